@@ -116,12 +116,15 @@ struct gf_gpu_draw {
 /* The result of a pass, in device memory and on the host. */
 struct gf_gpu_outcome {
 	double loss;
-	uint64_t correct;
-	/* 1 + the place of the first label and the first word number that are
-	 * wrong; 0 if none is */
-	uint32_t bad_label, bad_number;
+	uint64_t correct, top_correct;
+	/* 0: none is wrong. Else, of the first wrong number, ~place in the high
+	 * word, and its bits below. Numbers of any layer; before the first of
+	 * them the caller sets it to 0. */
+	uint64_t bad_number;
+	/* 1 + the place of the first wrong label; 0: none is. With one, the
+	 * counts mean nothing. */
+	uint32_t bad_label;
 	int32_t label;
-	float number;
 };
 
 struct gf_gpu_loss {
@@ -130,8 +133,10 @@ struct gf_gpu_loss {
 	const int32_t *labels;
 	void *dlogits;
 	size_t rows, classes;
-	float scale;                    /* of dlogits, beside 1 / rows */
-	void *work;                     /* rows doubles, then rows words */
+	float scale;  /* of dlogits, beside 1 / rows */
+	float smooth; /* of the target, for all classes in equal parts */
+	size_t top;   /* top_correct: labels among so many likeliest */
+	void *work;   /* rows doubles, then rows words */
 	struct gf_gpu_outcome *outcome; /* bad_number stays */
 };
 
@@ -232,11 +237,11 @@ struct gf_gpu_nn_kernels {
 		     const uint8_t *keeps, float scale, const void *from,
 		     void *to, bool add, size_t n);
 
-	/* Looks the numbers up; a wrong one is noted and counts as 0. work:
-	 * gf_gpu_embed_work_bytes(o) */
+	/* Looks the numbers up; a wrong one is noted and counts as 0. */
 	void (*embed)(struct gf_gpu_stream *s, const struct gf_gpu_embedding *o,
 		      const float *table, void *out,
 		      struct gf_gpu_outcome *outcome);
+	/* work: gf_gpu_embed_work_bytes(o) */
 	void (*embed_backward)(struct gf_gpu_stream *s,
 			       const struct gf_gpu_embedding *o,
 			       const void *dout, float scale, float *dtable,

@@ -46,8 +46,8 @@ nn_rows softmax_kernelI3f16Lj32ELi4 64
 nn_rows softmax_slopeI3f16Lj32ELi4 128
 nn_rows softmax_kernelI3f16Lj8ELi1 16
 nn_rows softmax_slopeI3f16Lj16ELi1 32
-nn_rows loss_rowsI3f16Lj32ELi4 64
-nn_rows loss_rowsI3f16Lj256ELi2 32
+nn_loss loss_rowsI3f16Lj32ELi4 64
+nn_loss loss_rowsI3f16Lj256ELi2 32
 nn_embed look_upI3f16 64
 nn_embed add_upI3f16 64
 nn_embed add_runsI3f16 64'

@@ -24,11 +24,24 @@ struct names {
 
 	__device__ unsigned of(unsigned place) const
 	{
-		const float x = numbers ? numbers[place] : 0;
+		return look(place, false, NULL);
+	}
+	// notes: this thread does so if the place's number is wrong.
+	__device__ unsigned look(unsigned place, bool notes,
+				 struct gf_gpu_outcome *outcome) const
+	{
+		if (!numbers)
+			return place % steps;
+		const float x = numbers[place];
 
-		return !numbers           ? place % steps
-		       : good(x, entries) ? (unsigned)x
-					  : 0;
+		if (good(x, entries))
+			return (unsigned)x;
+		if (notes)
+			atomicMax(reinterpret_cast<unsigned long long *>(
+					  &outcome->bad_number),
+				  (unsigned long long)~place << 32 |
+					  bits_of(x));
+		return 0;
 	}
 };
 
@@ -38,50 +51,17 @@ names names_of(const struct gf_gpu_embedding *o)
 		     (unsigned)o->entries};
 }
 
-#define LOOKED_AT 8 // numbers of a thread at once
-
-__global__ void __launch_bounds__(THREADS)
-	check_kernel(const float *numbers, unsigned count, unsigned entries,
-		     struct gf_gpu_outcome *outcome)
-{
-	__shared__ uint32_t wrongs[THREADS];
-	uint32_t wrong = 0;
-
-	for (unsigned i = threadIdx.x; i < count && !wrong;
-	     i += LOOKED_AT * THREADS) {
-		float x[LOOKED_AT];
-
-#pragma unroll
-		for (unsigned u = 0; u < LOOKED_AT; u++)
-			x[u] = i + u * THREADS < count
-				       ? numbers[i + u * THREADS]
-				       : 0;
-#pragma unroll
-		for (unsigned u = 0; u < LOOKED_AT; u++)
-			if (!good(x[u], entries) && !wrong)
-				wrong = i + u * THREADS + 1;
-	}
-	wrongs[threadIdx.x] = wrong;
-	__syncthreads();
-	if (threadIdx.x > 0)
-		return;
-	for (unsigned t = 1; t < THREADS; t++)
-		if (wrongs[t] && (!wrong || wrongs[t] < wrong))
-			wrong = wrongs[t];
-	outcome->bad_number = wrong;
-	outcome->number = wrong ? numbers[wrong - 1] : 0;
-}
-
 #define LOOKED_UP 2 // groups of eight of a thread at once
 
 // Rows that eight divides. aligned: the table's, to 16 bytes.
 template <class T>
 __global__ void __launch_bounds__(THREADS)
 	look_up(names n, const float *table, T *out, unsigned width,
-		bool aligned)
+		bool aligned, struct gf_gpu_outcome *outcome)
 {
 	const unsigned per_row = width / 8;
 	const unsigned first = blockIdx.x * (THREADS * LOOKED_UP) + threadIdx.x;
+	const float *from[LOOKED_UP];
 	eight<float> q[LOOKED_UP];
 
 #pragma unroll
@@ -89,25 +69,30 @@ __global__ void __launch_bounds__(THREADS)
 		const unsigned i = first + u * THREADS, place = i / per_row;
 		const unsigned column = 8 * (i - place * per_row);
 
-		if (place >= n.count)
-			continue;
-		const float *row = table + (size_t)n.of(place) * width;
-
-		if (aligned)
-			q[u].load(row + column);
-		else
-			q[u].gather(row, column, 1, width);
+		from[u] = place < n.count
+				  ? table + column +
+					    (size_t)n.look(place, column == 0,
+							   outcome) *
+						    width
+				  : NULL;
 	}
 #pragma unroll
 	for (unsigned u = 0; u < LOOKED_UP; u++)
-		if ((first + u * THREADS) / per_row < n.count)
+		if (from[u] && aligned)
+			q[u].load(from[u]);
+		else if (from[u])
+			q[u].gather(from[u], 0, 1, 8);
+#pragma unroll
+	for (unsigned u = 0; u < LOOKED_UP; u++)
+		if (from[u])
 			eight<T>::store(out + 8 * (size_t)(first + u * THREADS),
 					q[u].values);
 }
 
 template <class T>
 __global__ void __launch_bounds__(THREADS)
-	look_up_one(names n, const float *table, T *out, unsigned width)
+	look_up_one(names n, const float *table, T *out, unsigned width,
+		    struct gf_gpu_outcome *outcome)
 {
 	const unsigned first = blockIdx.x * (THREADS * 4) + threadIdx.x;
 
@@ -118,7 +103,10 @@ __global__ void __launch_bounds__(THREADS)
 		const unsigned i = first + u * THREADS, place = i / width;
 
 		if (place < n.count)
-			x[u] = table[(size_t)n.of(place) * width + i % width];
+			x[u] = table[(size_t)n.look(place, i % width == 0,
+						    outcome) *
+					     width +
+				     i % width];
 	}
 #pragma unroll
 	for (unsigned u = 0; u < 4; u++)
@@ -310,7 +298,7 @@ __global__ void __launch_bounds__(THREADS)
 
 template <class T>
 void embed(struct gf_gpu_stream *s, const struct gf_gpu_embedding *o,
-	   const float *table, T *out)
+	   const float *table, T *out, struct gf_gpu_outcome *outcome)
 {
 	const unsigned width = (unsigned)o->width;
 	const size_t n = o->count * o->width;
@@ -319,10 +307,10 @@ void embed(struct gf_gpu_stream *s, const struct gf_gpu_embedding *o,
 		LAUNCH(look_up<T>,
 		       blocks_for(n / 8, (size_t)THREADS * LOOKED_UP), s,
 		       names_of(o), table, out, width,
-		       (uintptr_t)table % 16 == 0);
+		       (uintptr_t)table % 16 == 0, outcome);
 	else
 		LAUNCH(look_up_one<T>, blocks_for(n, (size_t)THREADS * 4), s,
-		       names_of(o), table, out, width);
+		       names_of(o), table, out, width, outcome);
 }
 
 } // namespace
@@ -348,10 +336,7 @@ void gf_cuda_nn_embed(struct gf_gpu_stream *s, const struct gf_gpu_embedding *o,
 {
 	if (o->count * o->width == 0)
 		return;
-	if (o->numbers)
-		LAUNCH(check_kernel, 1, s, o->numbers, (unsigned)o->count,
-		       (unsigned)o->entries, outcome);
-	BY_TYPE(o->dtype, embed(s, o, table, (T *)out));
+	BY_TYPE(o->dtype, embed(s, o, table, (T *)out, outcome));
 }
 
 void gf_cuda_nn_embed_backward(struct gf_gpu_stream *s,

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-// Layers that look at a row of values as a whole: layer norm, softmax, the
-// loss.
+// Layers that look at a row of values as a whole: layer norm and softmax.
 #include "channels.h"
 #include "nn_sets.h"
 #include "rows.h"
@@ -144,7 +143,7 @@ __device__ unsigned scores_of(size_t r, unsigned width, bool causal)
 }
 
 template <class T, unsigned LANES, int HELD>
-__global__ void __launch_bounds__(THREADS)
+__global__ void __launch_bounds__(THREADS, 3)
 	softmax_kernel(T *p, unsigned rows, unsigned width, bool causal)
 {
 	typedef team<LANES> us;
@@ -155,18 +154,11 @@ __global__ void __launch_bounds__(THREADS)
 		const T *in = p;
 		const row<T, 1, LANES, HELD> x(
 			c, r, scores_of(r, width, causal), &in);
-		float max = -INFINITY, sum = 0;
+		exponentials<T, LANES, HELD> e;
 
-		x.each([&](unsigned, unsigned, const float *v) {
-			max = fmaxf(max, v[0]);
-		});
-		max = us::max(max, words);
-		x.each([&](unsigned, unsigned, const float *v) {
-			sum += expf(v[0] - max);
-		});
-		sum = us::sum(sum, words);
-		x.map(p + r * width, [&](unsigned, unsigned, const float *v) {
-			return expf(v[0] - max) / sum;
+		e.of(x, words);
+		x.map(p + r * width, [&](unsigned k, unsigned, const float *v) {
+			return e.at(k, v[0]) * e.inverse;
 		});
 	}
 }
@@ -194,168 +186,6 @@ __global__ void __launch_bounds__(THREADS)
 			return scale * v[0] * (v[1] - dot);
 		});
 	}
-}
-
-// Rows of the loss: their parts of the sum, and whether they are right.
-template <class T, unsigned LANES, int HELD>
-__global__ void __launch_bounds__(THREADS)
-	loss_rows(const T *logits, const int32_t *labels, T *dlogits,
-		  unsigned rows, unsigned classes, float scale, double *losses,
-		  uint32_t *hits)
-{
-	typedef team<LANES> us;
-	__shared__ float words[WARPS];
-	__shared__ unsigned places[WARPS];
-	const columns<LANES> c(classes);
-
-	for (size_t r = us::first_row(); r < rows; r += us::step()) {
-		const row<T, 1, LANES, HELD> x(c, r, classes, &logits);
-		const int32_t label = labels[r];
-		const bool known = label >= 0 && (unsigned)label < classes;
-		float max = -INFINITY, sum = 0;
-		unsigned first = GF_GPU_NO_INDEX;
-
-		x.each([&](unsigned, unsigned, const float *v) {
-			max = fmaxf(max, v[0]);
-		});
-		max = us::max(max, words);
-		x.each([&](unsigned, unsigned i, const float *v) {
-			sum += expf(v[0] - max);
-			first = v[0] == max && i < first ? i : first;
-		});
-		sum = us::sum(sum, words);
-		first = us::min(first, places);
-		x.map(dlogits + r * classes, [&](unsigned, unsigned i,
-						 const float *v) {
-			const float p = expf(v[0] - max) / sum;
-
-			return scale * (p - (known && i == (unsigned)label));
-		});
-		if (us::lane() == 0) {
-			losses[r] =
-				known ? log((double)sum) -
-						(double)(get(x.in[0][label]) -
-							 max)
-				      : 0;
-			hits[r] = known ? first == (unsigned)label : 2;
-		}
-	}
-}
-
-// Rows of the loss, added up. wrong: the first without a label, or none.
-struct total {
-	double loss;
-	uint32_t right, wrong;
-
-	__device__ void add(double loss_, uint32_t right_, uint32_t wrong_)
-	{
-		loss += loss_;
-		right += right_;
-		wrong = wrong_ < wrong ? wrong_ : wrong;
-	}
-};
-
-// Of the block, in one order, for its thread 0.
-__device__ total all_of_block(total t)
-{
-	__shared__ total of_warp[WARPS];
-
-	for (int lanes = WARP / 2; lanes > 0; lanes /= 2)
-		t.add(__shfl_xor_sync(ALL, t.loss, lanes),
-		      __shfl_xor_sync(ALL, t.right, lanes),
-		      __shfl_xor_sync(ALL, t.wrong, lanes));
-	if (threadIdx.x % WARP == 0)
-		of_warp[threadIdx.x / WARP] = t;
-	__syncthreads();
-	for (unsigned w = 1; w < WARPS && threadIdx.x == 0; w++)
-		t.add(of_warp[w].loss, of_warp[w].right, of_warp[w].wrong);
-	return t;
-}
-
-__device__ void put(const total &t, const int32_t *labels, unsigned rows,
-		    struct gf_gpu_outcome *to)
-{
-	const bool wrong = t.wrong != GF_GPU_NO_INDEX;
-
-	to->loss = t.loss / (double)rows;
-	to->correct = t.right;
-	to->bad_label = wrong ? t.wrong + 1 : 0;
-	to->label = wrong ? labels[t.wrong] : 0;
-}
-
-#define PART_LOADS 8 // rows of a thread, all at once
-#define PART_ROWS  (PART_LOADS * THREADS)
-
-// A block adds up a part of the rows. The sum takes the place of the part's
-// first row: below, how many are right; above, one more than the place of the
-// first that is wrong. The only part is the end.
-__global__ void __launch_bounds__(THREADS)
-	loss_parts(const int32_t *labels, double *losses, uint32_t *hits,
-		   unsigned rows, struct gf_gpu_outcome *to)
-{
-	const unsigned from = blockIdx.x * PART_ROWS;
-	double loss[PART_LOADS];
-	uint32_t hit[PART_LOADS];
-	total t = {0, 0, GF_GPU_NO_INDEX};
-
-#pragma unroll
-	for (unsigned u = 0; u < PART_LOADS; u++) {
-		const unsigned i = from + u * THREADS + threadIdx.x;
-
-		loss[u] = i < rows ? losses[i] : 0;
-		hit[u] = i < rows ? hits[i] : 0;
-	}
-#pragma unroll
-	for (unsigned u = 0; u < PART_LOADS; u++)
-		t.add(loss[u], hit[u] == 1,
-		      hit[u] == 2 ? u * THREADS + threadIdx.x
-				  : GF_GPU_NO_INDEX);
-	t = all_of_block(t);
-	if (threadIdx.x > 0)
-		return;
-	if (gridDim.x == 1) {
-		put(t, labels, rows, to);
-	} else {
-		losses[from] = t.loss;
-		hits[from] = t.right | (t.wrong + 1) << 16;
-	}
-}
-
-__global__ void __launch_bounds__(THREADS)
-	loss_end(const int32_t *labels, const double *losses,
-		 const uint32_t *hits, unsigned rows, struct gf_gpu_outcome *to)
-{
-	total t = {0, 0, GF_GPU_NO_INDEX};
-
-#pragma unroll 4
-	for (size_t i = (size_t)threadIdx.x * PART_ROWS; i < rows;
-	     i += (size_t)THREADS * PART_ROWS) {
-		const uint32_t wrong = hits[i] >> 16;
-
-		t.add(losses[i], hits[i] & 0xffff,
-		      wrong ? (uint32_t)i + wrong - 1 : GF_GPU_NO_INDEX);
-	}
-	t = all_of_block(t);
-	if (threadIdx.x == 0)
-		put(t, labels, rows, to);
-}
-
-template <class T>
-void softmax_loss(struct gf_gpu_stream *s, const struct gf_gpu_loss *o)
-{
-	double *losses = (double *)o->work;
-	uint32_t *hits = (uint32_t *)(losses + o->rows);
-	const size_t parts = blocks_for(o->rows, PART_ROWS);
-
-	LAUNCH_ROWS(loss_rows, o->rows, o->classes, s, (const T *)o->logits,
-		    o->labels, (T *)o->dlogits, (unsigned)o->rows,
-		    (unsigned)o->classes, o->scale / (float)o->rows, losses,
-		    hits);
-	LAUNCH(loss_parts, parts, s, o->labels, losses, hits, (unsigned)o->rows,
-	       o->outcome);
-	if (parts > 1)
-		LAUNCH(loss_end, 1, s, o->labels, (const double *)losses,
-		       (const uint32_t *)hits, (unsigned)o->rows, o->outcome);
 }
 
 template <class T>
@@ -418,10 +248,4 @@ void gf_cuda_nn_softmax_backward(struct gf_gpu_stream *s,
 	BY_TYPE(o->dtype,
 		LAUNCH_ROWS(softmax_slope, rows, width, s, (const T *)o->p,
 			    (T *)o->dp, o->scale, rows, width, o->causal));
-}
-
-void gf_cuda_nn_softmax_loss(struct gf_gpu_stream *s,
-			     const struct gf_gpu_loss *o)
-{
-	BY_TYPE(o->dtype, softmax_loss<T>(s, o));
 }

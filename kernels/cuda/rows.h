@@ -63,6 +63,11 @@ template <unsigned LANES> struct team {
 	{
 		return all(x, words, [](float a, float b) { return a + b; });
 	}
+	static __device__ unsigned sum(unsigned x, unsigned *words)
+	{
+		return all(x, words,
+			   [](unsigned a, unsigned b) { return a + b; });
+	}
 	// NaN is left out.
 	static __device__ float max(float x, float *words)
 	{
@@ -219,6 +224,40 @@ template <class T, unsigned INPUTS, unsigned LANES, int HELD> struct row {
 					load(q, at);
 				store(q, 0, at, out, f);
 			}
+	}
+};
+
+/* exp(x - max) of a row's values. They are computed once where there are
+ * registers for them besides the row's. */
+template <class T, unsigned LANES, int HELD> struct exponentials {
+	enum { HOLDS = HELD && sizeof(T) == 2 };
+	float max, sum, inverse; /* 1 / sum */
+	float held[HOLDS ? 8 * HELD : 1];
+
+	/* All threads of the team; words as for team::all. */
+	template <class R> __device__ void of(const R &x, float *words)
+	{
+		typedef team<LANES> us;
+
+		max = -INFINITY;
+		x.each([&](unsigned, unsigned, const float *v) {
+			max = fmaxf(max, v[0]);
+		});
+		max = us::max(max, words);
+		sum = 0;
+		x.each([&](unsigned k, unsigned, const float *v) {
+			const float y = expf(v[0] - max);
+
+			sum += y;
+			if (HOLDS)
+				held[k] = y;
+		});
+		sum = us::sum(sum, words);
+		inverse = 1 / sum;
+	}
+	__device__ float at(unsigned k, float x) const
+	{
+		return HOLDS ? held[k] : expf(x - max);
 	}
 };
 

@@ -65,7 +65,7 @@ static int run(const struct gf_contest *c, size_t i, bool fill_first,
 	int rc = 0;
 
 	if (c->sends[i])
-		return gf_device_send_run(c->sends[i], fill_first, time_s, err);
+		return gf_device_send_go(c->sends[i], time_s, err);
 	if (c->staged[i])
 		return gf_bench_staged_run(c->staged[i], fill_first, time_s,
 					   err);
@@ -82,8 +82,11 @@ static int once(struct gf_contest *c, size_t i,
 		struct gf_error *err)
 {
 	struct gf_bench_allreduce *b = c->b;
-	int rc = placement == GF_IN_PLACE ? refill(c, err) : 0;
+	const bool fill_first = placement == GF_OUT_OF_PLACE;
+	int rc = fill_first ? 0 : refill(c, err);
 
+	if (rc == 0 && c->sends[i])
+		rc = gf_device_send_load(c->sends[i], fill_first, err);
 	if (rc)
 		return rc;
 	rc = meet(b, err);
@@ -96,7 +99,7 @@ static int once(struct gf_contest *c, size_t i,
 		return rc;
 	}
 	c->latest.start_s = gf_clock_s();
-	rc = run(c, i, placement == GF_OUT_OF_PLACE, time_s, err);
+	rc = run(c, i, fill_first, time_s, err);
 	c->latest.time_s = gf_clock_s() - c->latest.start_s;
 	return rc;
 }

@@ -11,6 +11,7 @@
 struct gf_device_send {
 	struct gf_device_bench *d;
 	struct gf_burst *burst;
+	struct gf_gpu_hold *hold; /* of what is loaded, or NULL */
 	size_t n, bytes, wire_bytes;
 	/* With a density: the k largest values of the only message go, on top
 	 * of a residual of zeros, which a word that is never 0 keeps so. */
@@ -180,6 +181,7 @@ void gf_device_send_free(struct gf_device_send *s)
 	if (!s)
 		return;
 	g = s->d->device.gpu;
+	g->ops->release(g, s->hold);
 	gf_burst_free(s->burst);
 	gf_sparse_gpu_free(s->sparse);
 	g->ops->free(g, s->residual);
@@ -215,17 +217,29 @@ static int finish(struct gf_device_bench *d, struct gf_error *err)
 	return rc ? rc : g->ops->stream_sync(g, d->stream, err);
 }
 
-int gf_device_send_run(struct gf_device_send *s, bool refill, double *time_s,
-		       struct gf_error *err)
+int gf_device_send_load(struct gf_device_send *s, bool refill,
+			struct gf_error *err)
 {
 	struct gf_device_bench *d = s->d;
 	struct gf_gpu *g = d->device.gpu;
-	int rc = g->ops->record(g, d->begun, d->stream, err);
+	int rc = g->ops->hold(g, d->stream, &s->hold, err);
 
+	rc = rc ? rc : g->ops->record(g, d->begun, d->stream, err);
 	if (rc == 0 && refill)
 		rc = gf_device_bench_refill(d, s->bytes, err);
-	rc = rc ? rc : enqueue(s, err);
-	rc = rc ? rc : finish(d, err);
+	return rc ? rc : enqueue(s, err);
+}
+
+int gf_device_send_go(struct gf_device_send *s, double *time_s,
+		      struct gf_error *err)
+{
+	struct gf_device_bench *d = s->d;
+	struct gf_gpu *g = d->device.gpu;
+	int rc;
+
+	g->ops->release(g, s->hold);
+	s->hold = NULL;
+	rc = finish(d, err);
 	return rc ? rc : g->ops->event_s(g, d->begun, d->ended, time_s, err);
 }
 

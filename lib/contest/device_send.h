@@ -61,11 +61,16 @@ int gf_device_send_steps(struct gf_device_bench *d,
 			 const struct gf_schedule *schedule, int n,
 			 struct gf_device_send **s, struct gf_error *err);
 void gf_device_send_free(struct gf_device_send *s);
-/* refill: the inputs are put in place first, as part of the time. */
-int gf_device_send_run(struct gf_device_send *s, bool refill, double *time_s,
-		       struct gf_error *err);
-/* A run in two halves, for work beside it: begin enqueues it after an event of
- * the caller's, end waits for it. ends_s: the end of each message, counted from
+/* A run in two halves, between which the ranks meet: all of it is enqueued, and
+ * held back; then it goes, and only now its time begins. So the host's launches
+ * do not count, as in training, where the host is ahead. refill: the inputs are
+ * put in place first, as part of the time. After a failure in between, free. */
+int gf_device_send_load(struct gf_device_send *s, bool refill,
+			struct gf_error *err);
+int gf_device_send_go(struct gf_device_send *s, double *time_s,
+		      struct gf_error *err);
+/* The same for work beside it: begin enqueues it after an event of the
+ * caller's, end waits for it. ends_s: the end of each message, counted from
  * a timed event that has happened (NULL: not wanted). */
 int gf_device_send_begin(struct gf_device_send *s, struct gf_gpu_event *after,
 			 struct gf_error *err);

@@ -32,6 +32,8 @@ GF_CUDA(event_new);
 GF_CUDA(event_free);
 GF_CUDA(record);
 GF_CUDA(wait);
+GF_CUDA(hold);
+GF_CUDA(release);
 GF_CUDA(query);
 GF_CUDA(event_sync);
 GF_CUDA(event_s);

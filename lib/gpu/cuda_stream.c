@@ -1,6 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "gpu/cuda.h"
 
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "base/heap.h"
+
 /* Any thread may call, and one that has not chosen a device would use GPU 0,
  * with a context of its own there: so each call chooses. */
 
@@ -95,6 +102,56 @@ int gf_cuda_wait(struct gf_gpu *g, struct gf_gpu_stream *s,
 					     : cudaEventWaitDefault));
 out:
 	return rc;
+}
+
+static const double hold_most_s = 1;
+
+/* The host's and the stream's: the last of the two to let go frees it. */
+struct gf_gpu_hold {
+	atomic_int holders;
+};
+
+static void let_go(struct gf_gpu_hold *h)
+{
+	if (atomic_fetch_sub(&h->holders, 1) == 1)
+		free(h);
+}
+
+/* On a thread of CUDA's. */
+static void CUDART_CB stand(void *hold)
+{
+	struct gf_gpu_hold *h = hold;
+	const double since_s = gf_clock_s();
+
+	while (atomic_load(&h->holders) == 2 &&
+	       gf_clock_s() - since_s < hold_most_s)
+		sched_yield();
+	let_go(h);
+}
+
+int gf_cuda_hold(struct gf_gpu *g, struct gf_gpu_stream *s,
+		 struct gf_gpu_hold **hold, struct gf_error *err)
+{
+	struct gf_gpu_hold *h = NULL;
+	int rc = gf_cuda_choose(g, err);
+
+	if (rc)
+		return rc;
+	h = gf_xcalloc(1, sizeof(*h));
+	atomic_init(&h->holders, 2);
+	CUDA_TRY(cudaLaunchHostFunc((cudaStream_t)s, stand, h));
+	*hold = h;
+	return 0;
+out:
+	free(h);
+	return rc;
+}
+
+void gf_cuda_release(struct gf_gpu *g, struct gf_gpu_hold *h)
+{
+	(void)g;
+	if (h)
+		let_go(h);
 }
 
 int gf_cuda_query(struct gf_gpu *g, struct gf_gpu_event *e,

@@ -28,6 +28,7 @@
  */
 struct gf_gpu_event; /* opaque */
 struct gf_gpu_graph; /* opaque */
+struct gf_gpu_hold;  /* opaque */
 
 enum gf_gpu_copy { GF_GPU_TO_DEVICE, GF_GPU_TO_HOST, GF_GPU_WITHIN };
 
@@ -80,6 +81,14 @@ struct gf_gpu_ops {
 	/* 1 it has happened, 0 not yet, or a negative errno */
 	int (*query)(struct gf_gpu *g, struct gf_gpu_event *e,
 		     struct gf_error *err);
+	/* Work enqueued on s from now on waits for the release: a clock that
+	 * starts after it counts nothing of what the host does before. Ends by
+	 * itself after a second, as a launch may wait for room in a queue that
+	 * is held. Not in a capture. */
+	int (*hold)(struct gf_gpu *g, struct gf_gpu_stream *s,
+		    struct gf_gpu_hold **h, struct gf_error *err);
+	/* Exactly once; NULL is allowed. */
+	void (*release)(struct gf_gpu *g, struct gf_gpu_hold *h);
 	/* Blocks until it has happened; at once if never recorded. */
 	int (*event_sync)(struct gf_gpu *g, struct gf_gpu_event *e,
 			  struct gf_error *err);

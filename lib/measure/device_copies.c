@@ -26,7 +26,8 @@ struct link {
 	void *host, *device[2];
 };
 
-/* A chain of copies, one after the other. */
+/* A chain of copies, one after the other, all of it enqueued before the first
+ * begins. */
 static int once(struct link *l, const struct gf_bench_sitting *s,
 		double *time_s, struct gf_error *err)
 {
@@ -35,13 +36,17 @@ static int once(struct link *l, const struct gf_bench_sitting *s,
 	const void *from = l->kind == GF_GPU_TO_DEVICE ? l->host
 			   : l->kind == GF_GPU_TO_HOST ? l->device[0]
 						       : l->device[1];
-	int i, rc = ops->record(l->gpu, l->begun, l->stream, err);
+	struct gf_gpu_hold *hold = NULL;
+	int i, rc = ops->hold(l->gpu, l->stream, &hold, err);
 
+	if (rc == 0)
+		rc = ops->record(l->gpu, l->begun, l->stream, err);
 	for (i = 0; i < s->messages && rc == 0; i++)
 		rc = ops->copy(l->gpu, l->stream, to, from, s->bytes, l->kind,
 			       err);
 	if (rc == 0)
 		rc = ops->record(l->gpu, l->ended, l->stream, err);
+	ops->release(l->gpu, hold);
 	if (rc == 0)
 		rc = ops->stream_sync(l->gpu, l->stream, err);
 	if (rc == 0)

@@ -69,10 +69,13 @@ static int run_each(struct gf_network_device *d, struct gf_device_send *send,
 	int i, rc = 0;
 
 	for (i = 0; i < repeats && rc == 0; i++) {
+		rc = gf_device_send_load(send, false, err);
+		if (rc)
+			break;
 		rc = gf_network_device_meet(d, err);
 		if (rc)
 			return rc;
-		rc = gf_device_send_run(send, false, &times[i], err);
+		rc = gf_device_send_go(send, &times[i], err);
 	}
 	return gf_network_device_conclude(d, rc, err);
 }

@@ -72,6 +72,14 @@ static void close_pass(struct gf_bench_pass *p)
 	free(p->grads);
 }
 
+void gf_bench_pass_hold(struct gf_bench_pass *p)
+{
+	struct gf_gpu *g = p->step->gpu;
+
+	if (g && !p->rc)
+		p->rc = g->ops->hold(g, p->step->stream, &p->hold, &p->reason);
+}
+
 void gf_bench_pass_forward(struct gf_bench_pass *p)
 {
 	if (!p->rc)
@@ -102,6 +110,9 @@ double gf_bench_pass_backward(struct gf_bench_pass *p)
 	struct gf_error *err = &p->reason;
 	double elapsed_s;
 
+	if (g)
+		g->ops->release(g, p->hold);
+	p->hold = NULL;
 	if (!p->rc)
 		p->rc = gf_bench_step_backward(p->step, p->grads, p->on_grad,
 					       p->on_grad_ctx, err);

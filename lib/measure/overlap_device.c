@@ -77,13 +77,14 @@ static double busy_s(struct load *l, double alone_s, double until_s)
 	return alone_s * gf_bench_share_done(l->times, l->n, until_s);
 }
 
-/* Everything is enqueued while forward is at it, so that nothing of what the
- * host does is between the messages' begin and backward's. */
+/* Forward begins when the messages are enqueued, too: so nothing of what the
+ * host does is between their begin and backward's. */
 static int beside(struct load *l, struct gf_bench_pass *pass, double *with_s,
 		  struct gf_error *err)
 {
 	int rc;
 
+	gf_bench_pass_hold(pass);
 	gf_bench_pass_forward(pass);
 	gf_bench_pass_begin(pass);
 	rc = gf_device_send_begin(l->send, pass->begun, err);
@@ -102,6 +103,7 @@ static int once(void *load, struct gf_bench_pass *pass, double alone_s,
 
 	if (rc)
 		return rc;
+	gf_bench_pass_hold(pass);
 	gf_bench_pass_forward(pass);
 	gf_bench_pass_begin(pass);
 	without_s = gf_bench_pass_backward(pass);

@@ -16,6 +16,7 @@ struct gf_bench_pass {
 	void (*on_grad)(void *ctx, size_t tensor); /* (optional) */
 	void *on_grad_ctx;
 	struct gf_gpu_event *begun, *ended; /* NULL: the host's clock */
+	struct gf_gpu_hold *hold;           /* or NULL */
 	double start_s;
 	/* The first failure. The others wait for messages, so the load goes on
 	 * without the passes until all ranks can hear of it. */
@@ -28,6 +29,8 @@ int gf_bench_pass_open(struct gf_bench_pass *p, struct gf_bench_step *step,
 /* Closes it. Collective: all ranks fail if one did, here or in the pass. */
 int gf_bench_pass_conclude(struct gf_bench_pass *p, struct gf_comm *comm,
 			   int rc, struct gf_error *err);
+/* On a device: what is enqueued from now on waits until backward is called. */
+void gf_bench_pass_hold(struct gf_bench_pass *p);
 void gf_bench_pass_forward(struct gf_bench_pass *p);
 /* The device has done it, so that its clock and the host's start together. */
 void gf_bench_pass_settle(struct gf_bench_pass *p);

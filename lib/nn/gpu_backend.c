@@ -251,6 +251,10 @@ static int forward(struct gf_net *net, const float *params, const float *input,
 	const struct gf_model *m = net->model;
 	int rc = gf_net_begin_forward(net, NULL, batch, training, err);
 
+	if (!rc && gf_model_vocabulary(m))
+		rc = g->gpu->ops->zero(g->gpu, g->stream,
+				       &g->outcome->bad_number,
+				       sizeof(g->outcome->bad_number), err);
 	if (rc)
 		return rc;
 	if (g->input)
@@ -286,6 +290,8 @@ static int loss(struct gf_net *net, const int32_t *labels, struct gf_error *err)
 		.rows = net->batch * net->positions,
 		.classes = net->model->classes,
 		.scale = net->loss_scale,
+		.smooth = net->training ? net->smoothing : 0,
+		.top = net->training ? 0 : net->top,
 		.work = g->loss_work,
 		.outcome = g->outcome,
 	};
@@ -310,12 +316,17 @@ static int loss(struct gf_net *net, const int32_t *labels, struct gf_error *err)
 static int bad_number(const struct gf_net *net, const struct gf_gpu_outcome *o,
 		      struct gf_error *err)
 {
-	size_t l = 0;
+	const uint32_t bits = (uint32_t)o->bad_number;
+	const struct gf_layer *layer = net->model->layers;
+	float number;
 
-	while (net->model->layers[l].type != GF_LAYER_EMBEDDING ||
-	       net->model->layers[l].positional)
-		l++;
-	return gf_net_bad_number(net, l, o->bad_number - 1, o->number, err);
+	memcpy(&number, &bits, sizeof(number));
+	while (layer->type != GF_LAYER_EMBEDDING || layer->positional ||
+	       (number >= 0 && number < (float)layer->entries))
+		layer++;
+	return gf_net_bad_number(net, (size_t)(layer - net->model->layers),
+				 (uint32_t) ~(o->bad_number >> 32), number,
+				 err);
 }
 
 static int result(struct gf_net *net, double *loss_value, size_t *correct,
@@ -334,6 +345,7 @@ static int result(struct gf_net *net, double *loss_value, size_t *correct,
 		return gf_net_bad_label(net, o->bad_label - 1, o->label, err);
 	*loss_value = o->loss;
 	*correct = o->correct;
+	net->top_correct = o->top_correct;
 	return 0;
 }
 

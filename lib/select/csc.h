@@ -29,6 +29,10 @@ struct gf_csc {
 	const struct gf_pool *layout;       /* borrowed */
 	const struct gf_csc_params *params; /* the plan's; borrowed */
 	size_t chunk_elems, nchunks;
+	/* Chunks of each packed message; the last of a step may have fewer.
+	 * The gap after a message in `packed` lets the next one begin at a line
+	 * of the GPU's memory. */
+	size_t pack_chunks, gap_elems;
 	float decay; /* of what enters the history */
 	int ranks;
 	bool means;     /* what comes are means over ranks, not sums */
@@ -52,9 +56,10 @@ struct gf_csc {
 struct gf_csc_step {
 	struct gf_csc *csc;
 	size_t number; /* from 0 over the whole run */
-	/* This step's gradients, as the pool, and the chosen chunks without
-	 * gaps: borrowed, or `packed` own whole pages. Either may be on a GPU:
-	 * then what follows is for the host, and these two are addresses. */
+	/* This step's gradients, as the pool, and the chosen chunks, at
+	 * gf_csc_place: borrowed, or `packed` own whole pages. Either may be on
+	 * a GPU: then what follows is for the host, and these two are
+	 * addresses. */
 	float *data, *packed;
 	bool own_packed;
 	bool dense;       /* every chunk is important: nothing is packed */
@@ -111,6 +116,8 @@ static inline bool gf_csc_is_norms(const struct gf_csc_step *s, size_t message)
 {
 	return message + 1 == s->nlist;
 }
+/* The place of chosen chunk i in `packed`. */
+size_t gf_csc_place(const struct gf_csc *c, size_t i);
 /* Fills packed message i: gradient plus history. */
 void gf_csc_pack(struct gf_csc_step *s, size_t message);
 /* Elements first to first + count - 1 of a dense step take up their history. */

@@ -26,6 +26,11 @@ size_t gf_csc_chunk_count(const struct gf_csc *c, size_t chunk)
 	return left < c->chunk_elems ? left : c->chunk_elems;
 }
 
+size_t gf_csc_place(const struct gf_csc *c, size_t i)
+{
+	return i * c->chunk_elems + i / c->pack_chunks * c->gap_elems;
+}
+
 size_t gf_csc_chunk_last_tensor(const struct gf_csc *c, size_t chunk)
 {
 	return gf_pool_tensor_at(c->layout,
@@ -94,6 +99,15 @@ int gf_csc_alloc_packed(struct gf_csc_step *s, struct gf_error *err)
 	return 0;
 }
 
+/* A gradient that waits decays as it would in the optimiser's velocity. Without
+ * one it is not forgotten. */
+static float decay_of(const struct gf_csc_params *p, double momentum)
+{
+	if (!isnan(p->decay))
+		return (float)p->decay;
+	return momentum > 0 ? (float)momentum : 1;
+}
+
 int gf_csc_init(struct gf_csc *c, const struct gf_select_env *env,
 		struct gf_error *err)
 {
@@ -105,7 +119,7 @@ int gf_csc_init(struct gf_csc *c, const struct gf_select_env *env,
 		.layout = layout,
 		.params = p,
 		.chunk_elems = p->chunk_elems,
-		.decay = (float)(isnan(p->decay) ? env->momentum : p->decay),
+		.decay = decay_of(p, env->momentum),
 		.ranks = env->plan->ranks,
 		.means = env->scaled,
 		.depth = env->depth,
@@ -116,6 +130,9 @@ int gf_csc_init(struct gf_csc *c, const struct gf_select_env *env,
 				    "the model's elements, got %zu",
 				    layout->count_elems, c->chunk_elems);
 	c->nchunks = (layout->count_elems - 1) / c->chunk_elems + 1;
+	c->pack_chunks =
+		env->plan->threshold_bytes / (c->chunk_elems * sizeof(float)) +
+		1;
 	c->history = calloc(layout->count_elems, sizeof(*c->history));
 	if (!c->history)
 		return gf_error_set(err, -ENOMEM,
@@ -181,7 +198,6 @@ static void close_message(struct gf_csc_step *s, const struct gf_plan *plan,
 	const struct gf_csc *c = s->csc;
 	struct gf_work *w = &s->work[s->nwork];
 	size_t first = s->chosen[s->first_chosen[s->nwork]];
-	size_t before = gf_csc_chunk_first(c, 1) * s->first_chosen[s->nwork];
 
 	w->first = gf_pool_tensor_at(c->layout, gf_csc_chunk_first(c, first));
 	w->last = gf_csc_chunk_last_tensor(c, s->chosen[last_chosen]);
@@ -189,7 +205,7 @@ static void close_message(struct gf_csc_step *s, const struct gf_plan *plan,
 	w->half = GF_COLL_WHOLE;
 	w->simultaneous = w->how->mode == GF_MODE_SIMULTANEOUS;
 	w->at_end = w->how->release == GF_RELEASE_BACKWARD_END;
-	w->data = s->packed + before;
+	w->data = s->packed + gf_csc_place(c, s->first_chosen[s->nwork]);
 	/* only the pool's last chunk is short */
 	w->count_elems =
 		(last_chosen - s->first_chosen[s->nwork]) * c->chunk_elems +
@@ -357,10 +373,11 @@ static size_t next_range(const struct gf_csc_step *s, size_t *i, size_t *place,
 	if (*i == s->nchosen)
 		return 0;
 	*first = gf_csc_chunk_first(c, s->chosen[*i]);
-	*place = *i * c->chunk_elems;
+	*place = s->dense ? *first : gf_csc_place(c, *i);
 	do
 		count += gf_csc_chunk_count(c, s->chosen[(*i)++]);
-	while (*i < s->nchosen && s->chosen[*i] == s->chosen[*i - 1] + 1);
+	while (*i < s->nchosen && s->chosen[*i] == s->chosen[*i - 1] + 1 &&
+	       (s->dense || !c->gap_elems || *i % c->pack_chunks));
 	return count;
 }
 

@@ -16,13 +16,16 @@
 
 #include "base/array.h"
 #include "base/heap.h"
+#include "lane/program.h"
 #include "select/csc_gpu.h"
 #include "select/selections.h"
 
 /* From one slot's `packed` to the next one's, whatever is done to either. */
 static size_t stride(const struct gf_selector *s)
 {
-	return (gf_csc_elems(s) + 63) / 64 * 64;
+	const struct gf_csc *c = gf_csc_of(s);
+
+	return (gf_csc_place(c, c->nchunks) + 63) / 64 * 64;
 }
 
 /* --- memory --------------------------------------------------------------- */
@@ -62,15 +65,15 @@ static int allocate(struct gf_selector *s, struct gf_error *err)
 	const struct gf_gpu_ops *ops = s->env.gpu->ops;
 	const bool by_host = s->env.by_host;
 	const size_t n = c->nchunks, bytes = gf_csc_elems(s) * sizeof(float);
+	const size_t packed_bytes =
+		by_host ? bytes : stride(s) * s->env.depth * sizeof(float);
 	const struct {
 		void **p;
 		size_t size_bytes;
 		bool wanted;
 	} all[] = {
 		{&g->history, bytes, true},
-		{&g->packed,
-		 by_host ? bytes : stride(s) * s->env.depth * sizeof(float),
-		 true},
+		{&g->packed, packed_bytes, true},
 		{&g->norms, n * sizeof(double), true},
 		{&g->chosen, n * sizeof(uint32_t), true},
 		{&g->sent, n, true},
@@ -90,6 +93,10 @@ static int allocate(struct gf_selector *s, struct gf_error *err)
 	/* before the first take, on whichever stream */
 	rc = rc ? rc
 		: ops->zero(s->env.gpu, s->env.stream, g->history, bytes, err);
+	/* what lies between packs stays so */
+	rc = rc ? rc
+		: ops->zero(s->env.gpu, s->env.stream, g->packed, packed_bytes,
+			    err);
 	return rc ? rc : ops->stream_sync(s->env.gpu, s->env.stream, err);
 }
 
@@ -149,6 +156,10 @@ static int open_csc(struct gf_selector *s, struct gf_error *err)
 	if (rc)
 		return rc;
 	c->gpu = gf_xcalloc(1, sizeof(*c->gpu));
+	if (!s->env.by_host)
+		c->gap_elems = GF_DEVICE_GRAIN_ELEMS - 1 -
+			       (c->pack_chunks * c->chunk_elems - 1) %
+				       GF_DEVICE_GRAIN_ELEMS;
 	rc = allocate(s, err);
 	if (!rc && s->env.by_host)
 		rc = open_by_host(s, err);

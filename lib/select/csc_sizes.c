@@ -38,8 +38,7 @@ static void expect_count(struct gf_selector *s, size_t nchunks)
 {
 	const struct gf_plan *plan = s->env.plan;
 	struct gf_csc *c = gf_csc_of(s);
-	const size_t most =
-		plan->threshold_bytes / (c->chunk_elems * sizeof(float)) + 1;
+	const size_t most = c->pack_chunks;
 	size_t i;
 
 	if (nchunks == c->nchunks) /* the plan's own messages */

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "train/device_update.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -297,15 +296,14 @@ void gf_device_update_pieces(struct gf_device_update *u, double lr, float scale,
 		.norm = lr * u->host->config.clip_norm,
 		.work = u->clip_work,
 	};
-	size_t count = 0, i;
+	const struct gf_optim_piece *last = pieces + npieces;
 
-	for (i = 0; i < npieces; i++) {
-		assert(pieces[i].grad == pieces[0].grad + count);
-		count += pieces[i].count_elems;
-	}
-	if (u->factor && count) {
-		u->gpu->kernels->clip_f32(u->stream, &clip, pieces[0].grad,
-					  count, u->factor);
+	if (u->factor && npieces) {
+		last--;
+		u->gpu->kernels->clip_f32(u->stream, &clip, pieces->grad,
+					  (size_t)(last->grad - pieces->grad) +
+						  last->count_elems,
+					  u->factor);
 		p.gate.scale = u->factor;
 	}
 	gf_optimizer_each_piece(u->host, pieces, npieces, step_piece, &p);

@@ -40,8 +40,8 @@ void gf_device_update_step(struct gf_device_update *u, double lr, float scale,
 			   float *params);
 
 /* As gf_optimizer_step_pieces; the pieces' gradients lie one after the other,
- * on the device. Clipping adds its norm up over all of them. skip: as above, or
- * NULL. */
+ * on the device, with zeros between them if with anything. Clipping adds its
+ * norm up over all of them. skip: as above, or NULL. */
 void gf_device_update_pieces(struct gf_device_update *u, double lr, float scale,
 			     const uint32_t *skip,
 			     const struct gf_optim_piece *pieces,

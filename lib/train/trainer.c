@@ -69,20 +69,6 @@ static bool *cuts_of(const struct gf_plan *plan, size_t nparams)
 	return cut;
 }
 
-static int check_loss(const struct gf_train_config *k, struct gf_error *err)
-{
-	if (!k->gpu)
-		return 0;
-	if (k->training.label_smoothing > 0)
-		return gf_error_set(err, -ENOTSUP,
-				    "label smoothing: want --device cpu, got a "
-				    "GPU");
-	if (k->top_k)
-		return gf_error_set(err, -ENOTSUP,
-				    "--top-k: want --device cpu, got a GPU");
-	return 0;
-}
-
 static int open_compute(struct gf_trainer *t, struct gf_error *err)
 {
 	const struct gf_train_config *k = t->config;
@@ -114,8 +100,7 @@ static int open_compute(struct gf_trainer *t, struct gf_error *err)
 	bool *cut;
 	int rc;
 
-	rc = check_loss(k, err);
-	rc = rc ? rc : gf_augment_parse(k->training.augment, &net.augment, err);
+	rc = gf_augment_parse(k->training.augment, &net.augment, err);
 	if (!rc)
 		rc = gf_augment_check(&net.augment, k->data, err);
 	if (rc)

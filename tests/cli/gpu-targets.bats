@@ -170,6 +170,37 @@ hour() { PATH=$PWD/tools bash "$GF_SOURCE/tests/gpu/first-hour.sh" "$@"; }
 	prints 'skipped: there is no driver'
 }
 
+# The commands themselves, which see no GPU: they end with 2 if they do not take
+# what the scripts tell them. A plan for more ranks than one is a refusal, too, as
+# mpirun starts one here.
+@test "the commands take all options that the scripts give" {
+	local name real
+	real=$(dirname "$(command -v gf-plan)")
+	export CUDA_VISIBLE_DEVICES=-1
+	ln -sf "$real/gf-topo" "$real/gf-plan" build/bin/
+	for name in gf-train gf-allreduce gf-profile; do
+		mv "build/bin/$name" "build/stub-$name"
+		stub "build/bin/$name" <<- EOF
+			"$real/$name" "\$@" > $PWD/said 2>&1 < /dev/null
+			[ \$? -ne 2 ] || grep -q 'the plan is for . ranks' $PWD/said || { echo "$name \$*"; tail -n 2 $PWD/said; } >> $PWD/refused
+			exec "$PWD/build/stub-$name" "\$@"
+		EOF
+	done
+	# estimated, as the real one does not get that far
+	stub build/stub-gf-profile <<- EOF
+		while [ \$# -gt 0 ]; do
+			case \$1 in -o) out=\$2 ;; --model) model=\$2 ;; --batch) batch=\$2 ;; esac
+			shift
+		done
+		exec "$real/gf-profile" --estimate --flops 15T --model "\$model" --batch "\$batch" -o "\$out"
+	EOF
+	for name in test_one nccl_cost lane_cost; do stub "build/gpu/$name" <<< ''; done
+	wants 0 check
+	wants 0 bench
+	wants 0 hour nccl plan
+	[ ! -e refused ] || { cat refused; return 1; }
+}
+
 @test "no GPU is a skip, an unused one is not" {
 	stub build/gpu/bench_kernels <<< 'echo no GPU that CUDA can use; exit 77'
 	wants 1 bench kernels

@@ -21,11 +21,12 @@ shift
 [ ! -e "$folder" ] || [ -e "$folder/carried.txt" ] || {
 	echo "carry.sh: $folder: want a new folder, or one of its own making" >&2; exit 2; }
 rm -rf "$folder"
-mkdir -p "$folder"/{build,lib,tests/gpu,tests/data}
+mkdir -p "$folder"/{build,lib,tests/gpu,tests/python,tests/data}
 folder=$(cd "$folder" && pwd)
 
 cp -R share "$folder/"
 cp tests/gpu/*.{sh,py,awk} "$folder/tests/gpu/"
+cp tests/python/torch_model.py "$folder/tests/python/"
 cp -R "$build/bin" "$folder/build/"
 [ ! -d "$build/gpu" ] || cp -R "$build/gpu" "$folder/build/"
 cp "$build/config.txt" "$folder/build/"

@@ -28,7 +28,7 @@ struct emulated_index {
 #define __device__ /* one kind of function */
 #define __host__
 #define __shared__ static
-#define __launch_bounds__(n)
+#define __launch_bounds__(...)
 
 extern struct emulated_index threadIdx, blockIdx, gridDim;
 
@@ -181,6 +181,15 @@ static inline uint32_t atomicAdd(uint32_t *p, uint32_t x)
 	const uint32_t was = *p;
 
 	*p += x;
+	return was;
+}
+
+static inline unsigned long long atomicMax(unsigned long long *p,
+					   unsigned long long x)
+{
+	const unsigned long long was = *p;
+
+	*p = was > x ? was : x;
 	return was;
 }
 

@@ -61,14 +61,25 @@ void fake_seen(struct fake_device *d, double at_s)
 		d->seen_s = at_s;
 }
 
+void fake_host_waits(struct fake_device *d)
+{
+	fake_not_captured(d, "the host waits in a capture");
+	if (d->holds)
+		fake_complain(d->world, "the host waits for what it holds");
+}
+
+void fake_host_enqueues(const struct gf_gpu_stream *s)
+{
+	if (s->world->costs && !s->capture)
+		s->world->devices[s->rank].seen_s += s->world->costs->enqueue_s;
+}
+
 void fake_push(struct gf_gpu_stream *s, struct fake_operation *op)
 {
 	struct fake_operation ***last =
 		s->capture ? &s->capture->last : &s->last;
-	const double seen_s = s->world->devices[s->rank].seen_s;
 
-	if (s->world->costs && !s->first && s->at_s < seen_s)
-		s->at_s = seen_s;
+	op->from_s = s->world->devices[s->rank].seen_s;
 	**last = op;
 	*last = &op->next;
 }
@@ -78,6 +89,7 @@ struct fake_operation *fake_op(struct gf_gpu_stream *s, enum kind kind)
 	struct fake_operation *op = gf_xcalloc(1, sizeof(*op));
 
 	op->kind = kind;
+	fake_host_enqueues(s);
 	fake_push(s, op);
 	return op;
 }
@@ -174,6 +186,8 @@ static bool play(struct gf_gpu_stream *s)
 {
 	struct fake_operation *op = s->first;
 
+	if (s->world->costs && s->at_s < op->from_s)
+		s->at_s = op->from_s;
 	switch (op->kind) {
 	case NCCL:
 		return fake_play_nccl(s, op);
@@ -186,6 +200,9 @@ static bool play(struct gf_gpu_stream *s)
 	case HOLD:
 		if (*op->held)
 			return false;
+		if (s->world->costs && op->hold &&
+		    op->hold->released_s > s->at_s)
+			s->at_s = op->hold->released_s;
 		break;
 	case RECORD:
 		op->event->happened = op->count;

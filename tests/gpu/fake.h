@@ -50,6 +50,8 @@ struct fake_cost {
 struct fake_costs {
 	struct fake_cost to_device, to_host, within, nccl;
 	double kernel_s; /* of the test's own */
+	/* That the host needs to enqueue anything; no work begins earlier. */
+	double enqueue_s;
 	/* How many times as long they take when NCCL's operations were
 	 * enqueued since the host last waited for a stream; 0: once. */
 	double beside_nccl;

@@ -103,8 +103,7 @@ static int fake_stream_sync(struct gf_gpu *g, struct gf_gpu_stream *s,
 	(void)err;
 	fake_use(g);
 	pthread_mutex_lock(&s->world->lock);
-	fake_not_captured(&s->world->devices[s->rank],
-			  "the host waits in a capture");
+	fake_host_waits(&s->world->devices[s->rank]);
 	s->world->devices[s->rank].waited = s->world->devices[s->rank].calls;
 	s->world->syncs++;
 	pthread_mutex_unlock(&s->world->lock);
@@ -171,6 +170,43 @@ static int fake_wait(struct gf_gpu *g, struct gf_gpu_stream *s,
 	return 0;
 }
 
+static int fake_hold_stream(struct gf_gpu *g, struct gf_gpu_stream *s,
+			    struct gf_gpu_hold **hold, struct gf_error *err)
+{
+	struct fake_device *d = fake_use(g);
+	struct fake_operation *op;
+	struct gf_gpu_hold *h;
+
+	(void)err;
+	pthread_mutex_lock(&d->world->lock);
+	fake_not_captured(d, "a capture is held");
+	h = fake_remember(d->world, sizeof(*h));
+	h->device = d;
+	h->held = true;
+	d->holds++;
+	op = fake_op(s, HOLD);
+	op->held = &h->held;
+	op->hold = h;
+	pthread_mutex_unlock(&d->world->lock);
+	*hold = h;
+	return 0;
+}
+
+static void fake_release(struct gf_gpu *g, struct gf_gpu_hold *h)
+{
+	struct fake_device *d = fake_use(g);
+
+	if (!h)
+		return;
+	pthread_mutex_lock(&d->world->lock);
+	if (h->device != d || !h->held)
+		fake_complain(d->world, "the release of nothing");
+	h->released_s = d->seen_s;
+	h->held = false;
+	d->holds--;
+	pthread_mutex_unlock(&d->world->lock);
+}
+
 static int fake_query(struct gf_gpu *g, struct gf_gpu_event *e,
 		      struct gf_error *err)
 {
@@ -189,7 +225,7 @@ static int fake_event_sync(struct gf_gpu *g, struct gf_gpu_event *e,
 			   struct gf_error *err)
 {
 	pthread_mutex_lock(&e->world->lock);
-	fake_not_captured(fake_use(g), "the host waits in a capture");
+	fake_host_waits(fake_use(g));
 	pthread_mutex_unlock(&e->world->lock);
 	while (!fake_query(g, e, err))
 		usleep(50);
@@ -288,6 +324,8 @@ const struct gf_gpu_ops fake_gpu_ops = {
 	.event_free = fake_event_free,
 	.record = fake_record,
 	.wait = fake_wait,
+	.hold = fake_hold_stream,
+	.release = fake_release,
 	.query = fake_query,
 	.event_sync = fake_event_sync,
 	.event_s = fake_event_s,

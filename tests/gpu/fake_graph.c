@@ -93,6 +93,7 @@ int fake_graph_launch(struct gf_gpu *g, struct gf_gpu_stream *s,
 	(void)err;
 	pthread_mutex_lock(&d->world->lock);
 	fake_not_captured(d, "a launch in a capture");
+	fake_host_enqueues(s);
 	for (op = graph->first; op; op = op->next) {
 		if (op->kind == HOLD)
 			fake_complain(d->world, "what no graph may hold");

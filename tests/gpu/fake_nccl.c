@@ -373,6 +373,7 @@ static int nccl_group_end(struct gf_error *err)
 		pthread_mutex_lock(&here->lock);
 		for (size_t i = 0; i < group->nitems; i++)
 			keep_busy(group->items[i].comm);
+		fake_host_enqueues(group_stream);
 		fake_push(group_stream, group);
 		pthread_mutex_unlock(&here->lock);
 	}

@@ -17,7 +17,7 @@ struct state {
 	size_t count_elems;
 	/* of the device */
 	double loss;
-	size_t correct;
+	size_t correct, top_correct;
 	int rc;
 	struct gf_error err;
 };
@@ -31,7 +31,9 @@ struct call {
 	size_t first, count;
 	int training;
 	uint64_t seed;
-	float scale; /* of the loss, as told when it was enqueued */
+	/* of the loss, as told when it was enqueued */
+	float scale, smoothing;
+	size_t top;
 };
 
 static void enqueue(struct state *s, void (*run)(void *ctx), struct call call)
@@ -128,18 +130,24 @@ static void run_loss(void *ctx)
 	struct call *c = ctx;
 	struct state *s = c->s;
 
+	gf_net_set_smoothing(s->inner, c->smoothing);
+	gf_net_set_top(s->inner, c->top);
 	if (!s->rc)
 		s->rc = gf_backend_ref.loss(s->inner, c->labels, &s->err);
 	if (!s->rc)
 		s->rc = gf_backend_ref.result(s->inner, &s->loss, &s->correct,
 					      &s->err);
+	s->top_correct = gf_net_top_correct(s->inner);
 }
 
 static int loss(struct gf_net *net, const int32_t *labels, struct gf_error *err)
 {
 	struct state *s = net->priv;
 
-	enqueue(s, run_loss, (struct call){.labels = labels});
+	enqueue(s, run_loss,
+		(struct call){.labels = labels,
+			      .smoothing = net->smoothing,
+			      .top = net->top});
 	return s->gpu->ops->record(s->gpu, s->through, s->stream, err);
 }
 
@@ -154,6 +162,7 @@ static int result(struct gf_net *net, double *loss_out, size_t *correct,
 	rc = rc ? rc : s->rc;
 	*loss_out = s->loss;
 	*correct = s->correct;
+	net->top_correct = s->top_correct;
 	return rc;
 }
 

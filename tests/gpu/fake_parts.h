@@ -40,6 +40,8 @@ struct fake_operation {
 	size_t n, m;
 	size_t own_bytes; /* of a, which is the operation's own; else 0 */
 	double takes_s;   /* on the world's clock */
+	double from_s;    /* no earlier, since it was enqueued then */
+	struct gf_gpu_hold *hold;
 	struct gf_gpu_event *event;
 	uint64_t count;
 	struct fake_item items[ITEMS_MAX];
@@ -59,6 +61,12 @@ struct gf_gpu_stream {
 	struct gf_gpu_graph *capture; /* what it is given goes there */
 	double at_s;                  /* the world's clock */
 	struct fake_operation *first, **last;
+};
+
+struct gf_gpu_hold {
+	struct fake_device *device;
+	atomic_bool held;
+	double released_s;
 };
 
 struct gf_gpu_event {
@@ -102,6 +110,7 @@ struct fake_device {
 	int begun;
 	size_t calls, waited; /* of NCCL; at the host's last wait */
 	double seen_s;        /* the world's clock, as its host has seen it */
+	size_t holds;         /* that are not released */
 	bool capturing;
 };
 
@@ -141,6 +150,10 @@ void fake_not_captured(struct fake_device *d, const char *what);
 /* The host has seen that it is so late: what it enqueues is not earlier. */
 void fake_seen(struct fake_device *d, double at_s);
 void fake_push(struct gf_gpu_stream *s, struct fake_operation *op);
+/* The host does so, which takes it a moment. */
+void fake_host_enqueues(const struct gf_gpu_stream *s);
+/* Complains: what it waits for may never come. */
+void fake_host_waits(struct fake_device *d);
 /* A new one at the end of the stream. */
 struct fake_operation *fake_op(struct gf_gpu_stream *s, enum kind kind);
 /* The first is done. */

@@ -156,8 +156,8 @@ static void test_softmax(size_t type, size_t width, bool causal)
 /* `bad`: the first row without a good label; the last row has none, either */
 static const struct {
 	size_t rows, bad;
-} losses[] = {{1, 0},       {2048, 2047}, {2049, 2049},
-	      {2049, 2048}, {5001, 3000}, {5001, 5001}};
+} losses[] = {{1, 0},       {2048, 2047}, {2049, 2049}, {2049, 2048},
+	      {5001, 3000}, {5001, 5001}, {5001, 5002}};
 
 static void test_loss(size_t type, size_t classes, size_t rows, size_t bad)
 {
@@ -166,8 +166,10 @@ static void test_loss(size_t type, size_t classes, size_t rows, size_t bad)
 	float *x = draw(t, n, 3), *got;
 	double *want = gf_xcalloc(n, sizeof(*want)), loss = 0;
 	int32_t *labels = gf_xcalloc(rows, sizeof(*labels));
+	const double smooth = bad % 2 ? .25 : 0;
+	const size_t top = bad % 3 ? 3 : 0;
 	struct gf_gpu_outcome outcome = {0};
-	size_t correct = 0;
+	size_t correct = 0, near = 0;
 	void *logits, *dlogits = put(t, x, n);
 	float *label = nn_device_put(NULL, rows);
 	float *work = nn_device_put(NULL, 3 * rows + 1);
@@ -175,8 +177,8 @@ static void test_loss(size_t type, size_t classes, size_t rows, size_t bad)
 
 	for (size_t r = 0; r < rows; r++) {
 		float *row = x + r * classes;
-		double sum = 0;
-		size_t best = 0;
+		double sum = 0, mean = 0;
+		size_t best = 0, before = 0;
 
 		labels[r] = (int32_t)gf_rng_below(&rng, (uint32_t)classes);
 		/* two are the largest: the first of them counts */
@@ -184,6 +186,7 @@ static void test_loss(size_t type, size_t classes, size_t rows, size_t bad)
 		row[gf_rng_below(&rng, (uint32_t)classes)] = 5;
 		for (size_t i = 0; i < classes; i++) {
 			sum += exp(row[i]);
+			mean += row[i] / (double)classes;
 			best = row[i] > row[best] ? i : best;
 		}
 		if (r % 2)
@@ -191,13 +194,22 @@ static void test_loss(size_t type, size_t classes, size_t rows, size_t bad)
 		if (r == bad || (bad < r && r == rows - 1))
 			labels[r] = r % 2 ? -7 : (int32_t)classes;
 		else
-			loss += (log(sum) - row[labels[r]]) / (double)rows;
+			loss += (log(sum) - (1 - smooth) * row[labels[r]] -
+				 smooth * mean) /
+				(double)rows;
 		for (size_t i = 0; i < classes; i++)
-			want[r * classes + i] = 100 *
-						(exp(row[i]) / sum -
-						 ((int32_t)i == labels[r])) /
-						(double)rows;
+			want[r * classes + i] =
+				100 *
+				(exp(row[i]) / sum -
+				 ((int32_t)i == labels[r]) * (1 - smooth) -
+				 smooth / (double)classes) /
+				(double)rows;
+		for (size_t i = 0; i < classes && bad >= rows; i++)
+			before += row[i] > row[labels[r]] ||
+				  (row[i] == row[labels[r]] &&
+				   (int32_t)i < labels[r]);
 		correct += (int32_t)best == labels[r];
+		near += before < top;
 	}
 	logits = put(t, x, n);
 	nn_device_drop(label);
@@ -212,15 +224,19 @@ static void test_loss(size_t type, size_t classes, size_t rows, size_t bad)
 			.rows = rows,
 			.classes = classes,
 			.scale = 100,
+			.smooth = (float)smooth,
+			.top = top,
 			.work = work + 1, /* aligned to 8 bytes */
 			.outcome = (struct gf_gpu_outcome *)(void *)(end + 1),
 		});
 	nn_device_get(&outcome, end + 1, sizeof(outcome) / 4);
 	got = take(t, dlogits, n);
 	EXPECT_NEAR(outcome.loss, loss, 1e-5, "loss of %zu classes", classes);
-	EXPECT(outcome.correct == correct,
-	       "%zu classes: want %zu correct, got %zu", classes, correct,
-	       (size_t)outcome.correct);
+	EXPECT(bad < rows || (outcome.correct == correct &&
+			      outcome.top_correct == near),
+	       "%zu classes: want %zu correct, %zu nearly, got %zu, %zu",
+	       classes, correct, near, (size_t)outcome.correct,
+	       (size_t)outcome.top_correct);
 	EXPECT(outcome.bad_label == (bad < rows ? bad + 1 : 0) &&
 		       outcome.label == (bad < rows ? labels[bad] : 0),
 	       "%zu rows: want bad label %zu, got %zu", rows, bad + 1,
@@ -465,6 +481,7 @@ int main(void)
 			test_softmax(t, widths[w], false);
 			test_softmax(t, widths[w], true);
 			test_loss(t, widths[w], 10, 10);
+			test_loss(t, widths[w], 11, 11);
 			test_norm(t, widths[w], 3 + 7 * (w % 3), w % 2);
 			test_norm(t, widths[w], 2, !(w % 2));
 		}

@@ -3,11 +3,13 @@
 """gradflow.ddp and its hook: check_ddp.py RANKS CASE... (forked.py). A case compares with
 DistributedDataParallel without the hook, or with all ranks' gradients computed here."""
 import contextlib
+import copy
 import io
 import json
 import os
 import sys
 import tempfile
+import warnings
 
 import torch
 import torch.distributed as dist
@@ -96,7 +98,7 @@ def check(holds, *found):
 def raises(call, *texts):
     try:
         call()
-    except (OSError, RuntimeError, ValueError, TypeError) as e:
+    except (AttributeError, OSError, RuntimeError, ValueError, TypeError) as e:
         for text in texts:
             check(text in str(e), text, str(e))
     else:
@@ -653,10 +655,66 @@ def refusals():
         loss(model, step, step=step).backward()
     if rank() % 2 == 0 and torch.__version__ >= "2":  # 1.13 gives no bucket before
         raises(lambda: loss(model, 0), "side.weight and 1 more", "find_unused_parameters=True")
+    model = gradflow.ddp(build(branches=True), process_group=own)  # one bucket
+    loss(model, 0, step=1).backward()
+    if rank() % 2 == 0:
+        raises(lambda: loss(model, 0), "side.weight and 1 more", "find_unused_parameters=True")
     model = gradflow.ddp(build())
     model.module.late = nn.Parameter(torch.ones(3))
     model.module.scale.requires_grad_(False)
     raises(lambda: loss(model, 0), "also trains late", "does not train scale", "wrap it after")
+    model = train(gradflow.ddp(build()))
+    model.module.scale.requires_grad_(False)  # too late to be looked for at once
+    loss(model, 0).backward()
+    raises(lambda: loss(model, 0), "does not train scale", "wrap it after")
+    model = train(gradflow.ddp(build()))
+    model.module.outer = nn.Linear(40, 4)
+    loss(model, 0).backward()
+    raises(lambda: loss(model, 0), "also trains outer.weight and 1 more")
+
+
+def again():
+    """A second backward is told of, once; what is as good as one is not."""
+    def told(model, *passes):
+        with warnings.catch_warnings(record=True) as found:
+            warnings.simplefilter("always")
+            for backward in passes:
+                backward(model)
+        return [str(w.message) for w in found if "gradflow" in str(w.message)]
+
+    def twice(model):
+        made = loss(model, 0)
+        made.backward(retain_graph=True)
+        made.backward()
+
+    def summed(model):
+        (loss(model, 0) + loss(model, 1)).backward()
+
+    def accumulated(model):
+        with model.no_sync():
+            loss(model, 0).backward()
+            later = loss(model, 1)
+        (later + loss(model, 2)).backward()
+        loss(model, 3)  # of which nobody wants gradients
+
+    model = gradflow.ddp(build(), bucket_cap_mb=0.02)
+    check(not told(model, *[summed, accumulated] * 4))
+    for found in (told(model, twice), told(gradflow.ddp(build()), twice)):
+        check(len(found) == 1 and "is not exchanged" in found[0] and "no_sync" in found[0], found)
+
+
+def copied():
+    """A copy of the model, and one in a file, are DistributedDataParallel's, without the
+    hook."""
+    model = train(gradflow.ddp(build()))
+    saved = io.BytesIO()
+    torch.save(model, saved)
+    saved.seek(0)
+    loaded = torch.load(saved, **{"weights_only": False} if torch.__version__ >= "2" else {})
+    other = copy.deepcopy(model)
+    check(distance(other, model) == 0 and distance(train(other), train(loaded)) == 0)
+    replicas_are_equal(other)
+    raises(lambda: other.gradflow.state_dict(), "state_dict", "gradflow.ddp")
 
 
 if __name__ == "__main__":

@@ -9,11 +9,10 @@
 
 #include "base/heap.h"
 #include "data/dataset.h"
+#include "folder.h"
 #include "test.h"
 
-/* Readers of data on small files that are made here, in one folder, which a
- * test's main makes and removes. */
-static char folder[] = "/tmp/test_data_folder.XXXXXX";
+/* Readers of data on small files that are made here, in the test's folder. */
 
 struct content {
 	const char *name;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "test.h"
+#include "folder.h"
 
 #include <errno.h>
 #include <stdint.h>
@@ -11,8 +12,6 @@
 #include "base/heap.h"
 #include "base/text.h"
 #include "ckpt/safetensors.h"
-
-static char folder[] = "/tmp/test_ckpt.XXXXXX";
 
 static char *in_folder(const char *name)
 {
@@ -297,19 +296,10 @@ static void test_checksums(void)
 
 int main(void)
 {
-	char *command;
-	int rc;
-
-	if (!mkdtemp(folder)) {
-		perror(folder);
-		return 1;
-	}
+	make_folder("test_ckpt");
 	test_round_trip();
 	test_headers();
 	test_shrinking();
 	test_checksums();
-	command = gf_xasprintf("rm -rf %s", folder);
-	rc = system(command);
-	free(command);
-	return rc ? 1 : TEST_END();
+	return TEST_END();
 }

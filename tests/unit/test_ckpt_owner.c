@@ -11,11 +11,11 @@
 #include "base/file.h"
 #include "base/heap.h"
 #include "ckpt/owner.h"
+#include "folder.h"
 #include "test.h"
 
 #define LEASE_S 1.0
 
-static char folder[] = "/tmp/test_ckpt_owner.XXXXXX";
 static char said[512];
 
 static void note(void *ctx, const char *text)
@@ -180,15 +180,9 @@ static void test_other_host(void)
 
 int main(void)
 {
-	char *command;
-
-	if (!mkdtemp(folder))
-		return 1;
+	make_folder("test_ckpt_owner");
 	test_two();
 	test_killed();
 	test_other_host();
-	command = gf_xasprintf("rm -rf %s", folder);
-	EXPECT(system(command) == 0, "%s", command);
-	free(command);
 	return TEST_END();
 }

@@ -14,13 +14,12 @@
 #include "base/rng.h"
 #include "ckpt/safetensors.h"
 #include "ckpt/set.h"
+#include "folder.h"
 #include "test.h"
 
 #define RANKS 3
 #define RUN   "0123456789abcdef0123456789abcdef"
 #define OTHER "fedcba9876543210fedcba9876543210"
-
-static char folder[] = "/tmp/test_ckpt_set.XXXXXX";
 
 static char *in_folder(const char *name)
 {
@@ -479,10 +478,7 @@ static void test_old(void)
 
 int main(void)
 {
-	char *command;
-
-	if (!mkdtemp(folder))
-		return 1;
+	make_folder("test_ckpt_set");
 	test_sets();
 	test_others();
 	test_names();
@@ -491,8 +487,5 @@ int main(void)
 	test_damage();
 	test_full();
 	test_old();
-	command = gf_xasprintf("rm -rf %s", folder);
-	EXPECT(system(command) == 0, "%s", command);
-	free(command);
 	return TEST_END();
 }

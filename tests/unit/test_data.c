@@ -10,6 +10,7 @@
 #include "base/heap.h"
 #include "data/dataset.h"
 #include "data/order.h"
+#include "folder.h"
 
 /* 4 training and 2 test images of 2 x 3; the largest training byte is 16. */
 #define HEAD3(n, h, w) "\0\0\x08\x03\0\0\0" n "\0\0\0" h "\0\0\0" w
@@ -33,8 +34,6 @@ static const struct content good[FILES] = {
 	 BYTES(HEAD3("\2", "\2", "\3") IMAGE "\x20\0\0\0\0\0")},
 	{"t10k-labels-idx1-ubyte", BYTES(HEAD1("\2") "\2\0")},
 };
-
-static char folder[] = "/tmp/test_data.XXXXXX";
 
 static char *path_of(const char *name)
 {
@@ -477,10 +476,7 @@ static void test_share(void)
 
 int main(void)
 {
-	if (!mkdtemp(folder)) {
-		perror(folder);
-		return 1;
-	}
+	make_folder("test_data");
 	test_read();
 	test_bad();
 	test_gzip_damage();
@@ -491,6 +487,5 @@ int main(void)
 	test_rows();
 	test_share();
 	clear();
-	rmdir(folder);
 	return TEST_END();
 }

@@ -192,13 +192,9 @@ static void test_empty(void)
 
 int main(void)
 {
-	if (!mkdtemp(folder)) {
-		perror(folder);
-		return 1;
-	}
+	make_folder("test_data_formats");
 	test_cifar();
 	test_bad_folders(bad, GF_ARRAY_LENGTH(bad));
 	test_empty();
-	rmdir(folder);
 	return TEST_END();
 }

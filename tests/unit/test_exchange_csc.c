@@ -204,6 +204,9 @@ static void serial_step(const struct exchange_run *run, struct serial *s,
 	float decay = (float)gf_csc_params(&run->selection)->decay, sum;
 	int r;
 
+	if (isnan(decay)) /* the optimiser's, which has none */
+		decay = 1;
+
 	memset(a, 0, sizeof(*a));
 	memcpy(a->sent, s->important, sizeof(a->sent));
 	for (i = 0; i < n; i++) {
@@ -288,6 +291,7 @@ static void test_serial(void)
 		{10, 0, 0, .3, 1, 1, false, 1, .02, 0},
 		{7, 3, 100, .1, 1, 1, false, 1, 0, 500},
 		{13, 2, 100, .2, 1, 2, false, 2, .02, 700},
+		{13, 4, 100, .2, NAN, 1, false},
 	};
 	static struct exchange_run run;
 	char what[64];
@@ -309,7 +313,7 @@ static void test_serial(void)
 						   .warmup_steps =
 							   cases[i].warmup,
 						   .decay = cases[i].decay),
-				.momentum = .5,
+				.momentum = isnan(cases[i].decay) ? 0 : .5,
 				.lr = .25,
 				.optimizer = cases[i].eta > 0 ? "lars" : NULL,
 				.eta = cases[i].eta,

@@ -204,20 +204,26 @@ static void test_dropout_rate(const struct gf_backend *b)
 	free_model(m);
 }
 
-static void test_numbers(const struct gf_backend *b)
+/* Two tables are asked for the same numbers, and the first may have fewer
+ * rows, or the second. */
+static void test_numbers(const struct gf_backend *b, size_t rows)
 {
 	static const size_t input[3] = {4};
-	static const struct spec specs[] = {
-		{EMBEDDING, .entries = 9, .filters = 3}, {FC, .filters = 2}};
-	static const float wrong[] = {9, -1, NAN, INFINITY};
-	struct gf_model *m = build_model(input, specs, 2);
+	const struct spec specs[] = {
+		{EMBEDDING, .entries = 9, .filters = 3},
+		{EMBEDDING, .a = INPUT, .entries = rows, .filters = 3},
+		{ADD, .a = 1, .b = 2},
+		{FC, .filters = 2}};
+	static const float wrong[] = {8, 9, -1, NAN, INFINITY};
+	struct gf_model *m = build_model(input, specs, 4);
 	struct gf_net *net;
 	struct run r;
 
 	run_init(&r, m, 2, 2);
 	net = new_net(b, &r);
-	for (size_t i = 0; i < GF_ARRAY_LENGTH(wrong); i++) {
+	for (size_t i = rows > 8; i < GF_ARRAY_LENGTH(wrong); i++) {
 		struct gf_error err = {""};
+		const bool second = wrong[i] == 8;
 		char text[128];
 
 		r.input[5] = wrong[i];
@@ -225,9 +231,9 @@ static void test_numbers(const struct gf_backend *b)
 			       -EINVAL,
 		       "%s: number %g", b->name, wrong[i]);
 		snprintf(text, sizeof(text),
-			 "layer embedding0: sample 1: want numbers of at least "
-			 "0 and below 9, got %g",
-			 wrong[i]);
+			 "layer embedding%d: sample 1: want numbers of at "
+			 "least 0 and below %d, got %g",
+			 second, second ? 8 : 9, wrong[i]);
 		EXPECT_TEXT(err.text, text);
 	}
 	b->net_free(net);
@@ -294,7 +300,8 @@ int main(void)
 		test_running(b);
 		test_dropout(b);
 		test_dropout_rate(b);
-		test_numbers(b);
+		test_numbers(b, 8);
+		test_numbers(b, 12);
 		test_frozen(b);
 	}
 	return TEST_END();

@@ -2,11 +2,10 @@
 #include "train_run.h"
 
 #include "ckpt/safetensors.h"
+#include "folder.h"
 
 /* Sums over ranks and samples are taken in another order. */
 #define SPLIT_TOLERANCE 2e-6
-
-static char folder[] = "/tmp/test_train.XXXXXX";
 
 static char *in_folder(const char *name)
 {
@@ -375,14 +374,8 @@ static void test_top(void)
 
 int main(void)
 {
-	char *command;
-	int rc;
-
 	watchdog(120);
-	if (!mkdtemp(folder)) {
-		perror(folder);
-		return 1;
-	}
+	make_folder("test_train");
 	test_split();
 	test_resume();
 	test_refusals();
@@ -390,8 +383,5 @@ int main(void)
 	test_divergence();
 	test_watch();
 	test_top();
-	command = gf_xasprintf("rm -rf %s", folder);
-	rc = system(command);
-	free(command);
-	return rc ? 1 : TEST_END();
+	return TEST_END();
 }

@@ -5,10 +5,9 @@
 
 #include "ckpt/safetensors.h"
 #include "optim/ema.h"
+#include "folder.h"
 
 #define DECAY 0.75
-
-static char folder[] = "/tmp/test_train_average.XXXXXX";
 
 static void test_formula(void)
 {
@@ -189,20 +188,11 @@ static void test_tested(void)
 
 int main(void)
 {
-	char *command;
-	int rc;
-
 	watchdog(120);
-	if (!mkdtemp(folder)) {
-		perror(folder);
-		return 1;
-	}
+	make_folder("test_train_average");
 	test_formula();
 	test_steps();
 	test_resume();
 	test_tested();
-	command = gf_xasprintf("rm -rf %s", folder);
-	rc = system(command);
-	free(command);
-	return rc ? 1 : TEST_END();
+	return TEST_END();
 }

@@ -5,13 +5,13 @@
 
 #include "base/rng.h"
 #include "ckpt/safetensors.h"
+#include "folder.h"
 #include "selections.h"
 #include "train_run.h"
 
 #define RANKS 3
 #define STEPS 12
 
-static char folder[] = "/tmp/test_train_damage.XXXXXX";
 static char said[2048];
 
 static const struct {
@@ -247,11 +247,9 @@ int main(void)
 	size_t i;
 
 	watchdog(280);
-	if (!mkdtemp(folder))
-		return 1;
+	make_folder("test_train_damage");
 	for (i = 0; i < GF_ARRAY_LENGTH(selections); i++)
 		try_all(i);
 	test_two_jobs();
-	rmdir(folder);
 	return TEST_END();
 }

@@ -96,8 +96,9 @@ static void test_half(void)
 
 int main(void)
 {
-	begin("test_train_device_graphs");
+	watchdog(290);
+	make_folder("test_train_device_graphs");
 	test_graphs();
 	test_half();
-	return end();
+	return TEST_END();
 }

@@ -189,11 +189,12 @@ static void test_nccl_refusals(void)
 
 int main(void)
 {
-	begin("test_train_device_nccl");
+	watchdog(290);
+	make_folder("test_train_device_nccl");
 	test_nccl();
 	test_nccl_other_keep();
 	test_unpinned();
 	test_nccl_divergence();
 	test_nccl_refusals();
-	return end();
+	return TEST_END();
 }

@@ -4,10 +4,9 @@
 #include <math.h>
 
 #include "train/reshard.h"
+#include "folder.h"
 #include "selections.h"
 #include "train_run.h"
-
-static char folder[] = "/tmp/test_train_reshard.XXXXXX";
 
 /* --- the rule, on integers --------------------------------------------------
  */
@@ -59,8 +58,8 @@ static void write_old(int rank, const char *path)
 		a.residual[i] = a.running[i] = value(rank, i);
 	own[0] = a.state.items[2].tensor;
 	own[1] = a.state.items[3].tensor;
-	EXPECT(gf_safetensors_write(path, own, 2, NULL, 0, NULL, &err) == 0, "%s",
-	       err.text);
+	EXPECT(gf_safetensors_write(path, own, 2, NULL, 0, NULL, &err) == 0,
+	       "%s", err.text);
 	gf_state_release(&a.state);
 }
 
@@ -349,17 +348,11 @@ static void test_running(void)
 
 int main(void)
 {
-	char *command;
-
 	watchdog(280);
-	if (!mkdtemp(folder))
-		return 1;
+	make_folder("test_train_reshard");
 	test_sums();
 	test_steps();
 	test_runs();
 	test_running();
-	command = gf_xasprintf("rm -rf %s", folder);
-	EXPECT(system(command) == 0, "%s", command);
-	free(command);
 	return TEST_END();
 }

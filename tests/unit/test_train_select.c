@@ -4,10 +4,9 @@
 #include <math.h>
 
 #include "select/select.h"
+#include "folder.h"
 #include "selections.h"
 #include "train_run.h"
-
-static char folder[] = "/tmp/test_train_select.XXXXXX";
 
 /* At least one row for each entry of gf_selections. */
 static double densities[] = {.5};
@@ -308,11 +307,8 @@ static void test_divergence(void)
 
 int main(void)
 {
-	char *command;
-
 	watchdog(280);
-	if (!mkdtemp(folder))
-		return 1;
+	make_folder("test_train_select");
 	test_every_one();
 	test_replicas();
 	test_resume();
@@ -321,8 +317,5 @@ int main(void)
 	test_momentum();
 	test_learning();
 	test_divergence();
-	command = gf_xasprintf("rm -rf %s", folder);
-	EXPECT(system(command) == 0, "%s", command);
-	free(command);
 	return TEST_END();
 }

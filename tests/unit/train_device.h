@@ -7,6 +7,7 @@
 #include "../gpu/fake.h"
 #include "../gpu/fake_net.h"
 #include "ckpt/safetensors.h"
+#include "folder.h"
 #include "selections.h"
 #include "train_run.h"
 
@@ -72,12 +73,8 @@ static inline void train_with(struct train_run *run, unsigned seed, bool nccl,
 	EXPECT(fake_world_comms(world) == 0, "%zu communicators remain",
 	       fake_world_comms(world));
 	EXPECT(!fake_world_complaint(world), "%s", fake_world_complaint(world));
-	/* packs of chunks that are no whole grains begin anywhere */
-	if (!gf_csc_params(&run->selection) ||
-	    gf_csc_params(&run->selection)->chunk_elems % 32 == 0)
-		EXPECT(fake_world_misaligned(world) == 0,
-		       "%zu transfers are not aligned",
-		       fake_world_misaligned(world));
+	EXPECT(fake_world_misaligned(world) == 0,
+	       "%zu transfers are not aligned", fake_world_misaligned(world));
 	syncs = fake_world_syncs(world);
 	to_host_bytes = fake_world_to_host_bytes(world);
 	launches = fake_world_launches(world);
@@ -105,8 +102,11 @@ static const struct {
 	const char *codec;
 	double clip_norm, scale; /* 0: the default */
 	struct gf_selection selection;
+	double smoothing;
+	size_t top_k;
 } cases[] = {
 	{"plain", MLP, 2, "sgd"},
+	{"smoothed", MLP, 2, "sgd", .smoothing = .2, .top_k = 2},
 	{"alone", NORMED, 1, "sgd"},
 	{"normed", NORMED, 3, "nesterov"},
 	{"dropping", DROPPING, 2, "sgd"},
@@ -190,6 +190,9 @@ static inline struct train_run run_of(size_t i)
 	run.config.training.optimizer = (char *)cases[i].optimizer;
 	run.config.training.accumulate = accumulate;
 	run.config.training.clip_norm = cases[i].clip_norm;
+	if (cases[i].smoothing > 0)
+		run.config.training.label_smoothing = cases[i].smoothing;
+	run.config.top_k = cases[i].top_k;
 	if (cases[i].scale > 0) {
 		run.config.training.scale = cases[i].scale;
 		run.config.training.growth_steps = 4;
@@ -384,26 +387,6 @@ static inline struct train_run nccl_run_of(size_t i)
 	run.pipeline_warmup = nccl_cases[i].warmup_steps;
 	run.selection = nccl_cases[i].selection;
 	return run;
-}
-
-/* The runs write into `folder`. */
-static inline void begin(const char *name)
-{
-	watchdog(290);
-	snprintf(folder, sizeof(folder), "/tmp/%s.XXXXXX", name);
-	if (!mkdtemp(folder)) {
-		perror(folder);
-		exit(1);
-	}
-}
-
-static inline int end(void)
-{
-	char *command = gf_xasprintf("rm -rf %s", folder);
-	int rc = system(command);
-
-	free(command);
-	return rc ? 1 : TEST_END();
 }
 
 #endif

@@ -3,13 +3,14 @@
 import inspect
 import json
 import os
+import warnings
 
 import torch
 import torch.distributed as dist
 from torch.autograd import Variable
 from torch.nn.parallel import DistributedDataParallel
 
-from .common import agree, trained
+from .common import agree, on_gradient, trained
 from .exchange import Exchange, device_of, job, misfit
 from .measure import Clock
 from .plan import (PlanError, bucket_bytes, check_names, in_order, read, selects_all,
@@ -84,13 +85,25 @@ def _original(name):
     return name.replace("_orig_mod.", "")
 
 
+class _Unhooked:
+    """What a copy of the model has in place of the State: PyTorch gives it no hook."""
+
+    def __call__(self, *_):
+        pass
+
+    def __getattr__(self, name):
+        raise AttributeError(f"gradflow: {name}: a copy of the model has no exchange: give "
+                             "gradflow.ddp a copy of model.module")
+
+
 class State:
     """Of the hook, for one DistributedDataParallel model:
 
         model.register_comm_hook(gradflow.State(model, plan), gradflow.hook)
 
     plan is a file, which rank 0 reads, or a dictionary; None: each bucket is a
-    message over a ring. momentum is the optimiser's, for plans with dgc and csc.
+    message over a ring. momentum is the optimiser's, for plans with dgc and csc; 0: it
+    has none, as AdamW.
     epoch_steps is for those whose densities begin with an epoch (topk, gtopk).
     timeout_s is how long ranks may wait for one that is late; a rank that ends is
     noticed at once. transport is for parameters on GPUs: nccl, which takes dense plans
@@ -137,7 +150,15 @@ class State:
         self.pending = []     # (future, bucket, buffer): of this step
         self.clock = Clock(device)
         self.finished = None  # when its means had come, by the clock
-        model.register_forward_pre_hook(self._check_model)
+        self.due = False      # the latest forward is of a step that exchanges
+        self.done = True      # means have come since then
+        self.reached = set()  # parameters that backward has reached since then
+        self.watched = {n: on_gradient(p, lambda n=n: self._reach(n))
+                        for n, p in self.parameters.items()}
+        model.register_forward_pre_hook(self)
+
+    def __reduce__(self):
+        return _Unhooked, ()
 
     def _open(self, order, messages=None, ways=None):
         """An exchange for tensors in that order takes the place of the one before."""
@@ -159,21 +180,28 @@ class State:
         self.order, self.messages = order, messages
         self.numbers = {n: i for i, n in enumerate(order)}
 
-    def _check_model(self, model, _):
+    def __call__(self, model, _):
         """Before forward: the step before has ended, and the model is still the one
         that was wrapped."""
         if not torch.is_grad_enabled():
             return
-        if self.pending:
-            left = [n for n, p in self.parameters.items() if p.grad is None]
+        begun = bool(self.pending) or self.due and not self.done and bool(self.reached)
+        if begun or not self.settled:  # it is looked for in the first steps
+            self._check_model(model)
+        if begun:
+            left = ([n for n in self.watched if n not in self.reached] or
+                    [n for n, p in self.parameters.items() if p.grad is None])
             raise RuntimeError(
                 "gradflow: want a gradient of every parameter in each backward, got none of " +
                 _some(left or ["a parameter"]) + ": give the DistributedDataParallel model "
                 "find_unused_parameters=True, or use it in the loss on every rank")
-        if self.settled:  # it is looked for in the first steps
-            return
+        self.due, self.done = model.require_backward_grad_sync, False
+        self.reached.clear()
+
+    def _check_model(self, model):
         found = {_original(n): p for n, p in trained(model.module).items()}
-        added = [n for n in found if n not in self.parameters and n not in self.ignored]
+        added = [n for n in found if n not in self.ignored and
+                 self.parameters.get(n) is not found[n]]
         gone = [n for n in self.parameters if n not in found]
         if added or gone:
             raise RuntimeError(
@@ -181,6 +209,16 @@ class State:
                 " and ".join(f"{verb} {_some(names)}" for verb, names in
                              (("also trains", added), ("does not train", gone)) if names) +
                 ": wrap it after all parameters have been made and frozen")
+
+    def _reach(self, name):
+        """Backward has made that gradient."""
+        self.reached.add(name)
+        if self.due and self.done:
+            self.due = False  # says it once
+            warnings.warn(
+                f"gradflow: a second backward since forward: {name} gets a gradient that is not "
+                "exchanged: add the losses up for one backward, or run the earlier ones in "
+                "no_sync()")
 
     # --- a step ---
 
@@ -233,7 +271,7 @@ class State:
     def _finish(self):
         pending, self.pending = self.pending, []
         self.way.finish(self.exchange, pending)
-        self.finished = self.clock.now()
+        self.finished, self.done = self.clock.now(), True
         self._follow(len(pending))
 
     def _follow(self, count):
@@ -245,6 +283,8 @@ class State:
         if self.settled:
             return
         self.settled = True
+        for n in list(self.watched)[1:-1]:  # the ends tell that backward has begun
+            self.watched.pop(n).remove()
         if self.plan and not selects_all(self.plan):
             return
         buckets = [self.buckets[i] for i in range(count)]

@@ -38,14 +38,17 @@ class Exchange:
 
     def __init__(self, named, plan=None, messages=None, group=None, ways=None, momentum=0.0,
                  epoch_steps=0, timeout_s=1800, library=None, stream=None):
-        self.handle = None
-        self.lib = c.load(library)
+        self.handle = failure = None
         device = device_of(named)
-        wrong = next((n for n, t in named.items()
-                      if t.dtype not in c.DTYPES or t.device != device), None)
-        agree(group, wrong and TypeError(
-            f"{wrong}: want f32, f16 or bf16 on {device}, got {named[wrong].dtype} on "
-            f"{named[wrong].device}"))
+        try:
+            self.lib = c.load(library)
+            for n, t in named.items():
+                if t.dtype not in c.DTYPES or t.device != device:
+                    raise TypeError(f"{n}: want f32, f16 or bf16 on {device}, got {t.dtype} on "
+                                    f"{t.device}")
+        except (OSError, TypeError) as e:
+            failure = e
+        agree(group, failure)
         gathers = _Gathers(group)
         n = len(named)
         # what the structs point to must live until the call returns
