@@ -99,6 +99,7 @@ static int take_turn(const struct gf_bench_overlap *c,
 			took_s[i] = gf_clock_s() - began_s;
 	}
 	pass->on_grad = NULL;
+	pass->on_grad_ctx = NULL;
 	gf_bench_exchange_close(&t.exchange);
 	return rc;
 }

@@ -221,7 +221,7 @@ int gf_doubt_predict(struct gf_plan *p, struct gf_error *err)
 	rc = predict_end(p, false, &low, err);
 	if (rc == 0)
 		rc = predict_end(p, true, &high, err);
-	if (rc < 0)
+	if (rc)
 		return rc;
 	runs = gf_doubt_runs(p);
 	pr->iteration_low_s = fmin(low, pr->iteration_s) / (1 + runs);
