@@ -100,6 +100,16 @@ def failed():
         state.tuner.report()
 
 
+def single():
+    """On one rank nothing is exchanged, and the job goes on."""
+    groups = [dist.new_group([r]) for r in range(dist.get_world_size())]
+    model = gradflow.ddp(build(), tune=STEPS, process_group=groups[dist.get_rank()])
+    train(model)
+    assert "one has nothing to exchange" in model.gradflow.tuner.report(), \
+        model.gradflow.tuner.report()
+    model.gradflow.close()
+
+
 def recorded():
     """Each message of each step once, inside its step, beside the prediction."""
     names = [n for n, _ in reversed(list(build().named_parameters()))]
@@ -117,7 +127,10 @@ def recorded():
                               {"ready_s": 0.2, "start_s": 0.2, "end_s": 0.4}]}}
     model = gradflow.ddp(build(), plan)
     train(model, 4)
+    processors = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {min(processors)})
     record = gradflow.Record(model, lines=True)
+    os.sched_setaffinity(0, processors)
     train(model, 6)  # the last of them has no end yet
     path = [os.path.join(tempfile.gettempdir(), f"record-{os.getpid()}.json")]
     dist.broadcast_object_list(path)
@@ -126,6 +139,8 @@ def recorded():
     assert lines[1].split() == ["0", "predicted", "100.000", "200.000"], lines
     assert lines[4].split()[:2] == ["1", "measured"] and "(medians of 5)" in lines[5], lines
     assert "predicted 500.0 ms" in lines[5], lines
+    assert lines[6].startswith("2 ranks of this machine compute by 2 threads and exchange by 2, "
+                               "on 1 processors"), lines
     if dist.get_rank() == 0:
         with open(path[0], encoding="utf-8") as f:
             events = [e for e in json.load(f)["traceEvents"] if e["ph"] == "X"]

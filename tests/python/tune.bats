@@ -5,7 +5,7 @@
 load torch
 
 @test "PyTorch, tune: a plan is kept or dropped; accumulated steps; what fails leaves the job as it was" {
-	holds tune 2 kept dropped accumulated failed
+	holds tune 2 kept dropped accumulated failed single
 }
 @test "PyTorch, Record: messages beside their prediction, lines, a trace" {
 	holds tune 2 recorded

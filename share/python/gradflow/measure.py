@@ -202,6 +202,8 @@ def network(path, sizes=None, device="cpu", rounds=7, group=None):
 def exchange_costs(path, budget_s=20, max_bytes=16 << 20, group=None):
     """Measure gradflow's own all-reduces between the ranks; rank 0 writes a gf-profile
     (network half) for gf-plan. Every rank runs gf-profile for about budget_s."""
+    if dist.get_world_size(group) == 1:
+        raise ValueError("exchange_costs: want two ranks or more, one has nothing to exchange")
     rank, failure, done = dist.get_rank(group), None, None
     place = [f"{_address(group)}:{_free_port()}"]
     dist.broadcast_object_list(place, 0 if group is None else dist.get_global_rank(group, 0),

@@ -1,13 +1,32 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What a job's steps and messages take under the hook, beside the plan's prediction."""
 import collections
+import os
 import statistics
 import sys
 import time
 
+import torch
 import torch.distributed as dist
 
 from .common import on_gradient, write_trace
+
+
+def _crowded(group):
+    """A line for report() if the group's ranks on this machine have more threads than
+    processors, else None."""
+    with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as f:
+        machine = f.read()  # containers and network namespaces share it
+    ranks = [None] * dist.get_world_size(group)
+    dist.all_gather_object(ranks, (machine, torch.get_num_threads(), os.sched_getaffinity(0)),
+                           group=group)
+    here = [r for r in ranks if r[0] == machine]
+    threads, processors = sum(r[1] for r in here), len(set().union(*(r[2] for r in here)))
+    if threads + len(here) <= processors:
+        return None
+    return (f"{len(here)} ranks of this machine compute by {threads} threads and exchange by "
+            f"{len(here)}, on {processors} processors: the plan's prediction has a processor "
+            "for each, so it may be low")
 
 
 class Record:
@@ -33,6 +52,8 @@ class Record:
         self.events = []
         self.seen = self.start = self.middle = None
         self.ready = {}
+        on_gpu = self.state.clock.device is not None
+        self.crowded = None if on_gpu else _crowded(self.state.group)
         dist.barrier(self.state.group)
         self.origin = time.perf_counter()
         self._attach()
@@ -156,6 +177,8 @@ class Record:
                 step += (f"; predicted {predicted['iteration_s'] * 1e3:.1f} ms, measured/predicted "
                          f"{medians[0] / predicted['iteration_s']:.3f}")
             lines.append(step)
+        if self.crowded and "iteration_s" in predicted:
+            lines.append(self.crowded)
         return "\n".join(lines) + "\n"
 
     def write(self, path):
