@@ -279,74 +279,31 @@ struct gf_gpu *fake_gpu(struct fake_world *w, int rank)
 	return &w->devices[rank].gpu;
 }
 
-const char *fake_world_complaint(struct fake_world *w)
+struct fake_counts fake_world_counts(struct fake_world *w)
 {
-	return w->complaint[0] ? w->complaint : NULL;
-}
-
-size_t fake_world_comms(struct fake_world *w)
-{
-	size_t n = 0;
+	struct fake_counts counts;
 
 	pthread_mutex_lock(&w->lock);
+	counts = w->counts;
 	for (size_t i = 0; i < w->ncomms; i++)
-		n += w->comms[i]->exists;
-	pthread_mutex_unlock(&w->lock);
-	return n;
-}
-
-size_t fake_world_waiting(struct fake_world *w)
-{
-	size_t n = 0;
-
-	pthread_mutex_lock(&w->lock);
+		counts.comms += w->comms[i]->exists;
 	for (size_t i = 0; i < w->nstreams; i++)
 		for (const struct fake_operation *op = w->streams[i].first; op;
 		     op = op->next)
-			n++;
+			counts.waiting++;
 	pthread_mutex_unlock(&w->lock);
-	return n;
+	return counts;
 }
 
-/* One of the world's counts, which its ranks' threads add to. */
-static size_t count_of(struct fake_world *w, const size_t *count)
+const char *fake_world_complaint(struct fake_world *w)
 {
-	size_t n;
+	const struct fake_counts counts = fake_world_counts(w);
 
-	pthread_mutex_lock(&w->lock);
-	n = *count;
-	pthread_mutex_unlock(&w->lock);
-	return n;
-}
-
-size_t fake_world_pinned(struct fake_world *w)
-{
-	return count_of(w, &w->pinned);
-}
-
-size_t fake_world_syncs(struct fake_world *w)
-{
-	return count_of(w, &w->syncs);
-}
-
-uint64_t fake_world_to_host_bytes(struct fake_world *w)
-{
-	uint64_t n;
-
-	pthread_mutex_lock(&w->lock);
-	n = w->to_host_bytes;
-	pthread_mutex_unlock(&w->lock);
-	return n;
-}
-
-size_t fake_world_misaligned(struct fake_world *w)
-{
-	return count_of(w, &w->misaligned);
-}
-
-size_t fake_world_launches(struct fake_world *w)
-{
-	return count_of(w, &w->launches);
+	if (counts.comms)
+		fake_complain(w, "communicators are left");
+	if (counts.pinned)
+		fake_complain(w, "pinned memory is left");
+	return w->complaint[0] ? w->complaint : NULL;
 }
 
 void fake_world_free(struct fake_world *w)

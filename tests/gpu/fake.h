@@ -60,22 +60,22 @@ void fake_world_costs(struct fake_world *w, const struct fake_costs *costs);
 
 struct fake_world *fake_world_new(int ranks, int slots, unsigned seed,
 				  const struct fake_faults *faults);
-/* Returns a complaint about what was asked of it, or NULL; borrowed. */
+/* Returns a complaint about what was asked of it, or about communicators and
+ * pinned memory that are left, or NULL; borrowed. */
 const char *fake_world_complaint(struct fake_world *w);
-/* Communicators that exist; operations that have not ended. */
-size_t fake_world_comms(struct fake_world *w);
-size_t fake_world_waiting(struct fake_world *w);
-/* Ranges of host memory that are pinned. */
-size_t fake_world_pinned(struct fake_world *w);
-/* Times that a whole stream was waited for. */
-size_t fake_world_syncs(struct fake_world *w);
-/* Copied by the devices to the host. */
-uint64_t fake_world_to_host_bytes(struct fake_world *w);
-/* Transfers of 128 bytes and more that began elsewhere than at a multiple of as
- * many: NCCL moves them slowly. */
-size_t fake_world_misaligned(struct fake_world *w);
-/* Graphs that were launched. */
-size_t fake_world_launches(struct fake_world *w);
+
+struct fake_counts {
+	size_t comms;   /* communicators that exist */
+	size_t waiting; /* operations that have not ended */
+	size_t pinned;  /* ranges of host memory */
+	size_t syncs;   /* times that a whole stream was waited for */
+	/* Transfers of 128 bytes and more that began elsewhere than at a
+	 * multiple of as many: NCCL moves them slowly. */
+	size_t misaligned;
+	size_t launches;        /* of graphs */
+	uint64_t to_host_bytes; /* copied by the devices */
+};
+struct fake_counts fake_world_counts(struct fake_world *w);
 void fake_world_free(struct fake_world *w);
 
 struct gf_gpu *fake_gpu(struct fake_world *w, int rank);

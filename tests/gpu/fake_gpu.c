@@ -43,7 +43,7 @@ static int fake_host_pin(struct gf_gpu *g, void *p, size_t size_bytes,
 		return gf_error_set(err, -ENOMEM, "%zu bytes cannot be pinned",
 				    size_bytes);
 	pthread_mutex_lock(&w->lock);
-	w->pinned++;
+	w->counts.pinned++;
 	pthread_mutex_unlock(&w->lock);
 	return 0;
 }
@@ -54,7 +54,7 @@ static void fake_host_unpin(struct gf_gpu *g, void *p)
 
 	(void)p;
 	pthread_mutex_lock(&w->lock);
-	w->pinned--;
+	w->counts.pinned--;
 	pthread_mutex_unlock(&w->lock);
 }
 
@@ -105,7 +105,7 @@ static int fake_stream_sync(struct gf_gpu *g, struct gf_gpu_stream *s,
 	pthread_mutex_lock(&s->world->lock);
 	fake_host_waits(&s->world->devices[s->rank]);
 	s->world->devices[s->rank].waited = s->world->devices[s->rank].calls;
-	s->world->syncs++;
+	s->world->counts.syncs++;
 	pthread_mutex_unlock(&s->world->lock);
 	do {
 		pthread_mutex_lock(&s->world->lock);
@@ -263,7 +263,8 @@ static int fake_copy(struct gf_gpu *g, struct gf_gpu_stream *s, void *to,
 	(void)err;
 	fake_use(g);
 	pthread_mutex_lock(&s->world->lock);
-	s->world->to_host_bytes += kind == GF_GPU_TO_HOST ? size_bytes : 0;
+	s->world->counts.to_host_bytes +=
+		kind == GF_GPU_TO_HOST ? size_bytes : 0;
 	op = fake_op(s, CALL);
 	op->call = call_copy;
 	op->a = to;

@@ -101,7 +101,7 @@ int fake_graph_launch(struct gf_gpu *g, struct gf_gpu_stream *s,
 			fake_complain(d->world, "a graph of freed memory");
 		again(s, op);
 	}
-	d->world->launches++;
+	d->world->counts.launches++;
 	pthread_mutex_unlock(&d->world->lock);
 	return 0;
 }

@@ -448,9 +448,9 @@ static int nccl_call(struct gf_nccl_comm *c, struct gf_gpu_stream *s,
 	if (!group)
 		keep_busy(c);
 	take_time(op, &item, w->costs);
-	w->misaligned += (item.what == SEND || item.what == RECV) &&
-			 item.count >= LINE_BYTES &&
-			 (uintptr_t)item.data % LINE_BYTES;
+	w->counts.misaligned += (item.what == SEND || item.what == RECV) &&
+				item.count >= LINE_BYTES &&
+				(uintptr_t)item.data % LINE_BYTES;
 	group_stream = s;
 	pthread_mutex_unlock(&w->lock);
 	return 0;

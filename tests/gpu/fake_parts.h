@@ -130,8 +130,7 @@ struct fake_world {
 	struct fake_memory *memory;
 	size_t nmemory, memory_capacity;
 	uint64_t ids;
-	size_t pinned, syncs, launches, misaligned;
-	uint64_t to_host_bytes;
+	struct fake_counts counts;      /* but for comms and waiting */
 	struct gf_gpu_ops plain;        /* of devices that capture nothing */
 	const struct fake_costs *costs; /* NULL: the real clock */
 	char complaint[256];

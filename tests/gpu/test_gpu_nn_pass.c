@@ -200,12 +200,8 @@ static const struct {
 
 static struct gf_model *model_of(size_t c)
 {
-	size_t n = 0;
-
-	while (n < MAX_SPECS && memcmp(&models[c].specs[n], &(struct spec){0},
-				       sizeof(struct spec)) != 0)
-		n++;
-	return build_model(models[c].input, models[c].specs, n);
+	return build_model(models[c].input, models[c].specs,
+			   GF_ARRAY_LENGTH(models[c].specs));
 }
 
 /* How far a is from b, as a share of b's length. */

@@ -10,40 +10,6 @@ static const struct gf_kernels *ref;
 static const struct gf_gpu_kernels *gpu = &gf_gpu_kernels_cuda;
 static struct gf_gpu_stream *stream;
 
-static float last(size_t i)
-{
-	return i > 29000 ? (float)i : 0;
-}
-
-/* Large exactly where the sample of 30,011 values looks: it promises too
- * much, and everything must be listed. */
-static float treacherous(size_t i)
-{
-	return i % 14 < 4 ? 100 : (float)gf_rng_uniform(&rng);
-}
-
-static float strange(size_t i)
-{
-	static const float values[] = {NAN, -INFINITY, 0x1p-149f, -0.0f, 1e38f};
-
-	return i % 3 ? (float)gf_rng_normal(&rng) : values[i / 3 % 5];
-}
-
-static const struct {
-	const char *name;
-	float (*value)(size_t i);
-} shapes[] = {
-	{"normal", normal},
-	{"equal", equal},
-	{"few", few},
-	{"rising", rising},
-	{"falling", falling},
-	{"zero", zero},
-	{"strange", strange},
-	{"last", last},
-	{"treacherous", treacherous},
-};
-
 static const struct {
 	size_t count, k;
 } amounts[] = {

@@ -2,6 +2,8 @@
 #ifndef GF_TESTS_CHOICE_H
 #define GF_TESTS_CHOICE_H
 
+#include <math.h>
+
 #include "base/rng.h"
 
 /* Values that a kernel chooses the largest of: element i. */
@@ -39,5 +41,39 @@ static float zero(size_t i)
 	(void)i;
 	return 0;
 }
+
+static float last(size_t i)
+{
+	return i > 29000 ? (float)i : 0;
+}
+
+/* Large exactly where the sample of 30,011 values looks: it promises too
+ * much, and everything must be listed. */
+static float treacherous(size_t i)
+{
+	return i % 14 < 4 ? 100 : (float)gf_rng_uniform(&rng);
+}
+
+static float strange(size_t i)
+{
+	static const float values[] = {NAN, -INFINITY, 0x1p-149f, -0.0f, 1e38f};
+
+	return i % 3 ? (float)gf_rng_normal(&rng) : values[i / 3 % 5];
+}
+
+static const struct {
+	const char *name;
+	float (*value)(size_t i);
+} shapes[] = {
+	{"normal", normal},
+	{"equal", equal},
+	{"few", few},
+	{"rising", rising},
+	{"falling", falling},
+	{"zero", zero},
+	{"strange", strange},
+	{"last", last},
+	{"treacherous", treacherous},
+};
 
 #endif

@@ -131,14 +131,19 @@ static struct gf_model *read_model(const char *text)
 	return m;
 }
 
-/* input: {channels, height, width}, {positions, features} or {values}. The
- * classes are the last layer's last dimension. */
+/* The layers end before the first empty spec, or after `most`. input:
+ * {channels, height, width}, {positions, features} or {values}. The classes are
+ * the last layer's last dimension. */
 static struct gf_model *build_model(const size_t input[3],
-				    const struct spec *specs, size_t count)
+				    const struct spec *specs, size_t most)
 {
+	static const struct spec none;
 	struct gf_text t = {0};
 	struct gf_model *m;
+	size_t count = 0;
 
+	while (count < most && memcmp(&specs[count], &none, sizeof(none)) != 0)
+		count++;
 	gf_text_addf(&t, "{\"format\": \"gf-model\", \"version\": 1, "
 			 "\"name\": \"test\", \"input\": [");
 	for (size_t d = 0; d < 3 && input[d]; d++)

@@ -116,8 +116,8 @@ static void test(struct job job)
 		found |= strstr(job.texts[r], job.says) != NULL;
 	EXPECT(found, "%s: want \"%s\", got: %s", job.what, job.says,
 	       job.texts[0]);
-	EXPECT(fake_world_comms(job.world) == 0, "%s: communicators are left",
-	       job.what);
+	EXPECT(fake_world_counts(job.world).comms == 0,
+	       "%s: communicators are left", job.what);
 	fake_world_free(job.world);
 }
 

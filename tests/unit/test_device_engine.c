@@ -305,13 +305,10 @@ static void end(struct job *job, int ranks)
 {
 	EXPECT(!fake_world_complaint(job->world), "%s",
 	       fake_world_complaint(job->world));
-	EXPECT(fake_world_misaligned(job->world) == 0,
-	       "%zu transfers are not aligned",
-	       fake_world_misaligned(job->world));
-	EXPECT(fake_world_comms(job->world) == 0, "%zu communicators remain",
-	       fake_world_comms(job->world));
+	EXPECT(fake_world_counts(job->world).misaligned == 0,
+	       "transfers are not aligned");
 	/* what was aborted comes to its end by and by, or the watchdog does */
-	while (fake_world_waiting(job->world))
+	while (fake_world_counts(job->world).waiting)
 		usleep(1000);
 	for (int r = 0; r < ranks; r++)
 		free(job->snapshots[r]);
@@ -359,6 +356,7 @@ static void run(const struct how *how)
 	const char *algorithm = how->algorithm, *codec = how->codec;
 	const int ranks = how->ranks, lanes = how->lanes;
 	char name[96];
+	size_t launches;
 
 	snprintf(name, sizeof(name), "%s, %s, %d lanes%s, staleness %d",
 		 algorithm, codec, lanes, how->at_end ? ", at the end" : "",
@@ -381,10 +379,9 @@ static void run(const struct how *how)
 		EXPECT(!job.rcs[r], "%s, %d ranks: rank %d: %s", name, ranks, r,
 		       job.errors[r].text);
 	check_sums(&job, ranks, name);
-	EXPECT((fake_world_launches(job.world) > 0) ==
-		       (job.graphs && ranks > 1),
-	       "%s, %d ranks: %zu launches", name, ranks,
-	       fake_world_launches(job.world));
+	launches = fake_world_counts(job.world).launches;
+	EXPECT((launches > 0) == (job.graphs && ranks > 1),
+	       "%s, %d ranks: %zu launches", name, ranks, launches);
 	end(&job, ranks);
 }
 

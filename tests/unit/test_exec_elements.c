@@ -13,6 +13,7 @@
 #include "coll/algorithm.h"
 #include "exec/exec.h"
 #include "comm/shm.h"
+#include "contest/exact.h"
 #include "gf_kernels.h"
 #include "ranks.h"
 
@@ -23,56 +24,6 @@ static const double rounding[GF_DTYPES] = {
 };
 /* Of values printed with seven digits. */
 static const double printed = 5e-7;
-
-static double get(enum gf_dtype dtype, const void *data, size_t i)
-{
-	const char *at = (const char *)data + i * gf_dtype_bytes(dtype);
-	double f64;
-	float f32;
-	int32_t i32;
-
-	switch (dtype) {
-	case GF_F64:
-		memcpy(&f64, at, sizeof(f64));
-		return f64;
-	case GF_I32:
-		memcpy(&i32, at, sizeof(i32));
-		return i32;
-	case GF_F16:
-		gf_kernels()->codecs[GF_CODEC_F16].decode(&f32, at, 1, 0);
-		return f32;
-	case GF_BF16:
-		gf_kernels()->codecs[GF_CODEC_BF16].decode(&f32, at, 1, 0);
-		return f32;
-	default:
-		memcpy(&f32, at, sizeof(f32));
-		return f32;
-	}
-}
-
-static void put(enum gf_dtype dtype, void *data, size_t i, double value)
-{
-	char *at = (char *)data + i * gf_dtype_bytes(dtype);
-	float f32 = (float)value;
-	int32_t i32 = (int32_t)value;
-
-	switch (dtype) {
-	case GF_F64:
-		memcpy(at, &value, sizeof(value));
-		break;
-	case GF_I32:
-		memcpy(at, &i32, sizeof(i32));
-		break;
-	case GF_F16:
-		gf_kernels()->codecs[GF_CODEC_F16].encode(at, &f32, 1, 0);
-		break;
-	case GF_BF16:
-		gf_kernels()->codecs[GF_CODEC_BF16].encode(at, &f32, 1, 0);
-		break;
-	default:
-		memcpy(at, &f32, sizeof(f32));
-	}
-}
 
 /* Exact in every type: bf16 counts to 256. */
 static double value(enum gf_op op, int rank, size_t i)
@@ -195,12 +146,12 @@ static void check_numbers(struct gf_comm *c, struct message *m,
 	m->element = gf_element_number(dtype, op);
 	m->args.elem_bytes = m->element.size_bytes;
 	for (i = 0; i < n; i++)
-		put(dtype, data, i, value(op, c->rank, i));
+		gf_exact_store(dtype, data, i, value(op, c->rank, i));
 	((char *)data)[size] = 77;
 	run_message(c, m, data, NULL);
 	for (i = 0; i < n; i++) {
 		want = expected(dtype, op, c->ranks, i);
-		got = get(dtype, data, i);
+		got = gf_exact_load(dtype, data, i);
 		if (fabs(got - want) <=
 		    (op == GF_OP_AVG ? rounding[dtype] * fabs(want) : 0))
 			continue;

@@ -15,7 +15,6 @@
  */
 #define TOLERANCE_SUM 1e-5
 
-
 /* --- sums ---------------------------------------------------------------- */
 
 static const size_t sum_sizes[] = {0,    1,    7,    8,    15,   16,   17,
@@ -71,29 +70,6 @@ static void test_sums(const struct gf_kernels *ref,
 }
 
 /* --- top-k --------------------------------------------------------------- */
-
-/* Large exactly where a sample would look: it promises too much. */
-static float treacherous(size_t i)
-{
-	return i % 14 < 4 ? 100 : (float)gf_rng_uniform(&rng);
-}
-
-static float strange(size_t i)
-{
-	static const float values[] = {NAN, -INFINITY, 0x1p-149f, -0.0f, 1e38f};
-
-	return i % 3 ? (float)gf_rng_normal(&rng) : values[i / 3 % 5];
-}
-
-static const struct {
-	const char *name;
-	float (*value)(size_t i);
-} shapes[] = {
-	{"normal", normal},   {"equal", equal},
-	{"few", few},         {"rising", rising},
-	{"falling", falling}, {"zero", zero},
-	{"strange", strange}, {"treacherous", treacherous},
-};
 
 static const struct {
 	size_t count, k;

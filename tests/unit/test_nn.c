@@ -357,16 +357,11 @@ static const struct {
 	 2,
 	 {{RELU}, {MAXPOOL, .kernel = 2, .stride = 2}, {FC, .filters = 3}}},
 };
-#define MAX_SPECS GF_ARRAY_LENGTH(models[0].specs)
 
 static struct gf_model *model_of(size_t c)
 {
-	size_t n = 0;
-
-	while (n < MAX_SPECS && memcmp(&models[c].specs[n], &(struct spec){0},
-				       sizeof(struct spec)) != 0)
-		n++;
-	return build_model(models[c].input, models[c].specs, n);
+	return build_model(models[c].input, models[c].specs,
+			   GF_ARRAY_LENGTH(models[c].specs));
 }
 
 /* The slopes of the loss on both sides of one parameter. */

@@ -97,7 +97,7 @@ static void close_rig(struct rig *r)
 {
 	gf_stage_free(r->stage);
 	r->gpu->ops->stream_sync(r->gpu, r->compute, &r->err);
-	EXPECT(fake_world_waiting(r->world) == 0, "something is left");
+	EXPECT(fake_world_counts(r->world).waiting == 0, "something is left");
 	fake_world_free(r->world);
 }
 

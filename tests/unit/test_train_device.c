@@ -136,16 +136,16 @@ static void test_traffic(void)
 		run.staleness = traffic[i].staleness;
 		run.config.steps = 2;
 		train_on_devices(&run, 1, false);
-		few = to_host_bytes;
+		few = last.to_host_bytes;
 		run.config.steps = 7;
 		train_on_devices(&run, 2, false);
 		EXPECT(run.rc == 0 && run.last_step == 7, "%s", run.err.text);
-		EXPECT(to_host_bytes - few >= traffic[i].least &&
-			       to_host_bytes - few <= traffic[i].most,
+		EXPECT(last.to_host_bytes - few >= traffic[i].least &&
+			       last.to_host_bytes - few <= traffic[i].most,
 		       "selection %s: want %zu to %zu bytes, got %zu",
 		       gf_selection_name(&traffic[i].selection),
 		       traffic[i].least, traffic[i].most,
-		       (size_t)(to_host_bytes - few));
+		       (size_t)(last.to_host_bytes - few));
 	}
 }
 
@@ -187,11 +187,11 @@ static void test_syncs(void)
 		run.selection = runs[i].selection;
 		run.config.steps = 2;
 		train_on_devices(&run, 1, runs[i].nccl);
-		few = syncs;
+		few = last.syncs;
 		run.config.steps = 9;
 		train_on_devices(&run, 2, runs[i].nccl);
-		EXPECT(run.rc == 0 && run.last_step == 9 && syncs == few,
-		       "%zu: 2 steps: %zu, 9 steps: %zu", i, few, syncs);
+		EXPECT(run.rc == 0 && run.last_step == 9 && last.syncs == few,
+		       "%zu: 2 steps: %zu, 9 steps: %zu", i, few, last.syncs);
 	}
 }
 

@@ -13,16 +13,16 @@ static void compare_graphs(struct train_run *run, const char *label, bool nccl)
 	run->config.checkpoint = want;
 	run->config.steps = 12;
 	train_on_devices(run, 21, nccl);
-	EXPECT(run->rc == 0 && launches == 0, "%s: %s, %zu launches", label,
-	       run->err.text, launches);
+	EXPECT(run->rc == 0 && last.launches == 0, "%s: %s, %zu launches",
+	       label, run->err.text, last.launches);
 	run->config.checkpoint = got;
 	run->config.graphs = true;
 	run->config.steps = 7;
 	train_on_devices(run, 22, nccl);
 	/* of each pass's forward and backward, which is cut; those into a third
 	 * pool have hardly come round by then */
-	EXPECT(run->rc == 0 && launches > (run->staleness > 2 ? 5 : 2 * 5),
-	       "%s: %s, %zu launches", label, run->err.text, launches);
+	EXPECT(run->rc == 0 && last.launches > (run->staleness > 2 ? 5 : 2 * 5),
+	       "%s: %s, %zu launches", label, run->err.text, last.launches);
 	run->config.steps = 12;
 	run->config.resume = true;
 	train_on_devices(run, 23, nccl);
