@@ -361,10 +361,7 @@ $(BUILD)/gpu/test_nccl $(BUILD)/gpu/lane_cost: $(BUILD)/gpu/%: \
 	@mkdir -p $(@D)
 	$(call say,LD)$(link) $(FOREIGN_LIBS)
 
-# What NCCL costs, and what a GPU does for any program: for tests/gpu/first-hour.sh.
-$(BUILD)/gpu/nccl_cost: $(BUILD)/obj/tests/gpu/nccl_cost.o
-	@mkdir -p $(@D)
-	$(call say,LD)$(link) $(CUDA_LIBS) -ldl -lm
+# What a GPU does for any program: for tests/gpu/first-hour.sh.
 $(BUILD)/gpu/kernel_trace.so: tests/gpu/kernel_trace.c $(FLAGS_FILE) Makefile
 	@mkdir -p $(@D)
 	$(call say,CC)$(CC) -shared -fPIC -std=gnu11 $(WARNINGS) $(CUDA_CFLAGS) \
@@ -507,7 +504,7 @@ check-build: all $(UNIT:%=$(BUILD)/tests/%) $(FUZZ:%=$(BUILD)/fuzz/%) \
 	$(if $(filter 1,$(CUDA)),$(GPU:%=$(BUILD)/gpu/%) \
 	$(BUILD)/gpu/bench_kernels $(if $(wildcard $(CUDA_HOME)/include/cupti.h),\
 	$(BUILD)/gpu/kernel_trace.so)) \
-	$(if $(filter 1,$(WITH_NCCL)),$(BUILD)/gpu/nccl_cost $(BUILD)/gpu/lane_cost)
+	$(if $(filter 1,$(WITH_NCCL)),$(BUILD)/gpu/lane_cost)
 
 # Needs one NVIDIA GPU of sm_$(firstword $(CUDA_ARCH)) or later and its driver; skips aloud without.
 check-gpu:

@@ -136,7 +136,7 @@ check() { PATH=$PWD/tools bash "$GF_SOURCE/tests/gpu/run.sh" check; }
 hour() { PATH=$PWD/tools bash "$GF_SOURCE/tests/gpu/first-hour.sh" "$@"; }
 
 @test "the first hour's parts need no other part" {
-	stub build/gpu/nccl_cost <<< 'echo "| blocking | 4096 bytes | 8 us |"; exit ${NCCL_COST:-0}'
+	stub build/gpu/lane_cost <<< 'echo "| 1 group of 4 KiB | 8 us |"; exit ${LANE_COST:-0}'
 	stub build/gpu/kernel_trace.so <<< ''
 	stub tools/getconf <<< 'echo 16'
 	# the trace of three steps: 1 ms, two kernels of which one runs twice
@@ -159,7 +159,7 @@ hour() { PATH=$PWD/tools bash "$GF_SOURCE/tests/gpu/first-hour.sh" "$@"; }
 	prints '| 1.000 ms a step, the GPU busy for 0.400 ms | launches | ms |'
 	prints '| `sum` | 2.0 | 0.300 |'
 	prints '| `loss_rows<f16>` | 1.0 | 0.100 |'
-	NCCL_COST=5 wants 1 hour nccl
+	LANE_COST=5 wants 1 hour nccl
 	prints 'FAILED: status 5'
 	prints '| chunk norms, adding | 3900 | 97.5 % |'
 	wants 2 hour nonsense
@@ -194,7 +194,7 @@ hour() { PATH=$PWD/tools bash "$GF_SOURCE/tests/gpu/first-hour.sh" "$@"; }
 		done
 		exec "$real/gf-profile" --estimate --flops 15T --model "\$model" --batch "\$batch" -o "\$out"
 	EOF
-	for name in test_one nccl_cost lane_cost; do stub "build/gpu/$name" <<< ''; done
+	for name in test_one lane_cost; do stub "build/gpu/$name" <<< ''; done
 	wants 0 check
 	wants 0 bench
 	wants 0 hour nccl plan

@@ -98,13 +98,9 @@ kernels() { # TRACE MARKER
 	sort -n "$1" | awk -v marker="$2" -v most=30 -f tests/gpu/kernel_table.awk || bad=1
 }
 
-# What NCCL costs, and every kernel as a share of a copy.
+# What messages cost, and every kernel as a share of a copy.
 part_nccl() {
 	[ ! -x "$gpu_tests/lane_cost" ] || shown 60 "$gpu_tests/lane_cost"
-	[ ! -x "$gpu_tests/nccl_cost" ] || {
-		shown 100 "$gpu_tests/nccl_cost"
-		shown 100 env NCCL_LAUNCH_ORDER_IMPLICIT=1 "$gpu_tests/nccl_cost"
-	}
 	shown 380 "$here/tests/gpu/run.sh" bench kernels rows nccl
 }
 
