@@ -46,9 +46,44 @@ static void store(struct problem_store *s, struct gf_level *level,
 	s->model.issue_s = seed % 3 ? 0 : 0.3;
 }
 
-static void expect_alike(const struct gf_plan *p, const struct gf_replayed *r,
-			 uint64_t seed, const char *what)
+/* A problem's plan, and its replay. */
+struct trial {
+	struct problem_store s;
+	struct gf_level level;
+	struct gf_plan p;
+	struct gf_replayed r;
+	struct gf_text notes;
+};
+
+static void plan_it(struct trial *t, const char *policy)
 {
+	struct gf_error err = {""};
+
+	EXPECT(!gf_policy_run(gf_policy_find(policy), &t->s.problem, &t->p,
+			      &err),
+	       "%s by %s: %s", policy, t->s.problem.algorithm, err.text);
+}
+
+static void replay_it(struct trial *t, const struct gf_what_if *what)
+{
+	struct gf_error err = {""};
+
+	t->notes = (struct gf_text){0};
+	EXPECT(!gf_replay_plan(&t->p, what, &t->r, &t->notes, &err),
+	       "%s by %s: %s", t->p.policy, t->s.problem.algorithm, err.text);
+}
+
+static void release(struct trial *t)
+{
+	gf_replayed_release(&t->r);
+	gf_text_release(&t->notes);
+	gf_plan_release(&t->p);
+}
+
+static void expect_alike(const struct trial *t, uint64_t seed, const char *what)
+{
+	const struct gf_plan *p = &t->p;
+	const struct gf_replayed *r = &t->r;
 	size_t i;
 
 	EXPECT_NEAR(r->outcome.iteration_s / r->model.iteration_s, 1, TOLERANCE,
@@ -85,37 +120,19 @@ static void test_uniform(void)
 	for (a = 0; a < GF_ARRAY_LENGTH(algorithms); a++)
 		for (k = 0; k < GF_ARRAY_LENGTH(policies); k++)
 			for (seed = 1; seed <= 12; seed++) {
-				struct gf_error err = {""};
-				struct gf_text notes = {0};
-				struct problem_store s;
-				struct gf_level level;
-				struct gf_replayed r;
-				struct gf_plan p;
-				int rc;
+				struct trial t;
 
 				/* only these have halves */
 				if (strcmp(policies[k], "dear") == 0 &&
 				    strcmp(algorithms[a], "ring") != 0 &&
 				    strcmp(algorithms[a], "rhd") != 0)
 					continue;
-				store(&s, &level, seed);
-				s.problem.algorithm = algorithms[a];
-				rc = gf_policy_run(gf_policy_find(policies[k]),
-						   &s.problem, &p, &err);
-				EXPECT(rc == 0, "%s", err.text);
-				if (rc)
-					continue;
-				rc = gf_replay_plan(&p, &what, &r, &notes,
-						    &err);
-				EXPECT(rc == 0, "%s %s: %s", algorithms[a],
-				       policies[k], err.text);
-				if (rc == 0) {
-					expect_alike(&p, &r, seed,
-						     algorithms[a]);
-					gf_replayed_release(&r);
-				}
-				gf_text_release(&notes);
-				gf_plan_release(&p);
+				store(&t.s, &t.level, seed);
+				t.s.problem.algorithm = algorithms[a];
+				plan_it(&t, policies[k]);
+				replay_it(&t, &what);
+				expect_alike(&t, seed, algorithms[a]);
+				release(&t);
 			}
 }
 
@@ -142,30 +159,16 @@ static void test_processing(void)
 
 	for (a = 0; a < GF_ARRAY_LENGTH(algorithms); a++)
 		for (seed = 1; seed <= 12; seed++) {
-			struct gf_error err = {""};
-			struct gf_text notes = {0};
-			struct problem_store s;
-			struct gf_level level;
-			struct gf_replayed r;
-			struct gf_plan p;
-			int rc;
+			struct trial t;
 
-			store(&s, &level, seed);
-			s.problem.algorithm = algorithms[a];
-			s.problem.codecs = f16;
-			s.problem.processing = &processing;
-			rc = gf_policy_run(gf_policy_find("wfbp"), &s.problem,
-					   &p, &err);
-			if (rc == 0)
-				rc = gf_replay_plan(&p, &what, &r, &notes,
-						    &err);
-			EXPECT(rc == 0, "%s", err.text);
-			if (rc == 0) {
-				expect_alike(&p, &r, seed, algorithms[a]);
-				gf_replayed_release(&r);
-				gf_plan_release(&p);
-			}
-			gf_text_release(&notes);
+			store(&t.s, &t.level, seed);
+			t.s.problem.algorithm = algorithms[a];
+			t.s.problem.codecs = f16;
+			t.s.problem.processing = &processing;
+			plan_it(&t, "wfbp");
+			replay_it(&t, &what);
+			expect_alike(&t, seed, algorithms[a]);
+			release(&t);
 		}
 }
 
@@ -184,63 +187,42 @@ static void test_beside(void)
 	uint64_t seed;
 
 	for (seed = 1; seed <= 30; seed++) {
-		struct gf_error err = {""};
-		struct gf_text notes = {0};
-		struct problem_store s;
-		struct gf_level level;
-		struct gf_replayed r;
-		struct gf_plan p;
-		int rc;
+		struct trial t;
 
-		store(&s, &level, seed);
-		s.problem.network = &net;
-		s.problem.levels = NULL;
-		s.problem.nlevels = 0;
-		rc = gf_policy_run(gf_policy_find("wfbp"), &s.problem, &p,
-				   &err);
-		if (rc == 0)
-			rc = gf_replay_plan(&p, &what, &r, &notes, &err);
-		EXPECT(rc == 0, "%s", err.text);
-		if (rc == 0) {
-			expect_alike(&p, &r, seed, "beside backward");
-			gf_replayed_release(&r);
-			gf_plan_release(&p);
-		}
-		gf_text_release(&notes);
+		store(&t.s, &t.level, seed);
+		t.s.problem.network = &net;
+		t.s.problem.levels = NULL;
+		t.s.problem.nlevels = 0;
+		plan_it(&t, "wfbp");
+		replay_it(&t, &what);
+		expect_alike(&t, seed, "beside backward");
+		release(&t);
 	}
 }
+
+static struct gf_slow_rank slow_rank = {.rank = 3, .factor = 1.7};
+static const struct gf_what_if slow = {.slow = &slow_rank, .nslow = 1};
 
 /* A slow rank makes the others wait; each is slowed by its own messages. */
 static void test_slow(void)
 {
-	struct gf_slow_rank slow = {.rank = 3, .factor = 1.7};
-	struct gf_what_if what = {.slow = &slow, .nslow = 1};
 	uint64_t seed;
 
 	for (seed = 1; seed <= 30; seed++) {
-		struct gf_text notes = {0};
-		struct problem_store s;
-		struct gf_level level;
-		struct gf_replayed r;
-		struct gf_plan p;
+		struct trial t;
 		double work;
 
-		store(&s, &level, seed);
-		s.problem.algorithm = "ring";
-		EXPECT(gf_policy_run(&gf_policy_wfbp, &s.problem, &p, NULL) ==
-			       0,
-		       "plan");
-		EXPECT(gf_replay_plan(&p, &what, &r, &notes, NULL) == 0,
-		       "replay");
-		EXPECT_NEAR(r.outcome.iteration_s / r.model.iteration_s, 1,
+		store(&t.s, &t.level, seed);
+		t.s.problem.algorithm = "ring";
+		plan_it(&t, "wfbp");
+		replay_it(&t, &slow);
+		EXPECT_NEAR(t.r.outcome.iteration_s / t.r.model.iteration_s, 1,
 			    TOLERANCE, "seed %zu", (size_t)seed);
-		work = 1.7 * (s.model.forward_s + s.model.backward_s);
-		EXPECT(r.outcome.backward_end_s >= work - TOLERANCE,
+		work = 1.7 * (t.s.model.forward_s + t.s.model.backward_s);
+		EXPECT(t.r.outcome.backward_end_s >= work - TOLERANCE,
 		       "seed %zu: backward ends at %g", (size_t)seed,
-		       r.outcome.backward_end_s);
-		gf_replayed_release(&r);
-		gf_text_release(&notes);
-		gf_plan_release(&p);
+		       t.r.outcome.backward_end_s);
+		release(&t);
 	}
 }
 
@@ -249,41 +231,33 @@ static void test_slow(void)
  * through, whatever the slow rank does. */
 static void test_slow_halves(void)
 {
-	struct gf_slow_rank slow = {.rank = 3, .factor = 1.7};
-	struct gf_what_if what = {.slow = &slow, .nslow = 1};
 	size_t late = 0;
 	uint64_t seed;
 
 	for (seed = 1; seed <= 30; seed++) {
-		struct gf_text notes = {0};
-		struct problem_store s;
-		struct gf_level level;
-		struct gf_replayed r;
-		struct gf_plan p;
-		double gather_s, wait_s, ready_s;
+		struct trial t;
+		const struct gf_predicted_message *m;
+		double wait_s, ready_s;
 
-		store(&s, &level, seed);
-		s.model.overlap_slowdown = 1;
-		s.model.issue_s = 0;
-		s.problem.algorithm = "ring";
-		s.problem.threshold_bytes = SIZE_MAX;
-		EXPECT(!gf_policy_run(&gf_policy_dear, &s.problem, &p, NULL),
-		       "plan");
-		EXPECT(p.nmessages == 1, "%zu messages", p.nmessages);
-		gather_s = p.predicted->messages[0].end_s -
-			   p.predicted->messages[0].start_s;
-		ready_s = s.tensors[s.model.ntensors - 1].ready_s;
-		wait_s = gather_s -
-			 s.model.forward_s * (1 - ready_s / s.model.backward_s);
+		store(&t.s, &t.level, seed);
+		t.s.model.overlap_slowdown = 1;
+		t.s.model.issue_s = 0;
+		t.s.problem.algorithm = "ring";
+		t.s.problem.threshold_bytes = SIZE_MAX;
+		plan_it(&t, "dear");
+		EXPECT(t.p.nmessages == 1, "%zu messages", t.p.nmessages);
+		m = t.p.predicted->messages;
+		ready_s = t.s.tensors[t.s.model.ntensors - 1].ready_s;
+		wait_s = m->end_s - m->start_s -
+			 t.s.model.forward_s *
+				 (1 - ready_s / t.s.model.backward_s);
 		late += wait_s > 0;
-		EXPECT(!gf_replay_plan(&p, &what, &r, &notes, NULL), "replay");
-		EXPECT_NEAR(r.outcome.messages[0].start_s,
-			    s.model.forward_s + fmax(wait_s, 0) + ready_s,
-			    TOLERANCE * r.model.iteration_s, "seed %zu",
+		replay_it(&t, &slow);
+		EXPECT_NEAR(t.r.outcome.messages[0].start_s,
+			    t.s.model.forward_s + fmax(wait_s, 0) + ready_s,
+			    TOLERANCE * t.r.model.iteration_s, "seed %zu",
 			    (size_t)seed);
-		gf_replayed_release(&r);
-		gf_text_release(&notes);
-		gf_plan_release(&p);
+		release(&t);
 	}
 	EXPECT(late > 10, "no rank waited but %zu times", late);
 }
@@ -292,42 +266,36 @@ static void test_slow_halves(void)
 static void test_together(void)
 {
 	struct gf_what_if what = {0};
-	struct gf_text notes = {0};
-	struct problem_store s;
-	struct gf_level level;
-	struct gf_replayed r;
-	struct gf_plan p;
+	struct trial t;
 	double alone_s;
 
-	store(&s, &level, 1);
-	s.model.ntensors = 2;
-	s.model.forward_s = s.model.backward_s = 0;
-	s.model.overlap_slowdown = 1;
-	s.tensors[0].ready_s = s.tensors[1].ready_s = 0;
-	s.tensors[0].count_elems = s.tensors[1].count_elems = 64000;
-	s.problem.algorithm = "ring";
-	EXPECT(gf_policy_run(&gf_policy_wfbp, &s.problem, &p, NULL) == 0,
-	       "plan");
-	alone_s = p.predicted->messages[0].end_s;
-	p.lanes = 2;
-	p.messages[1].mode = GF_MODE_SIMULTANEOUS;
-	gf_plan_set_types(&p);
-	EXPECT(gf_replay_plan(&p, &what, &r, &notes, NULL) == 0, "replay");
-	EXPECT(r.messages[1].start_s == 0, "%g", r.messages[1].start_s);
+	store(&t.s, &t.level, 1);
+	t.s.model.ntensors = 2;
+	t.s.model.forward_s = t.s.model.backward_s = 0;
+	t.s.model.overlap_slowdown = 1;
+	t.s.tensors[0].ready_s = t.s.tensors[1].ready_s = 0;
+	t.s.tensors[0].count_elems = t.s.tensors[1].count_elems = 64000;
+	t.s.problem.algorithm = "ring";
+	plan_it(&t, "wfbp");
+	alone_s = t.p.predicted->messages[0].end_s;
+	t.p.lanes = 2;
+	t.p.messages[1].mode = GF_MODE_SIMULTANEOUS;
+	gf_plan_set_types(&t.p);
+	replay_it(&t, &what);
+	EXPECT(t.r.messages[1].start_s == 0, "%g", t.r.messages[1].start_s);
 	/* the links are full with one; only rounds' latencies are hidden */
-	EXPECT(r.messages[0].end_s > 1.9 * alone_s &&
-		       r.messages[1].end_s <= 2 * alone_s,
+	EXPECT(t.r.messages[0].end_s > 1.9 * alone_s &&
+		       t.r.messages[1].end_s <= 2 * alone_s,
 	       "want 1.9 to 2 times %g, got %g and %g", alone_s,
-	       r.messages[0].end_s, r.messages[1].end_s);
-	gf_replayed_release(&r);
+	       t.r.messages[0].end_s, t.r.messages[1].end_s);
+	gf_replayed_release(&t.r);
 
 	/* more steps than are replayed: the model's times are there */
 	what.ranks = 1 << 14;
-	EXPECT(gf_replay_plan(&p, &what, &r, &notes, NULL) == -E2BIG, "size");
-	EXPECT(r.nmessages == 0 && r.model.iteration_s > 0, "closed form");
-	gf_replayed_release(&r);
-	gf_text_release(&notes);
-	gf_plan_release(&p);
+	EXPECT(gf_replay_plan(&t.p, &what, &t.r, &t.notes, NULL) == -E2BIG,
+	       "size");
+	EXPECT(t.r.nmessages == 0 && t.r.model.iteration_s > 0, "closed form");
+	release(&t);
 }
 
 /* Every selection, each by what its entry says of the wire. Butterfly sends
@@ -342,32 +310,22 @@ static void test_selections(void)
 	for (i = 0; gf_select_plans[i]; i++)
 		for (seed = 1; seed <= 12; seed++) {
 			const char *name = gf_select_names[i];
-			struct gf_error err = {""};
-			struct gf_text notes = {0};
-			struct problem_store s;
-			struct gf_level level;
-			struct gf_replayed r;
-			struct gf_plan p;
+			struct trial t;
 
-			store(&s, &level, seed);
-			s.problem.algorithm = "butterfly";
-			EXPECT(!gf_policy_run(&gf_policy_wfbp, &s.problem, &p,
-					      &err),
-			       "%s", err.text);
-			p.selection =
+			store(&t.s, &t.level, seed);
+			t.s.problem.algorithm = "butterfly";
+			plan_it(&t, "wfbp");
+			t.p.selection =
 				gf_selection_new(gf_select_plans[i],
 						 gf_select_plans[i]->defaults);
 			/* norms, too, are divisible by the ranks */
-			if (gf_csc_params(&p.selection))
-				((struct gf_csc_params *)p.selection.params)
+			if (gf_csc_params(&t.p.selection))
+				((struct gf_csc_params *)t.p.selection.params)
 					->chunk_elems = RANKS;
-			EXPECT(!gf_replay_plan(&p, &what, &r, &notes, &err),
-			       "%s: %s", name, err.text);
-			expect_alike(&p, &r, seed, name);
-			chained += gf_plan_wires(&p, 0, 0, wires) > 1;
-			gf_replayed_release(&r);
-			gf_text_release(&notes);
-			gf_plan_release(&p);
+			replay_it(&t, &what);
+			expect_alike(&t, seed, name);
+			chained += gf_plan_wires(&t.p, 0, 0, wires) > 1;
+			release(&t);
 		}
 	EXPECT(chained > 0, "no message of two all-reduces");
 }
