@@ -3,6 +3,9 @@
 
 #include <errno.h>
 
+#include "base/heap.h"
+#include "codec/codec.h"
+
 #define BATCH_DEFAULT 32
 
 static void note_quality(struct gf_planning *s)
@@ -41,6 +44,33 @@ static int without_model(const struct gf_rates *r, size_t batch,
 			    option);
 }
 
+/* On a GPU codecs go as fast as its memory (docs/gpu.md). A send reads f32,
+ * writes what goes on the wire, and keeps what receivers will decode; a
+ * receiver adds what it decodes. What a profile measured counts more. */
+static void assume_codecs(struct gf_planning *s, double bytes_per_s)
+{
+	struct gf_processing *p = &s->assumed;
+	size_t i;
+
+	p->codecs = gf_xcalloc(GF_CODECS, sizeof(*p->codecs));
+	for (i = 0; i < GF_CODECS; i++) {
+		struct gf_codec_cost *c = &p->codecs[p->ncodecs];
+		double wire = gf_codec_ratio(&gf_codecs[i]);
+
+		if (i == GF_CODEC_F32)
+			continue;
+		c->of.name = gf_xstrdup(gf_codecs[i].name);
+		c->of.device = gf_xstrdup(s->estimated->device);
+		c->of.assumed = true;
+		c->encode_s_per_byte = 2 * (1 + wire) / bytes_per_s;
+		c->decode_s_per_byte = (2 + wire) / bytes_per_s;
+		p->ncodecs++;
+	}
+	if (s->request.processing)
+		gf_processing_add(p, s->request.processing);
+	s->request.processing = p;
+}
+
 int gf_planning_estimate(struct gf_planning *s, const struct gf_rates *rates,
 			 size_t batch, struct gf_error *err)
 {
@@ -59,6 +89,8 @@ int gf_planning_estimate(struct gf_planning *s, const struct gf_rates *rates,
 		rc = gf_request_estimate(&s->request, s->documents.model, &in,
 					 rate.data, &s->estimated, &s->notes,
 					 err);
+	if (rc == 0 && in.memory_bytes_per_s > 0)
+		assume_codecs(s, in.memory_bytes_per_s);
 	gf_text_release(&rate);
 	return rc;
 }
@@ -97,6 +129,7 @@ void gf_planning_release(struct gf_planning *s)
 	gf_text_release(&s->notes);
 	gf_text_release(&s->open);
 	gf_refined_release(&s->refined);
+	gf_processing_release(&s->assumed);
 	gf_model_profile_free(s->estimated);
 	gf_model_profile_free(s->accumulated);
 	gf_documents_release(&s->documents);

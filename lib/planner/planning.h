@@ -18,7 +18,8 @@ struct gf_planning {
 	const char *codecs[GF_CODECS + 1];
 	struct gf_refined refined;
 	struct gf_model_profile *estimated, *accumulated;
-	struct gf_text notes, open; /* open: what was taken by default */
+	struct gf_processing assumed; /* codecs, on the estimate's GPU */
+	struct gf_text notes, open;   /* open: what was taken by default */
 };
 
 /* The request borrows what the documents know. */

@@ -108,8 +108,9 @@ iteration() { # WANTED
 	wants 0 gf-plan --compare --over systems "${job[@]}"
 	grep -qE '^pipe-sgd \(K=2\) +single +trunc16 +dense +1 +1 ' out.txt
 	grep -qE '^gtopk +single +f32 +gtopk +1 +1 ' out.txt
-	# one line says what was taken for free
-	[ "$(grep -c 'taken for free: f16, csc, trunc16, gtopk$' err.txt)" -eq 1 ]
+	# one line says what was taken for free, and one what was assumed
+	[ "$(grep -c 'taken for free: csc, gtopk$' err.txt)" -eq 1 ]
+	[ "$(grep -c 'is assumed: f16, trunc16$' err.txt)" -eq 1 ]
 	wants 0 gf-plan --compare --over codecs,selections --json "${job[@]}"
 	jq -es 'map(select(.selection == "dense") | .codecs) | sort == ["bf16", "f16", "f32", "fp4", "fp8", "q8", "trunc16"]' out.txt
 	jq -es '[.[].iteration_s] == ([.[].iteration_s] | sort)' out.txt
@@ -970,6 +971,22 @@ ms() { # OPTION...: of a plan of the job, as people read it
 	says 'what this costs the processor is assumed: q8'
 	! grep -q 'taken for free' err.txt
 	jq -e '.codecs | length == 2' out.txt
+}
+
+# V100: 70 % of 900 GB/s. A send of f16 reads 4 bytes and writes 2, and then the
+# other way round; a receiver reads 2 and 4, and writes 4.
+@test "what codecs cost on a GPU of a data sheet is assumed" {
+	local topology="$share/topologies/4x2-1gbe.json"
+	wants 0 gf-plan --model resnet20 --gpu v100 --codecs f32,f16 "$topology"
+	says 'what this costs the processor is assumed: f16'
+	jq -e '.codecs | map(select(.codec == "f16"))[0] | .assumed and .device == "estimate"
+		and (.encode_s_per_byte * 4 * 0.63e12 | . > 11.99 and . < 12.01)
+		and (.decode_s_per_byte * 4 * 0.63e12 | . > 9.99 and . < 10.01)' out.txt
+	jq -n '{format: "gf-profile", version: 1, codecs: [
+		{codec: "f16", device: "estimate", encode_s_per_byte: 1e-10, decode_s_per_byte: 1e-10}]}' > costs.json
+	wants 0 gf-plan --model resnet20 --gpu v100 --codecs f32,f16 "$topology" costs.json
+	! grep -q 'is assumed' err.txt
+	jq -e '.codecs | map(select(.codec == "f16")) | length == 1 and .[0].encode_s_per_byte == 1e-10' out.txt
 }
 
 @test "within the tolerance fewer lanes and messages win" {
