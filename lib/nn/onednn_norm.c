@@ -130,10 +130,26 @@ static dnnl_prop_kind_t kind(const struct gf_onednn *p)
 
 /* --- over the batch ------------------------------------------------------- */
 
+/* oneDNN is many times slower in the plain layout of images, which a
+ * concatenation has; the convolution that follows wants blocks, too. */
+static dnnl_memory_desc_t batch_layout(struct gf_onednn *p, size_t l)
+{
+	dnnl_memory_desc_t md = gf_onednn_input(p, l, 0)->md, blocked;
+
+	if (md.ndims != 4 || md.format_desc.blocking.inner_nblks > 0 ||
+	    md.format_desc.blocking.strides[1] == 1 || md.dims[1] % 16 != 0)
+		return md;
+	gf_onednn_ok(p,
+		     dnnl_memory_desc_init_by_tag(&blocked, 4, md.dims,
+						  dnnl_f32, dnnl_aBcd16b),
+		     "layout of batch normalisation");
+	return blocked;
+}
+
 static void batch_forward(struct gf_onednn *p, size_t l)
 {
 	const struct gf_layer *layer = &p->net->model->layers[l];
-	const dnnl_memory_desc_t *md = &gf_onednn_input(p, l, 0)->md;
+	const dnnl_memory_desc_t layout = batch_layout(p, l), *md = &layout;
 	dnnl_batch_normalization_desc_t desc = {0};
 
 	gf_onednn_ok(
