@@ -51,23 +51,36 @@ measure() { # plan
 	cat "$work/out" "$work/err" | sed -n 's|.*measured/predicted \(.*\)|\1|p' | tail -n 1
 }
 
+# The ratios of a plan. Plans that say the same share them: they are one contestant.
+ratios() { # plan
+	local same
+	same=$(jq -cS 'del(.inputs, .system, .policy, .predicted)' "$work/$1.json" | md5sum)
+	echo "$work/${same%% *}.ratio"
+}
+
 one_model() { # setting model
-	local plan round
+	local plan round ratio
+	local -A by_ratio=()
 	run gf-profile -q "${threads[@]}" --model "$2" --budget "${BUDGET:-20s}" > "$work/profile" || { cat "$work/err"; return 1; }
 	for plan in $plans; do
 		# shellcheck disable=SC2046
 		gf-plan -q $(options "$plan") "$work/profile" > "$work/$plan.json" 2> "$work/err" ||
 			{ echo "$1 $2 $plan: $(head -n 1 "$work/err")"; rm -f "$work/$plan.json"; }
-		rm -f "$work/$plan.ratio"
+	done
+	rm -f "$work"/*.ratio
+	for plan in $plans; do
+		[ ! -e "$work/$plan.json" ] || by_ratio[$(ratios "$plan")]=$plan
 	done
 	for ((round = 0; round < ${ROUNDS:-3}; round++)); do
-		for plan in $plans; do
-			[ ! -e "$work/$plan.json" ] || measure "$work/$plan.json" >> "$work/$plan.ratio"
+		for ratio in "${!by_ratio[@]}"; do
+			measure "$work/${by_ratio[$ratio]}.json" >> "$ratio"
 		done
 	done
 	for plan in $plans; do
-		[ -s "$work/$plan.ratio" ] || continue
-		jq -cn --arg setting "$1" --arg model "$2" --arg plan "$plan" --slurpfile p "$work/$plan.json" --slurpfile r "$work/$plan.ratio" '
+		[ -e "$work/$plan.json" ] || continue
+		ratio=$(ratios "$plan")
+		[ -s "$ratio" ] || continue
+		jq -cn --arg setting "$1" --arg model "$2" --arg plan "$plan" --slurpfile p "$work/$plan.json" --slurpfile r "$ratio" '
 			$p[0].predicted.iteration_s as $s | ($r | sort | .[(length - 1) / 2 | floor]) as $ratio
 			| {setting: $setting, model: $model, plan: $plan, policy: $p[0].policy, messages: ($p[0].messages | length), predicted_s: $s, measured_s: ($s * $ratio), ratio: $ratio}' |
 			tee -a "$rows" | jq -r '[.setting, .model, .plan, .policy, .messages, (.predicted_s * 1e5 | round / 100), (.measured_s * 1e5 | round / 100), (.ratio * 1e3 | round / 1e3)] | @tsv'
