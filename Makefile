@@ -187,7 +187,7 @@ help:
 	@echo '  bench-gpu   their rates, beside a copy, CUB and PyTorch'
 	@echo '  carry-gpu   both, for a bare GPU machine, in $(BUILD)/carried.tar.xz'
 	@echo '  asan tsan   the tests again under a sanitizer'
-	@echo '  analyze     gcc -fanalyzer, clang --analyze (ANALYZERS=: cppcheck, too);'
+	@echo '  analyze     gcc -fanalyzer, clang --analyze, cppcheck (ANALYZERS=: some);'
 	@echo '              findings are mended, or explained in tests/analyze.txt'
 	@echo '  faults soak fuzz   faults in jobs, long runs, hostile inputs'
 	@echo '              (docs/reliability.md)'
@@ -444,9 +444,8 @@ check-long: deps
 	+$(Q)$(MAKE) --no-print-directory tsan
 
 # Every source by every analyzer that is there; a changed header does all anew.
-# cppcheck is asked for: ANALYZERS='gcc clang cppcheck'.
 ANALYZED := $(SOURCES) $(wildcard cmd/*.c)
-ANALYZERS ?= gcc clang
+ANALYZERS ?= gcc clang cppcheck
 ANALYSES := $(foreach a,$(foreach t,$(ANALYZERS),$(if $(shell command -v $t),$t)),\
 	$(ANALYZED:%.c=$(BUILD)/analyze/%.$a))
 # The file that defines it must not be told what tests/analyze.h tells.

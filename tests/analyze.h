@@ -19,11 +19,14 @@ char *gf_xasprintf(const char *fmt, ...) NEVER_NULL;
 #define gf_error_set(err, rc, ...)   (gf_error_set(err, rc, __VA_ARGS__), rc)
 #define gf_error_errno(err, rc, ...) (gf_error_errno(err, rc, __VA_ARGS__), rc)
 
-/* cppcheck's parser knows no types of expressions. */
+/* cppcheck knows no types of expressions, and reads no system header. */
 #ifdef __CPPCHECK__
 #undef gf_array_push
 #define gf_array_push(items, count, capacity)                                  \
 	gf_array_push_raw((items), (count), (capacity), sizeof(**(items)))
+#define json_array_foreach(a, i, v) for (i = 0; (v = json_array_get(a, i)); i++)
+#define json_object_foreach(o, k, v)                                           \
+	for (k = next_key(o); (v = json_object_get(o, k)); k = next_key(o))
 #endif
 
 #endif

@@ -426,6 +426,7 @@ struct gf_select_bad gf_select_find_bad(const struct gf_pool *pool,
 {
 	size_t at = gf_finite_prefix(values, count);
 
-	return at == count ? (struct gf_select_bad){.found = false}
-			   : gf_select_bad_at(pool, first + at);
+	if (at == count)
+		return (struct gf_select_bad){.found = false};
+	return gf_select_bad_at(pool, first + at);
 }
