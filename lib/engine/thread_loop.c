@@ -184,16 +184,20 @@ static void note_standing(struct gf_thread *e)
 	gf_thread_unlock(e);
 }
 
-/* Serves a call once every message of every step has ended. */
+/* A call is served once every message of every step has ended; under lock. */
+static bool may_serve(const struct gf_thread *e)
+{
+	return e->base.thread.call.wanted && e->nended == e->base.nbegun;
+}
+
 static int serve_call(struct gf_thread *e, bool *moved, struct gf_error *err)
 {
-	bool under_way;
+	bool now;
 
 	gf_thread_lock(e);
-	under_way = e->nended < e->base.nbegun;
+	now = may_serve(e);
 	gf_thread_unlock(e);
-	return under_way ? 0
-			 : gf_comm_thread_serve(&e->base.thread, moved, err);
+	return now ? gf_comm_thread_serve(&e->base.thread, moved, err) : 0;
 }
 
 /* Does a piece of the work that the hooks have for later. */
@@ -245,8 +249,8 @@ static void rest(struct gf_thread *e, struct gf_backoff *backoff)
 	gf_thread_lock(e);
 	if (!e->nactive)
 		sleep_s = IDLE_S;
-	if (sleep_s > 0 && !e->base.thread.quit &&
-	    !e->base.thread.call.wanted && !gf_thread_may_start(e))
+	if (sleep_s > 0 && !e->base.thread.quit && !may_serve(e) &&
+	    !gf_thread_may_start(e))
 		gf_comm_thread_nap(&e->base.thread, sleep_s);
 	gf_thread_unlock(e);
 	if (from_s > 0)

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <errno.h>
+#include <time.h>
 
 #include "base/array.h"
+#include "base/clock.h"
 #include "coll/algorithm.h"
 #include "ranks.h"
 #include "rig.h"
@@ -224,6 +226,42 @@ static void calls(struct gf_comm *c, void *ctx)
 	rig_close(&r);
 }
 
+static double processor_s(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+/* A thread that is called while it waits for another rank's messages leaves the
+ * processor to others. */
+static void late_call(struct gf_comm *c, void *ctx)
+{
+	struct setting s = {0, 1, "ring", false, 0};
+	const double late_s = .4;
+	struct rig r = {0};
+	struct gf_error err = {""};
+	int got[16], i;
+	double began_s;
+
+	(void)ctx;
+	EXPECT(!rig_open(&r, c, &s, &err), "%s", err.text);
+	began_s = processor_s();
+	if (c->rank == 0)
+		gf_clock_sleep(late_s);
+	gf_engine_begin(r.engine);
+	for (i = 0; i < TENSORS; i++)
+		fill(&r, c->rank, 0, (size_t)i);
+	gf_engine_backward_end(r.engine);
+	EXPECT(!gf_engine_call(r.engine, gather, got, &err), "%s", err.text);
+	EXPECT(processor_s() - began_s < late_s / 2,
+	       "%g s of a processor, of %g s", processor_s() - began_s, late_s);
+	EXPECT(!gf_engine_wait(r.engine, &err), "%s", err.text);
+	expect_sums(&r, c, 0, "a late call");
+	rig_close(&r);
+}
+
 static void count_merge(void *ctx, void *to, const void *from, size_t count)
 {
 	(void)to;
@@ -273,6 +311,7 @@ int main(void)
 
 	watchdog(200);
 	test_steps();
+	on_ranks(2, late_call, NULL);
 	for (i = 0; i < GF_ARRAY_LENGTH(ranks); i++) {
 		on_ranks(ranks[i], overlap, NULL);
 		on_ranks(ranks[i], forgotten, NULL);
