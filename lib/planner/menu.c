@@ -277,6 +277,8 @@ static bool replay_some(struct filling *f)
  * Closed forms are a first guess: what is the cheapest by them for some size is
  * replayed, and what then is, until all of the envelope has been. The rest is
  * not, for replays take time; it keeps its closed form, and gamma_n = n.
+ * Replays that are there already count as well: whatever the order in which a
+ * task's policies are asked, they choose from one menu.
  */
 static void replay_envelope(struct filling *f)
 {
@@ -286,6 +288,7 @@ static void replay_envelope(struct filling *f)
 	m->derived = f->in->derived ? f->in->derived : &m->own;
 	if (m->derived->lanes < lanes)
 		m->derived->lanes = lanes;
+	gf_derived_recount(m->derived);
 	f->fabric.derived = m->derived;
 	gf_menu_find_envelope(m);
 	while (round++ < ROUNDS_MOST && replay_some(f)) {

@@ -23,6 +23,8 @@ struct gf_derived_entry {
 	size_t nfactors;
 	struct gf_derived_cost cost;
 	struct gf_derived_line *lines;
+	size_t nreplayed; /* steps that the cost comes from */
+	unsigned counted; /* in the derived's count of that number */
 	int lanes;
 	struct gf_contention_entry entry;
 	struct gf_contention contention;
@@ -131,7 +133,7 @@ static void derive(struct gf_derived *d, struct gf_derived_entry *e,
 			e->cost.nsteps = b.nsteps;
 		}
 		find_contention(e, &b, e->lanes);
-		d->nreplayed += b.nreplayed;
+		e->nreplayed += b.nreplayed;
 	} else if (!uniform(args, net)) {
 		d->unpriced = e->algorithm;
 	}
@@ -167,6 +169,9 @@ static struct gf_derived_entry *find(struct gf_derived *d,
 		e = add(d, a, args);
 	if (!e->lanes || e->lanes < d->lanes)
 		derive(d, e, a, args, net);
+	if (e->counted != d->count)
+		d->nreplayed += e->nreplayed;
+	e->counted = d->count;
 	return e;
 }
 
@@ -203,6 +208,12 @@ double gf_derived_message_s(struct gf_derived *d, const struct gf_algorithm *a,
 	gf_bench_release(&b);
 	*gf_array_push(&e->sized, &e->nsized, &e->sized_capacity) = now;
 	return now.seconds;
+}
+
+void gf_derived_recount(struct gf_derived *d)
+{
+	d->nreplayed = 0;
+	d->count++;
 }
 
 void gf_derived_release(struct gf_derived *d)

@@ -20,7 +20,10 @@ struct gf_derived {
 	/* an algorithm of which one message, or several at once, have too many
 	 * steps; or NULL */
 	const char *unpriced, *unknown;
-	size_t nreplayed; /* steps, of all replays: what they cost */
+	/* steps of the replays asked for since gf_derived_recount, those that
+	 * were kept from before included */
+	size_t nreplayed;
+	unsigned count;
 };
 
 /* Of messages from that size on. */
@@ -57,6 +60,9 @@ const struct gf_derived_cost *gf_derived_find(struct gf_derived *d,
 double gf_derived_message_s(struct gf_derived *d, const struct gf_algorithm *a,
 			    const struct gf_coll_args *args,
 			    const struct gf_net_cost *net, double bytes);
+/* What is asked for from now on counts anew, so that a limit on replays is the
+ * same for all of those that share them. */
+void gf_derived_recount(struct gf_derived *d);
 void gf_derived_release(struct gf_derived *d);
 
 #endif

@@ -1071,6 +1071,14 @@ ms() { # OPTION...: of a plan of the job, as people read it
 	jq -e --argjson least "$least" '.predicted.iteration_s <= 1.001 * $least' plan.json
 }
 
+@test "a plan is its own row of --compare, however much was replayed for the others" {
+	set -- -q --model resnet50 --gpu v100 --release backward_end --tolerance 0 blueconnect-4x16x3
+	wants 0 gf-plan "$@"
+	mv out.txt plan.json
+	wants 0 gf-plan --compare --json "$@"
+	jq -se --slurpfile plan plan.json 'map(select(.policy == "optimal"))[0].iteration_s == $plan[0].predicted.iteration_s' out.txt
+}
+
 @test "optimal is above no policy, whatever the axes" {
 	local axes
 	for axes in "--release backward_end" "--selection topk" "--selection csc" "--selection gtopk" "--staleness 2"; do
