@@ -236,9 +236,10 @@ enum { PROCESSING_POINTS = 50 };
 
 void gf_bench_profile_say(const struct gf_bench_profile *c, struct gf_text *out)
 {
-	double network_s =
-		(1 + (c->model ? beside_share : 0)) * c->sweep.budget_s +
-		PROCESSING_POINTS * c->sweep.time_s;
+	/* messages beside compute; steps, too, where ranks share processors */
+	int shares = !c->model ? 0 : c->comm->crowded ? 2 : 1;
+	double network_s = (1 + shares * beside_share) * c->sweep.budget_s +
+			   PROCESSING_POINTS * c->sweep.time_s;
 
 	gf_text_addf(out, "measuring ");
 	if (c->model)
