@@ -213,7 +213,7 @@ load common
 	wants 2 gf-topo --import z; says 'z: want text, got a zero byte at offset 1'; one_line
 	wants 3 gf-topo --import nosuch; one_line
 	wants 2 gf-topo --import x --measure; says '--import goes without'
-	wants 2 gf-topo --export hwloc; says '--export: want nccl, slurm, astra-sim, got hwloc'
+	wants 2 gf-topo --export hwloc; says '--export: want nccl, slurm or astra-sim, got "hwloc"'
 	wants 2 gf-topo --export slurm --tree; says '--export goes without --tree'
 	wants 2 gf-topo --ranks-per-host 2; says 'goes with --import'
 	wants 2 gf-topo --import x --ranks-per-host 0; says '--ranks-per-host: want an integer'

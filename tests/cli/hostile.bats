@@ -19,7 +19,7 @@ one_plain_line() { # reason
 		one_plain_line "$shown" || { echo "$command"; return 1; }
 		# shellcheck disable=SC2086
 		wants "$status" ${command%@} "$long"
-		one_plain_line "xxx...xxx" || { echo "$command"; return 1; }
+		one_plain_line "xxx..." || { echo "$command"; return 1; }
 	done <<- 'COMMANDS'
 		3|gf-plan @
 		2|gf-plan six.json --policy @
