@@ -4,8 +4,12 @@
 # (include/gradflow.h, tests/embed/caller.c), by MPI and as plain processes.
 load ../cli/common
 
+setup() {
+	cd "$BATS_TEST_TMPDIR" || return 1
+	[ -d "$GF_SOURCE/$BUILD/embed" ] || skip "no shared library in this build"
+}
+
 program() { # NAME: of build/embed
-	[ -x "$GF_SOURCE/$BUILD/embed/$1" ] || skip "no shared library in this build"
 	printf %s "$GF_SOURCE/$BUILD/embed/$1"
 }
 
