@@ -205,8 +205,10 @@ int gf_exec_wait(struct gf_exec *x, struct gf_exec_run *run, double timeout_s,
 		rc = gf_exec_progress(x, &moved, err);
 		if (rc)
 			return rc;
-		if (c->on_wait && (rc = c->on_wait(c->on_wait_ctx, err)))
+		if (c->on_wait && (rc = c->on_wait(c->on_wait_ctx, err))) {
+			c->broken = true;
 			return conclude(run, rc);
+		}
 		if (run->moves != moves) {
 			moves = run->moves;
 			since_s = gf_clock_s();

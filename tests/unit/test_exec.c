@@ -247,7 +247,14 @@ static void many(struct gf_comm *c, void *ctx)
 	gf_exec_free(x);
 }
 
-/* Rank 1 never begins: the others say so, and can still end. */
+static int give_up(void *ctx, struct gf_error *err)
+{
+	(void)ctx;
+	return gf_error_set(err, -ETIMEDOUT, "enough");
+}
+
+/* Rank 1 never begins: the others say so, and can still end. ctx: not NULL if
+ * the transport's watch gives up, and not the wait. */
 static void absent(struct gf_comm *c, void *ctx)
 {
 	struct gf_coll_args args = {.ranks = c->ranks,
@@ -261,7 +268,6 @@ static void absent(struct gf_comm *c, void *ctx)
 	size_t step;
 	int peer;
 
-	(void)ctx;
 	EXPECT(!gf_algorithm_schedule(gf_algorithm_find("ring"), &args, c->rank,
 				      &s, &err) &&
 		       !gf_exec_run_new(
@@ -272,10 +278,13 @@ static void absent(struct gf_comm *c, void *ctx)
 	EXPECT(peer == -1, "not begun");
 	if (c->rank == 0) {
 		EXPECT(!gf_exec_start(run, data, &err), "%s", err.text);
-		EXPECT(gf_exec_wait(x, run, 0.05, &err) == -ETIMEDOUT,
+		c->on_wait = ctx ? give_up : NULL;
+		EXPECT(gf_exec_wait(x, run, ctx ? 0 : 0.05, &err) == -ETIMEDOUT,
 		       "timeout");
-		EXPECT_TEXT(err.text, "no progress for 0.05 s in step 0 of 4 "
-				      "(send to rank 1, 20 bytes)");
+		EXPECT_TEXT(err.text,
+			    ctx ? "enough"
+				: "no progress for 0.05 s in step 0 of 4 "
+				  "(send to rank 1, 20 bytes)");
 		EXPECT(gf_exec_failed(run) && !gf_exec_done(run) && c->broken,
 		       "state");
 		gf_exec_waiting_for(run, &peer, &step);
@@ -397,6 +406,8 @@ static void test_traffic(void)
 
 int main(void)
 {
+	bool watched = true;
+
 	watchdog(280);
 	test_traffic();
 	test_algorithms();
@@ -404,6 +415,7 @@ int main(void)
 	on_ranks(7, many, NULL);
 	on_ranks_over(7, gf_comm_shm_over, many, NULL);
 	on_ranks(2, absent, NULL);
+	on_ranks(2, absent, &watched);
 	on_ranks(2, disagree, NULL);
 	on_ranks(1, refusals, NULL);
 	return TEST_END();
