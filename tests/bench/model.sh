@@ -54,7 +54,7 @@ measure() { # plan
 # The ratios of a plan. Plans that say the same share them: they are one contestant.
 ratios() { # plan
 	local same
-	same=$(jq -cS 'del(.inputs, .system, .policy, .predicted)' "$work/$1.json" | md5sum)
+	same=$(jq -cS 'del(.inputs, .system, .policy, .threshold_bytes, .predicted)' "$work/$1.json" | md5sum)
 	echo "$work/${same%% *}.ratio"
 }
 
