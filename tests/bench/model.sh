@@ -51,16 +51,16 @@ measure() { # plan
 	cat "$work/out" "$work/err" | sed -n 's|.*measured/predicted \(.*\)|\1|p' | tail -n 1
 }
 
-# The ratios of a plan. Plans that say the same share them: they are one contestant.
+# The ratios of a plan. Plans that run alike share them: they are one contestant.
 ratios() { # plan
 	local same
-	same=$(jq -cS 'del(.inputs, .system, .policy, .threshold_bytes, .predicted)' "$work/$1.json" | md5sum)
+	same=$(jq -cS '{lanes, pipeline, selection, messages}' "$work/$1.json" | md5sum)
 	echo "$work/${same%% *}.ratio"
 }
 
 one_model() { # setting model
 	local plan round ratio
-	local -A by_ratio=()
+	local -A ratio_of=() plan_of=()
 	run gf-profile -q "${threads[@]}" --model "$2" --budget "${BUDGET:-20s}" > "$work/profile" || { cat "$work/err"; return 1; }
 	for plan in $plans; do
 		# shellcheck disable=SC2046
@@ -69,16 +69,17 @@ one_model() { # setting model
 	done
 	rm -f "$work"/*.ratio
 	for plan in $plans; do
-		[ ! -e "$work/$plan.json" ] || by_ratio[$(ratios "$plan")]=$plan
+		[ -e "$work/$plan.json" ] || continue
+		ratio_of[$plan]=$(ratios "$plan")
+		plan_of[${ratio_of[$plan]}]=$plan
 	done
 	for ((round = 0; round < ${ROUNDS:-3}; round++)); do
-		for ratio in "${!by_ratio[@]}"; do
-			measure "$work/${by_ratio[$ratio]}.json" >> "$ratio"
+		for ratio in "${!plan_of[@]}"; do
+			measure "$work/${plan_of[$ratio]}.json" >> "$ratio"
 		done
 	done
 	for plan in $plans; do
-		[ -e "$work/$plan.json" ] || continue
-		ratio=$(ratios "$plan")
+		ratio=${ratio_of[$plan]:-}
 		[ -s "$ratio" ] || continue
 		jq -cn --arg setting "$1" --arg model "$2" --arg plan "$plan" --slurpfile p "$work/$plan.json" --slurpfile r "$ratio" '
 			$p[0].predicted.iteration_s as $s | ($r | sort | .[(length - 1) / 2 | floor]) as $ratio
