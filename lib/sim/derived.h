@@ -60,8 +60,8 @@ const struct gf_derived_cost *gf_derived_find(struct gf_derived *d,
 double gf_derived_message_s(struct gf_derived *d, const struct gf_algorithm *a,
 			    const struct gf_coll_args *args,
 			    const struct gf_net_cost *net, double bytes);
-/* What is asked for from now on counts anew, so that a limit on replays is the
- * same for all of those that share them. */
+/* Begins the count of replayed steps anew. Costs that are kept count when they
+ * are asked for again, so a limit is the same for all that share them. */
 void gf_derived_recount(struct gf_derived *d);
 void gf_derived_release(struct gf_derived *d);
 
