@@ -2,7 +2,6 @@
 #include "base/error.h"
 
 #include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/text.h"

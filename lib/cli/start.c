@@ -8,7 +8,6 @@
 
 #include "base/array.h"
 #include "base/heap.h"
-#include "base/units.h"
 #include "cli/command.h"
 
 const char *const gf_cli_start_places[] = {"localhost:29600", NULL};

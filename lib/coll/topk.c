@@ -30,7 +30,6 @@
 #include <errno.h>
 
 #include "coll/algorithms.h"
-#include "coll/parts.h"
 
 static int applicable(const struct gf_coll_args *args, struct gf_error *err)
 {

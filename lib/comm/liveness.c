@@ -2,7 +2,6 @@
 #include "comm/liveness.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/heap.h"
 

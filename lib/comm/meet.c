@@ -3,8 +3,6 @@
 
 #include <string.h>
 
-#include "base/array.h"
-
 /* What one rank sends and receives in a round. */
 struct round {
 	struct gf_comm *c;

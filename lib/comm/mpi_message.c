@@ -14,8 +14,6 @@
  */
 #include <errno.h>
 #include <inttypes.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/heap.h"
 #include "comm/mpi_state.h"

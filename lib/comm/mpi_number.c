@@ -4,7 +4,6 @@
  * does not know, is two bytes to it, reduced by our kernels.
  */
 #include <errno.h>
-#include <string.h>
 
 #include "comm/mpi_state.h"
 #include "gf_kernels.h"

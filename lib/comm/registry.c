@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "comm/local.h"
 #include "comm/shm.h"
 #include "comm/transport.h"
 #include "comm/ucx.h"

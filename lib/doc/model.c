@@ -3,15 +3,12 @@
 
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/array.h"
 #include "base/heap.h"
 #include "doc/layer.h"
 #include "doc/model_parts.h"
 #include "json/record.h"
-#include "doc/shared.h"
 
 #define FORMAT "gf-model"
 

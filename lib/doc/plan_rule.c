@@ -2,7 +2,6 @@
 #include "doc/plan_rule.h"
 
 #include <errno.h>
-#include <string.h>
 
 #include "base/array.h"
 #include "base/heap.h"

@@ -3,11 +3,9 @@
 #include <errno.h>
 #include <math.h>
 #include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/heap.h"
 #include "embed/job.h"
 
 /* Of the first libgradflow.so.0 that had them. */

@@ -4,7 +4,6 @@
 #include "engine/streams_parts.h"
 
 #include <assert.h>
-#include <errno.h>
 #include <string.h>
 
 #include "base/clock.h"

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* How a message moves: schedules and runs, by what they are for. */
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/heap.h"
-#include "coll/way.h"
 #include "engine/thread_parts.h"
 
 void gf_thread_reserve(struct gf_thread_step *s, size_t nwork)

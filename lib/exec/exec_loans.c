@@ -9,7 +9,6 @@
  * rank decides by its own schedule, and is right about itself. The transport
  * saves a copy only if both decide so.
  */
-#include <stdlib.h>
 
 #include "base/heap.h"
 #include "exec/exec_parts.h"

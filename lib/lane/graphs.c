@@ -11,7 +11,6 @@
  * communicators, which wait for them; one that is under way is freed when it
  * has ended.
  */
-#include <stdlib.h>
 
 #include "base/array.h"
 #include "lane/lane_parts.h"

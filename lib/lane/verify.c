@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A program of a GPU as a schedule again, for the verifier. */
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/heap.h"
 #include "lane/program.h"

@@ -2,9 +2,7 @@
 #include "measure/codecs.h"
 
 #include <math.h>
-#include <stdbool.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/clock.h"
 #include "base/heap.h"

@@ -5,7 +5,6 @@
 #include <stdlib.h>
 
 #include "base/heap.h"
-#include "coll/algorithm.h"
 #include "contest/device_send.h"
 #include "engine/watch.h"
 

@@ -3,7 +3,6 @@
 
 #include <math.h>
 #include <stdint.h>
-#include <stdlib.h>
 #include <sys/utsname.h>
 #include <time.h>
 

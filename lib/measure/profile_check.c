@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Can such a profile be measured here, and do all ranks ask for the same? */
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 

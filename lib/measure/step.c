@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "base/heap.h"
-#include "gf_gpu_kernels.h"
 #include "optim/sgd.h"
 
 /* A rate at which nothing grows, however many repeats there are. */

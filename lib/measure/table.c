@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "measure/table.h"
 
-#include "base/array.h"
 #include "cli/human.h"
 #include "cli/table.h"
 

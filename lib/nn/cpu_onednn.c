@@ -2,7 +2,6 @@
 #include "nn/onednn.h"
 
 #include <dlfcn.h>
-#include <errno.h>
 #include <stdlib.h>
 
 #include "base/heap.h"

@@ -3,10 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/array.h"
 #include "base/heap.h"
 #include "base/units.h"
-#include "coll/algorithm.h"
 #include "doc/algorithm.h"
 #include "planner/axes.h"
 

@@ -13,13 +13,11 @@
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/heap.h"
 #include "planner/make_parts.h"
 #include "planner/policies.h"
 #include "sim/doubt.h"
-#include "sim/predict.h"
 
 /* A prediction and the two ends of its interval. */
 enum { ENDS = 3 };

@@ -7,10 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/array.h"
 #include "base/heap.h"
 #include "codec/codec.h"
-#include "planner/policies.h"
 
 /* The request with one entry of the axis in it. */
 struct variant {

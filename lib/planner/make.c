@@ -2,12 +2,10 @@
 #include "planner/make.h"
 
 #include <errno.h>
-#include <stdlib.h>
 
 #include "base/heap.h"
 #include "planner/contradictions.h"
 #include "planner/make_parts.h"
-#include "planner/policies.h"
 #include "sim/doubt.h"
 
 static char *digest(const char *text)

@@ -19,7 +19,6 @@
 #include <math.h>
 #include <stdint.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/array.h"
 #include "base/heap.h"

@@ -14,7 +14,6 @@
 #include <math.h>
 
 #include "planner/make_parts.h"
-#include "planner/policies.h"
 #include "planner/work.h"
 
 #define STEPS_PER_OCTAVE  4

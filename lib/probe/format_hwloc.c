@@ -2,7 +2,6 @@
 /* A machine saved by lstopo, through hwloc itself. Not written: a topology
  * document does not know what hwloc's XML is about, and of this machine lstopo
  * writes it. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/heap.h"

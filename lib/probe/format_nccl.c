@@ -18,7 +18,6 @@
 
 #include "base/array.h"
 #include "base/heap.h"
-#include "base/units.h"
 #include "probe/formats.h"
 #include "probe/levels.h"
 #include "probe/nvlink.h"

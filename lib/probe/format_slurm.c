@@ -11,7 +11,6 @@
  * non-blocking switches. A tree with branches of different shapes becomes one
  * flat level.
  */
-#include <ctype.h>
 #include <errno.h>
 #include <stdbool.h>
 #include <stdlib.h>

@@ -6,7 +6,6 @@
 #include <hwloc.h>
 #include <limits.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/file.h"
 #include "base/heap.h"

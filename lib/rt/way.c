@@ -4,9 +4,7 @@
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
-#include "base/array.h"
 #include "base/heap.h"
 #include "exec/exec.h"
 #include "doc/plan_rule.h"

@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "base/array.h"
 #include "base/heap.h"
 #include "coll/algorithm.h"
 

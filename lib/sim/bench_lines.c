@@ -10,7 +10,6 @@
 #include <math.h>
 
 #include "base/array.h"
-#include "base/heap.h"
 #include "sim/bench.h"
 
 #define TOLERANCE 1e-3 /* of lines against replays */

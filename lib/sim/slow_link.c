@@ -3,7 +3,6 @@
 
 #include <math.h>
 #include <errno.h>
-#include <stdlib.h>
 
 #include "base/heap.h"
 #include "sim/replay_parts.h"

@@ -15,7 +15,6 @@
 #include "ckpt/safetensors.h"
 #include "ckpt/set.h"
 #include "codec/codec.h"
-#include "coll/algorithm.h"
 #include "engine/runnable.h"
 #include "rt/choose.h"
 #include "train/snapshot.h"

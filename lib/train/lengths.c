@@ -5,7 +5,6 @@
 #include <math.h>
 #include <stdbool.h>
 #include <stdint.h>
-#include <string.h>
 
 #include "base/heap.h"
 #include "doc/algorithm.h"

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The pipeline of whole steps: a selection's messages are moved by an engine,
  * and what comes is applied by the update rule. */
-#include <math.h>
 
 #include "train/method_parts.h"
 

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "train/report.h"
 
-#include "base/heap.h"
 #include "base/text.h"
 #include "cli/human.h"
 #include "cli/table.h"
-#include "comm/comm.h"
 #include "data/dataset.h"
 #include "doc/model.h"
 #include "engine/priority.h"

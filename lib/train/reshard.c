@@ -7,8 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/heap.h"
-
 static size_t bytes_of(const struct gf_state_item *item)
 {
 	return item->count_elems *

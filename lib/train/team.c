@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "train/team.h"
 
-#include <errno.h>
 #include <stdlib.h>
 
 #include "base/heap.h"

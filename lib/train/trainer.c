@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "base/heap.h"
-#include "base/text.h"
 #include "comm/pages.h"
 #include "train/choose.h"
 #include "train/reshard.h"

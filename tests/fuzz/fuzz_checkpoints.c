@@ -8,7 +8,6 @@
 #include <errno.h>
 
 #include "base/digest.h"
-#include "base/file.h"
 #include "ckpt/manifest.h"
 #include "ckpt/owner.h"
 #include "ckpt/safetensors.h"

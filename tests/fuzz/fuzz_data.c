@@ -4,7 +4,6 @@
  * beside sound ones. A set that was opened can be read to its
  * end. */
 #include <errno.h>
-#include <math.h>
 #include <sys/stat.h>
 
 #include "data/dataset.h"

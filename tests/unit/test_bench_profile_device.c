@@ -8,7 +8,6 @@
 #include "../gpu/fake_net.h"
 #include "base/array.h"
 #include "measure/profile.h"
-#include "nn/graph.h"
 #include "shipped_model.h"
 
 /*

@@ -7,7 +7,6 @@
 #include "../gpu/fake.h"
 #include "base/array.h"
 #include "base/rng.h"
-#include "codec/codec.h"
 #include "engine/streams_parts.h"
 
 /*

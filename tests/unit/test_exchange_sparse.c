@@ -5,7 +5,6 @@
 #include "base/array.h"
 #include "exchange_run.h"
 #include "select/sets.h"
-#include "selections.h"
 
 /* --- k and densities --------------------------------------------------------
  */

@@ -9,7 +9,6 @@
 
 #include "base/array.h"
 #include "base/heap.h"
-#include "codec/run.h"
 #include "coll/algorithm.h"
 #include "exec/exec.h"
 #include "comm/shm.h"

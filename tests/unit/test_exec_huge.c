@@ -8,7 +8,6 @@
 #include <stdint.h>
 #include <sys/mman.h>
 
-#include "base/array.h"
 #include "base/heap.h"
 #include "coll/algorithm.h"
 #include "exec/exec.h"

@@ -2,7 +2,6 @@
 #include "test.h"
 
 #include <math.h>
-#include <stdint.h>
 
 #include "adamw.h"
 #include "base/array.h"

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What ranks find out about the load of their host. They agree on it, and it is
  * possible; how much there is, no test can say. */
-#include <math.h>
 
 #include "base/clock.h"
 #include "measure/load.h"

@@ -5,7 +5,6 @@
 #include <sched.h>
 
 #include "base/array.h"
-#include "base/heap.h"
 #include "data/loader.h"
 #include "data/order.h"
 

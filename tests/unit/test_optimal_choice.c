@@ -4,7 +4,6 @@
  * better than optimal's by more than a thousandth. And more choice is never
  * worse: more lanes, and any set of up to three algorithms inside another.
  */
-#include "base/array.h"
 #include "planner/policies.h"
 #include "planner/search.h"
 #include "planner_cases.h"

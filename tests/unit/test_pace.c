@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/array.h"
-#include "base/heap.h"
 #include "coll/algorithm.h"
 #include "comm/backoff.h"
 #include "exec/pace.h"

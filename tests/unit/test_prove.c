@@ -4,7 +4,6 @@
 #include <errno.h>
 
 #include "base/array.h"
-#include "base/heap.h"
 #include "contest/allreduce.h"
 #include "coll/prove.h"
 #include "ranks.h"

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include <stdbool.h>
 
 #include "base/array.h"
 #include "base/heap.h"

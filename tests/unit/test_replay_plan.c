@@ -6,7 +6,6 @@
 
 #include "base/array.h"
 #include "doc/select_csc.h"
-#include "planner/policies.h"
 #include "planner_cases.h"
 #include "sim/predict.h"
 #include "sim/replay_plan.h"

@@ -3,7 +3,6 @@
 #include <stdbool.h>
 
 #include "base/array.h"
-#include "base/heap.h"
 #include "base/rng.h"
 #include "base/text.h"
 #include "coll/algorithm.h"

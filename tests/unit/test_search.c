@@ -5,7 +5,6 @@
 
 #include "base/array.h"
 #include "planner/policies.h"
-#include "planner/search.h"
 #include "planner/work.h"
 #include "planner_cases.h"
 #include "test.h"

@@ -5,7 +5,6 @@
 
 #include "base/array.h"
 #include "base/heap.h"
-#include "doc/plan.h"
 #include "doc/select_dgc.h"
 #include "doc/select_onebit.h"
 #include "doc/select_powersgd.h"

@@ -4,7 +4,6 @@
 #include <math.h>
 
 #include "base/rng.h"
-#include "ckpt/safetensors.h"
 #include "folder.h"
 #include "selections.h"
 #include "train_run.h"

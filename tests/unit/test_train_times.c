@@ -5,7 +5,6 @@
 #include <math.h>
 
 #include "base/array.h"
-#include "base/clock.h"
 #include "base/file.h"
 #include "base/heap.h"
 #include "cost/stat.h"
