@@ -10,7 +10,7 @@
 # CUDA_HOME, DEPS=0 (install nothing), PREFIX, LIBDIR, DESTDIR,
 # INSTALL_PROGRAM="install -s" (without symbols).
 
-VERSION  := 0.1.0
+VERSION  := 0.2.0
 BUILD    ?= build
 CC       := $(if $(filter default,$(origin CC)),gcc,$(CC))
 CFLAGS   ?= -O2 -g
@@ -258,13 +258,15 @@ $(BUILD)/bin/$(1): $(BUILD)/obj/cmd/$(1).o $(call archives_of,$(1))
 endef
 $(foreach c,$(COMMANDS),$(eval $(call command_rule,$(c))))
 
-# The runtime for other programs' loops (include/gradflow.h).
+# The runtime for other programs' loops (include/gradflow.h). It computes no layers, so
+# its table of them is the one without oneDNN: programs then need not load that.
+lean = $(patsubst %,$(BUILD)/obj/lean/lib/%.o,$(1))
 link_library = $(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -shared -o $@ \
 	-Wl,-soname,$(@F) -Wl,--version-script=lib/embed/gradflow.map \
 	-Wl,-z,defs $(filter %.o,$^) -Wl,--whole-archive $(call archive,embed) \
 	-Wl,--no-whole-archive -Wl,--start-group \
 	$(filter-out $(call archive,embed),$(ARCHIVES)) -Wl,--end-group $(FOREIGN_LIBS)
-$(BUILD)/lib/libgradflow.so.0: $(ARCHIVES) lib/embed/gradflow.map
+$(BUILD)/lib/libgradflow.so.0: $(call lean,nn/backends) $(ARCHIVES) lib/embed/gradflow.map
 	$(call say,LD)$(link_library)
 
 # For a Python wheel: the same objects under tables without MPI, oneDNN and
@@ -272,7 +274,6 @@ $(BUILD)/lib/libgradflow.so.0: $(ARCHIVES) lib/embed/gradflow.map
 WHEEL := $(addprefix $(BUILD)/lean/,libgradflow.so.0 gf-plan gf-profile gf-sim)
 LEAN := -UGF_HAVE_MPI -DGF_HAVE_MPI=0 -UGF_HAVE_ONEDNN -DGF_HAVE_ONEDNN=0 \
 	-UGF_HAVE_VERBS -DGF_HAVE_VERBS=0 -UGF_HAVE_CUDNN -DGF_HAVE_CUDNN=0
-lean = $(patsubst %,$(BUILD)/obj/lean/lib/%.o,$(1))
 $(BUILD)/obj/lean/%.o: ALL_CPPFLAGS += $(LEAN)
 $(BUILD)/obj/lean/%.o: %.c $(FLAGS_FILE) Makefile
 	@mkdir -p $(@D)

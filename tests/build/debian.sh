@@ -23,11 +23,18 @@ for list in debian/*.install; do
 		for path in "$scratch"/$from; do
 			[ -e "$path" ] || [ -L "$path" ] || continue
 			found=1
-			rm -r "$path"
+			# as dh_install: into the named folder, else where it was
+			into=$scratch/packages/${to:-$(dirname "${path#"$scratch/"}")}
+			mkdir -p "$into" && mv "$path" "$into/"
 		done
 		[ $found = 1 ] || offend "$list: nothing is installed as $from${to:+ (for $to)}"
 	done < "$list"
 done
 left=$(find "$scratch/usr" ! -type d | head -n 3)
 [ -z "$left" ] || offend "no package has ${left//$scratch/}"
+# where shells and readers look
+for path in zsh/vendor-completions/_gf-plan bash-completion/completions/gf-plan \
+	fish/vendor_completions.d/gf-plan.fish doc/gradflow-common/README.md; do
+	[ -f "$scratch/packages/usr/share/$path" ] || offend "the packages lack usr/share/$path"
+done
 exit $bad

@@ -12,7 +12,7 @@ trap 'rm -rf "$scratch"' EXIT
 bad=0
 offend() { echo "hidden: $*"; bad=1; }
 
-"${CC:-cc}" -shared -fPIC -Wall -Wextra -Wno-pedantic -Werror -o "$scratch/hidden.so" \
+${CC:-cc} -shared -fPIC -Wall -Wextra -Wno-pedantic -Werror -o "$scratch/hidden.so" \
 	tests/build/hidden.c -ldl || exit 1
 export GF_HIDDEN_LOG=$scratch/log
 alone() { LD_PRELOAD=$scratch/hidden.so PATH=$BUILD/bin:$PATH timeout 60 "$@" > "$scratch/out" 2> "$scratch/err"; }

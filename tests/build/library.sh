@@ -23,5 +23,6 @@ echo '#include <gradflow.h>
 int main(void) { return strlen(gradflow_version()) == 0; }' > "$scratch/user.c"
 cc -Iinclude -o "$scratch/user" "$scratch/user.c" "$build/lib/libgradflow.so.0" 2> "$scratch/log" ||
 	offend "linking: $(head -n 3 "$scratch/log")"
+readelf -d "$build/lib/libgradflow.so.0" | grep 'NEEDED.*dnnl' && offend "oneDNN is loaded for no layer"
 LD_LIBRARY_PATH=$build/lib "$scratch/user" || offend "what was linked does not run"
 exit $bad
