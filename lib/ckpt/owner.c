@@ -182,6 +182,7 @@ static int write_record(struct gf_ckpt_owner *o, int fd, struct gf_error *err)
 	size_t size = strlen(text);
 	int rc = 0;
 
+	errno = 0; /* which a short write leaves alone */
 	if (ftruncate(fd, 0) || pwrite(fd, text, size, 0) != (ssize_t)size)
 		rc = gf_error_errno(err, errno ? -errno : -EIO, "%s", o->path);
 	free(text);
@@ -282,6 +283,8 @@ struct gf_ckpt_owner *gf_ckpt_claim(const char *dir,
 	describe_self(&o->self, claim->job);
 	o->claim.job = NULL; /* borrowed until here */
 	o->made = mkdir(dir, 0777) == 0;
+	if (o->made) /* its sets can be no safer than its own name */
+		gf_file_sync_parent(dir, NULL);
 	pthread_mutex_init(&o->mutex, NULL);
 	pthread_condattr_init(&attributes);
 	pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);

@@ -248,8 +248,9 @@ static int read_length(const struct gf_safetensors *s, size_t file_bytes,
 		return rc;
 	if (n > MAX_HEADER_BYTES || n > file_bytes - LENGTH_BYTES)
 		return gf_error_set(err, -EINVAL,
-				    "%s: want a header inside the file (%zu "
-				    "bytes) and below %u, its length says %llu",
+				    "%s: want a safetensors file, whose header "
+				    "is inside it (%zu bytes) and below %u "
+				    "bytes, its length says %llu",
 				    s->path, file_bytes, MAX_HEADER_BYTES,
 				    (unsigned long long)n);
 	*length = (size_t)n;

@@ -93,10 +93,12 @@ static bool is_part(const char *name)
 	       strncmp(name, GF_MANIFEST_NAME, strlen(GF_MANIFEST_NAME)) == 0;
 }
 
+/* (What a link leads to is not ours.) */
 static void remove_folder(const char *folder)
 {
+	int fd = open(folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	DIR *d = fd < 0 ? NULL : fdopendir(fd);
 	struct dirent *entry;
-	DIR *d = opendir(folder);
 
 	while (d && (entry = readdir(d)))
 		if (is_part(entry->d_name))
@@ -125,7 +127,7 @@ static void remove_others(const char *dir, size_t step, const char *run,
 			  bool adopts)
 {
 	size_t *steps, count, i, kept = 0;
-	char *folder;
+	char *folder, *old;
 
 	if (list_steps(dir, "", &steps, &count, NULL))
 		return;
@@ -135,8 +137,11 @@ static void remove_others(const char *dir, size_t step, const char *run,
 		if (steps[i] <= step && kept++ < KEPT_SETS)
 			continue;
 		folder = folder_of(dir, steps[i], "");
-		remove_folder(folder);
+		old = folder_of(dir, steps[i], REPLACED);
+		/* a job that ends now leaves no half of a set */
+		remove_folder(rename(folder, old) ? folder : old);
 		free(folder);
+		free(old);
 	}
 	free(steps);
 }
@@ -167,22 +172,6 @@ static int make_folder(const char *path, struct gf_error *err)
 	if (errno == EEXIST && stat(path, &st) == 0 && S_ISDIR(st.st_mode))
 		return 0;
 	return gf_error_errno(err, -errno, "%s", path);
-}
-
-int gf_ckpt_try(const char *dir, struct gf_error *err)
-{
-	bool made = mkdir(dir, 0777) == 0;
-	char *inside = gf_xasprintf("%s/try-XXXXXX", dir);
-	int rc = made ? 0 : make_folder(dir, err);
-
-	if (!rc && !mkdtemp(inside))
-		rc = gf_error_errno(err, -errno, "%s", dir);
-	else if (!rc)
-		rmdir(inside);
-	if (made)
-		rmdir(dir);
-	free(inside);
-	return rc;
 }
 
 int gf_ckpt_begin(const char *dir, size_t step, struct gf_error *err)

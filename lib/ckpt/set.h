@@ -35,9 +35,6 @@
 #define GF_CKPT_RUN   "run"
 #define GF_CKPT_RANK  "rank"
 
-/* Can folders be made in DIR, or DIR itself? Leaves everything as it was. */
-int gf_ckpt_try(const char *dir, struct gf_error *err);
-
 /* Makes DIR and DIR/step-N.tmp, and removes what an earlier run left
  * unfinished. Rank 0, before the others write. */
 int gf_ckpt_begin(const char *dir, size_t step, struct gf_error *err);
@@ -69,9 +66,5 @@ int gf_ckpt_describe(const char *dir, size_t step, struct gf_manifest *m,
  * bit for bit as it was written? Of an earlier version's: is it sound? */
 int gf_ckpt_check_part(const char *dir, const struct gf_manifest *m, int rank,
 		       struct gf_error *err);
-
-/* Whether DIR holds any set, complete or not: a new run must not mix its own
- * with those of another, as the higher step would count as the newer. */
-bool gf_ckpt_any(const char *dir);
 
 #endif

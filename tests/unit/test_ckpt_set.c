@@ -6,12 +6,15 @@
 #include <stdint.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/array.h"
 #include "base/file.h"
 #include "base/heap.h"
 #include "base/rng.h"
+#include "base/text.h"
+#include "ckpt/owner.h"
 #include "ckpt/safetensors.h"
 #include "ckpt/set.h"
 #include "folder.h"
@@ -117,6 +120,88 @@ static size_t newest(const char *dir)
 	return first;
 }
 
+/* --- what is on the disk when ----------------------------------------------
+ */
+
+/* "sync PATH" and "rename FROM TO", one a line, since it was emptied; paths are
+ * the folder's own, and the end of a temporary name is left out. */
+static struct gf_text calls;
+
+static void add_path(const char *path)
+{
+	const char *name = strncmp(path, folder, strlen(folder)) == 0
+				   ? path + strlen(folder)
+				   : path;
+	const char *dot = strrchr(name, '.');
+	const bool temporary = dot && strlen(dot) == 7 &&
+			       strspn(dot + 1, "0123456789abcdef") == 6;
+
+	gf_text_addf(&calls, " %.*s%s",
+		     temporary ? (int)(dot - name) : (int)strlen(name), name,
+		     temporary ? ".~" : "");
+}
+
+/* In the place of libc's. */
+int fsync(int fd)
+{
+	char link[64], path[512];
+	ssize_t n;
+
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	n = readlink(link, path, sizeof(path) - 1);
+	path[n > 0 ? n : 0] = '\0';
+	gf_text_addf(&calls, "sync");
+	add_path(path);
+	gf_text_addf(&calls, "\n");
+	return (int)syscall(SYS_fsync, fd);
+}
+
+int rename(const char *from, const char *to)
+{
+	gf_text_addf(&calls, "rename");
+	add_path(from);
+	add_path(to);
+	gf_text_addf(&calls, "\n");
+	return (int)syscall(SYS_rename, from, to);
+}
+
+#define PART(step, name)                                                       \
+	"sync /d/step-" step ".tmp/" name ".~\n"                               \
+	"rename /d/step-" step ".tmp/" name ".~ /d/step-" step ".tmp/" name    \
+	"\nsync /d/step-" step ".tmp\n"
+#define PARTS(step)                                                            \
+	PART(step, "rank-0.safetensors")                                       \
+	PART(step, "rank-1.safetensors")                                       \
+	PART(step, "rank-2.safetensors")                                       \
+	PART(step, "manifest.json")                                            \
+	"rename /d/step-" step ".tmp /d/step-" step "\nsync /d\n"
+
+/* Contents come before names, and all of a set before the set; a set that goes
+ * does so in one step. */
+static void test_order(void)
+{
+	const struct gf_ckpt_claim claim = {.job = "j"};
+	char *dir = in_folder("d"), *slashed = in_folder("d//");
+	struct gf_error err = {""};
+	struct gf_ckpt_owner *owner;
+
+	gf_text_release(&calls);
+	owner = gf_ckpt_claim(slashed, &claim);
+	EXPECT(!gf_ckpt_claim_poll(owner, &err), "%s", err.text);
+	EXPECT_TEXT(calls.data ? calls.data : "", "sync \n");
+	gf_text_release(&calls);
+	EXPECT(!publish(dir, 7, &err), "%s", err.text);
+	EXPECT_TEXT(calls.data, PARTS("7"));
+	EXPECT(!publish(dir, 8, &err), "%s", err.text);
+	gf_text_release(&calls);
+	EXPECT(!publish(dir, 9, &err), "%s", err.text);
+	EXPECT_TEXT(calls.data, PARTS("9") "rename /d/step-7 /d/step-7.old\n");
+	EXPECT(!there(dir, "step-7.old"), "removed");
+	gf_ckpt_release(owner);
+	free(slashed);
+	free(dir);
+}
+
 /* --- what is kept, and what is removed ----------------------------------- */
 
 static void test_sets(void)
@@ -198,6 +283,24 @@ static void test_others(void)
 	       "a manifest that cannot be read");
 	free(path);
 	free(dir);
+}
+
+/* A link in the place of what a job left unfinished. */
+static void test_link(void)
+{
+	char *dir = in_folder("linked"), *to = in_folder("target/step-3");
+	char *link = in_folder("linked/step-3.tmp"), *target;
+	struct gf_error err = {""};
+
+	target = in_folder("target");
+	EXPECT(publish(target, 3, &err) == 0, "%s", err.text);
+	mkdir(dir, 0777);
+	EXPECT(!symlink(to, link) && !publish(dir, 4, &err), "%s", err.text);
+	EXPECT(check(target, 3, &err) == 0, "%s", err.text);
+	free(target);
+	free(link);
+	free(dir);
+	free(to);
 }
 
 static void test_names(void)
@@ -479,13 +582,16 @@ static void test_old(void)
 int main(void)
 {
 	make_folder("test_ckpt_set");
+	test_order();
 	test_sets();
 	test_others();
+	test_link();
 	test_names();
 	test_foreign();
 	test_fork();
 	test_damage();
 	test_full();
 	test_old();
+	gf_text_release(&calls);
 	return TEST_END();
 }
