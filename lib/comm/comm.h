@@ -2,6 +2,7 @@
 #ifndef GF_COMM_COMM_H
 #define GF_COMM_COMM_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -15,7 +16,7 @@
  *
  * THREADS. A communicator is used by one thread at a time; which one may
  * change (MPI_THREAD_SERIALIZED). While an engine (engine/engine.h) runs, that
- * is its thread.
+ * is its thread. Others may look at `broken`.
  *
  * TAGS. 62-bit: (channel << 32 | match); the transport maps them to its own.
  * A receive meets the send with the same (source, tag), in the order in which
@@ -141,7 +142,7 @@ struct gf_comm {
 	/* Counted up by a transport whose test calls move bytes piece by piece:
 	 * a caller that sees it change should not back off yet. */
 	uint64_t moved_bytes;
-	bool broken;  /* see FAILURE */
+	atomic_bool broken; /* see FAILURE */
 	bool crowded; /* this host has more ranks than processors for them */
 	double processors; /* gf_comm_processor_share; 0: not known */
 	int machine;       /* lowest rank on the same kernel (same) */

@@ -47,7 +47,8 @@ struct gf_local_world {
 	pthread_cond_t meet_cond;
 	int arrived;
 	uint64_t meetings;
-	bool deserted; /* a rank gave up waiting */
+	int deserted; /* how the first rank that gave up waiting failed, or 0 */
+	struct gf_error why;
 	const void **shown;
 	struct gf_local_queue
 		sums; /* all ranks' pending sums, under meet_lock */

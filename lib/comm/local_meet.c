@@ -28,11 +28,12 @@ static void nap(struct gf_local_world *w)
 /*
  * Waits for all ranks. Each that comes with something to show puts it up for
  * the others; it stays until that rank's next show. on_wait is called without
- * the lock.
+ * the lock. Where it fails, the ranks that wait here fail with the same reason.
  */
 static int meet(struct gf_comm *c, const void *show, struct gf_error *err)
 {
 	struct gf_local_world *w = world(c);
+	struct gf_error why = {""};
 	uint64_t meeting;
 	int rc = 0;
 
@@ -50,15 +51,17 @@ static int meet(struct gf_comm *c, const void *show, struct gf_error *err)
 		if (w->meetings != meeting || !c->on_wait)
 			continue;
 		pthread_mutex_unlock(&w->meet_lock);
-		rc = c->on_wait(c->on_wait_ctx, err);
+		rc = c->on_wait(c->on_wait_ctx, &why);
 		pthread_mutex_lock(&w->meet_lock);
 	}
-	if (w->meetings == meeting && !rc)
-		rc = gf_error_set(err, -ECONNABORTED,
-				  "another rank gave up waiting");
-	if (rc) {
-		w->deserted = true;
+	if (rc && !w->deserted) {
+		w->deserted = rc;
+		w->why = why;
 		pthread_cond_broadcast(&w->meet_cond);
+	}
+	if (rc || w->meetings == meeting) {
+		rc = gf_error_set(err, w->deserted, "%s", w->why.text);
+		c->broken = true;
 	}
 	pthread_mutex_unlock(&w->meet_lock);
 	return rc;

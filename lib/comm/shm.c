@@ -45,7 +45,8 @@ static struct gf_comm *lend(struct gf_shm *s)
 
 static int take_back(struct gf_shm *s, int rc)
 {
-	s->comm.broken |= s->below->broken;
+	if (s->below->broken)
+		s->comm.broken = true;
 	return rc;
 }
 

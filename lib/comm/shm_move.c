@@ -486,7 +486,8 @@ static void test_below(struct gf_shm *s, struct gf_request *r)
 			deposit(r, r->bounce, r->size_bytes);
 		r->state = GF_SHM_COMPLETE;
 	}
-	s->comm.broken |= s->below->broken;
+	if (s->below->broken)
+		s->comm.broken = true;
 }
 
 bool gf_shm_is_ripe(const struct gf_shm *s, const struct gf_request *r)

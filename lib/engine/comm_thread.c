@@ -186,8 +186,7 @@ int gf_comm_thread_serve(struct gf_comm_thread *t, bool *served,
 	call.rc = call.fn(t->comm, call.ctx, err);
 	/* All ranks agree on a call's own failure. After a broken wait they
 	 * agree on nothing. */
-	if (call.rc && (t->comm->broken || call.rc == -ETIMEDOUT ||
-			call.rc == -ECONNABORTED))
+	if (call.rc && (t->comm->broken || call.rc == -ETIMEDOUT))
 		return call.rc;
 	pthread_mutex_lock(&t->lock);
 	if (call.rc && call.err)

@@ -36,9 +36,12 @@ static void desert(struct gf_comm *c, void *ctx)
 	       "%s", err.text);
 	EXPECT(gf_comm_wait(c, receive, &err) == -ETIMEDOUT, "%s", err.text);
 	rc = gf_comm_barrier(c, &err);
-	EXPECT(rc == -ETIMEDOUT || rc == -ECONNABORTED, "%d", rc);
-	EXPECT(gf_comm_barrier(c, &err) == -ECONNABORTED,
+	EXPECT(rc == -ETIMEDOUT && c->broken, "%d, %s", rc, err.text);
+	EXPECT_TEXT(err.text, "enough");
+	c->on_wait = NULL;
+	EXPECT(gf_comm_barrier(c, &err) == -ETIMEDOUT,
 	       "the world stays deserted");
+	EXPECT_TEXT(err.text, "enough");
 }
 
 static void test_backoff(void)
