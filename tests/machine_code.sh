@@ -3,7 +3,8 @@
 # Holds the streaming kernels to their machine code. A kernel is as fast as a copy
 # only with enough loads under way: so many bytes of each thread, counted along
 # the code from a load to the first use of its register. None of these kernels may
-# keep registers in memory. Needs CUDA's cuobjdump (of the toolkit, or of a package for
+# keep registers in memory. The exponentials of neighbours wait for none of each other:
+# no branch stands between them. Needs CUDA's cuobjdump (of the toolkit, or of a package for
 # Python) and a build with CUDA; skips aloud without (77).
 set -u
 cd "$(dirname "$0")/.." || exit 3
@@ -124,6 +125,23 @@ while read -r kernels kernel floor; do
 		}
 	done <<< "$found"
 done <<< "$floors"
+# together: per function, the most exponentials without a branch between them
+together() {
+	awk '
+	/Function :/ { name = $3; now = 0 }
+	/BRA|BSYNC/ { now = 0 }
+	/MUFU\.EX2/ { if (++now > most[name]) most[name] = now }
+	END { for (name in most) print most[name], name }'
+}
+for kernels in nn_rows:softmax_kernel nn_loss:loss_rows; do
+	object=$objects/${kernels%:*}.cu.o
+	while read -r most name; do
+		[ "$most" -ge 7 ] || {
+			echo "${kernels%:*}.cu: $name: $most exponentials together, want 7"
+			bad=1
+		}
+	done < <("$tool" -sass -arch "$(newest "$object")" "$object" | together | grep "${kernels#*:}")
+done
 for object in $(cut -d' ' -f1 <<< "$floors" | sort -u) q8 clip lars sparse; do
 	object=$objects/$object.cu.o
 	spilled=$("$tool" -res-usage "$object" 2>&1 | awk '

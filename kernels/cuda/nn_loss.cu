@@ -24,52 +24,45 @@ __global__ void __launch_bounds__(THREADS, 2)
 	__shared__ float words[WARPS];
 	__shared__ unsigned places[WARPS];
 	const columns<LANES> c(classes);
-	const float each = smooth / (float)classes;
-	const float most = 1 - smooth + each;
+	const float each = -scale * smooth / (float)classes;
+	const float most = each - scale * (1 - smooth);
 
 	for (size_t r = us::first_row(); r < rows; r += us::step()) {
 		const row<T, 1, LANES, HELD> x(c, r, classes, &logits);
 		const int32_t label = labels[r];
 		const bool known = label >= 0 && (unsigned)label < classes;
 		const unsigned at = known ? (unsigned)label : 0;
+		const float own = get(x.in[0][at]);
 		float mean = 0;
-		unsigned first = GF_GPU_NO_INDEX, before = 0;
+		unsigned before = 0; // likelier than the label; NaN is
 		exponentials<T, LANES, HELD> e;
 
 		e.of(x, words);
 		x.each([&](unsigned, unsigned i, const float *v) {
-			first = v[0] == e.max && i < first ? i : first;
+			before += (v[0] <= own ? 0 : 1) |
+				  ((v[0] == own) & (i < at));
 		});
-		first = us::min(first, places);
+		before = us::sum(before, places);
 		if (smooth > 0) {
 			x.each([&](unsigned, unsigned, const float *v) {
 				mean += v[0] - e.max;
 			});
 			mean = us::sum(mean, words) / (float)classes;
 		}
-		if (top) {
-			const float own = get(x.in[0][at]);
-
-			x.each([&](unsigned, unsigned i, const float *v) {
-				before += v[0] > own || (v[0] == own && i < at);
-			});
-			before = us::sum(before, places);
-		}
-		x.map(dlogits + r * classes, [&](unsigned k, unsigned i,
-						 const float *v) {
-			const float p = e.at(k, v[0]) * e.inverse;
-
-			return scale * (p - (known && i == at ? most : each));
-		});
+		e.inverse *= scale;
+		x.map(dlogits + r * classes,
+		      [&](unsigned k, unsigned i, const float *v) {
+			      return fmaf(e.at(k, v[0]), e.inverse,
+					  known && i == at ? most : each);
+		      });
 		if (us::lane() == 0) {
-			const float own = get(x.in[0][at]) - e.max;
+			float loss = logf(e.sum) - (own - e.max);
 
-			losses[r] = known ? log((double)e.sum) - (double)own +
-						    (double)smooth *
-							    (double)(own - mean)
-					  : 0;
+			if (smooth > 0)
+				loss += smooth * (own - e.max - mean);
+			losses[r] = known ? (double)loss : 0;
 			hits[r] = !known ? WRONG
-					 : (first == at ? RIGHT : 0) |
+					 : (before == 0 ? RIGHT : 0) |
 						   (before < top ? NEAR : 0);
 		}
 	}

@@ -74,12 +74,6 @@ template <unsigned LANES> struct team {
 		return all(x, words,
 			   [](float a, float b) { return fmaxf(a, b); });
 	}
-	static __device__ unsigned min(unsigned x, unsigned *words)
-	{
-		return all(x, words, [](unsigned a, unsigned b) {
-			return a < b ? a : b;
-		});
-	}
 };
 
 /* A thread's columns of rows of `width`. */
@@ -157,9 +151,9 @@ template <class T, unsigned INPUTS, unsigned LANES, int HELD> struct row {
 			else
 				q[m].gather(in[m], at, c.step, end);
 	}
-	template <class F>
-	__device__ void eight_of(const eight<T> *q, unsigned k, unsigned at,
-				 F f) const
+	template <bool SOME, class F>
+	__device__ void those_of(const eight<T> *q, unsigned k, unsigned at,
+				 unsigned step, F f) const
 	{
 #pragma unroll
 		for (unsigned e = 0; e < 8; e++) {
@@ -168,9 +162,20 @@ template <class T, unsigned INPUTS, unsigned LANES, int HELD> struct row {
 #pragma unroll
 			for (unsigned m = 0; m < INPUTS; m++)
 				x[m] = q[m].of(e);
-			if (at + e * c.step < end)
-				f(k + e, at + e * c.step, x);
+			if (!SOME || at + e * step < end)
+				f(k + e, at + e * step, x);
 		}
+	}
+	/* All eight of a group or some. With a condition for each value, one
+	 * value would wait for the one before it. */
+	template <class F>
+	__device__ void eight_of(const eight<T> *q, unsigned k, unsigned at,
+				 F f) const
+	{
+		if (c.whole && at + 8 <= end)
+			those_of<false>(q, k, at, 1, f);
+		else
+			those_of<true>(q, k, at, c.step, f);
 	}
 	template <class F> __device__ void each(F f) const
 	{

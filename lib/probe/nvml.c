@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "probe/nvml.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -331,15 +332,19 @@ static int probe(const struct gf_probe_config *config, struct gf_host *host,
 	struct look l = {.config = config, .host = host};
 	struct gf_error why = {""};
 	size_t i, hidden = 0;
+	bool named = config->nvml && strcmp(config->nvml, GF_PROBE_NVML) != 0;
+	int rc;
 
-	(void)err;
 	if (!config->nvml)
 		return 0;
-	if (gf_nvml_open(config->nvml, &l.nvml, &why) == 0) {
+	rc = gf_nvml_open(config->nvml, &l.nvml, &why);
+	if (rc == 0) {
 		look_around(&l);
 		gf_nvml_close(&l.nvml);
 		return 0;
 	}
+	if (rc == -ELIBACC && named)
+		return gf_error_set(err, rc, "--nvml: %s", why.text);
 	for (i = 0; i < host->ndevices; i++)
 		hidden += is_nvidia(&l, host->devices[i].pci);
 	if (hidden)
@@ -348,7 +353,7 @@ static int probe(const struct gf_probe_config *config, struct gf_host *host,
 				"bus alone, without NVLinks, and may not be "
 				"usable: %s",
 				hidden, why.text);
-	else if (strcmp(config->nvml, GF_PROBE_NVML) != 0)
+	else if (named)
 		gf_probe_remark(config, "no GPU was asked about: %s", why.text);
 	return 0;
 }

@@ -44,7 +44,7 @@ static int find_calls(struct gf_nvml *n, const char *library,
 		void *found = dlsym(n->library, calls[i].symbol);
 
 		if (!found && calls[i].required)
-			return gf_error_set(err, -ENOTSUP, "%s: it lacks %s",
+			return gf_error_set(err, -ELIBACC, "%s: it lacks %s",
 					    library, calls[i].symbol);
 		/* a function's address in a variable of a function type */
 		memcpy((char *)n + calls[i].at, &found, sizeof(found));
@@ -66,7 +66,7 @@ int gf_nvml_open(const char *library, struct gf_nvml *n, struct gf_error *err)
 	int rc, status;
 
 	if (!opened.library)
-		return gf_error_set(err, -ENOTSUP, "%s", dlerror());
+		return gf_error_set(err, -ELIBACC, "%s", dlerror());
 	rc = find_calls(&opened, library, err);
 	status = rc == 0 ? opened.init() : 0;
 	if (status)

@@ -136,6 +136,7 @@ check() { PATH=$PWD/tools bash "$GF_SOURCE/tests/gpu/run.sh" check; }
 hour() { PATH=$PWD/tools bash "$GF_SOURCE/tests/gpu/first-hour.sh" "$@"; }
 
 @test "the first hour's parts need no other part" {
+	stub build/gpu/test_gpu_nn_rows <<< 'exit ${ROWS:-0}'
 	stub build/gpu/lane_cost <<< 'echo "| 1 group of 4 KiB | 8 us |"; exit ${LANE_COST:-0}'
 	stub build/gpu/kernel_trace.so <<< ''
 	stub tools/getconf <<< 'echo 16'
@@ -159,11 +160,16 @@ hour() { PATH=$PWD/tools bash "$GF_SOURCE/tests/gpu/first-hour.sh" "$@"; }
 	prints '| 1.000 ms a step, the GPU busy for 0.400 ms | launches | ms |'
 	prints '| `sum` | 2.0 | 0.300 |'
 	prints '| `loss_rows<f16>` | 1.0 | 0.100 |'
+	wants 0 hour changed
+	prints 'build/gpu/test_gpu_nn_rows'
+	prints '| loss | 0.080 ms | 83.3 % | - | - |'
+	ROWS=1 wants 1 hour changed
+	prints 'FAILED: status 1'
 	LANE_COST=5 wants 1 hour nccl
 	prints 'FAILED: status 5'
 	prints '| chunk norms, adding | 3900 | 97.5 % |'
 	wants 2 hour nonsense
-	says 'want parts out of check steps'
+	says 'want parts out of changed check'
 	stub build/bin/gf-allreduce <<< 'echo "device    no cuda  there is no driver"'
 	rm nvidia0
 	wants 77 hour
@@ -197,7 +203,7 @@ hour() { PATH=$PWD/tools bash "$GF_SOURCE/tests/gpu/first-hour.sh" "$@"; }
 	for name in test_one lane_cost; do stub "build/gpu/$name" <<< ''; done
 	wants 0 check
 	wants 0 bench
-	wants 0 hour nccl plan
+	wants 0 hour changed nccl plan
 	[ ! -e refused ] || { cat refused; return 1; }
 }
 

@@ -109,17 +109,15 @@ bool has_come(unsigned t, unsigned mask)
 bool open_exchange(unsigned t)
 {
 	const unsigned first = t - t % 32, mask = threads[t].mask;
-	uint32_t words[32] = {0};
+	uint32_t words[32];
 
 	if (threads[t].state != AT_EXCHANGE)
 		return false;
-	for (unsigned l = 0; l < 32; l++) {
-		if (!(mask >> l & 1))
-			continue;
-		if (!has_come(first + l, mask))
+	for (unsigned l = 0; l < 32; l++)
+		if ((mask >> l & 1) && !has_come(first + l, mask))
 			return false;
-		words[l] = threads[first + l].word;
-	}
+	for (unsigned l = 0; l < 32; l++)
+		words[l] = mask >> l & 1 ? threads[first + l].word : 0;
 	for (unsigned l = 0; l < 32; l++) {
 		if (!(mask >> l & 1))
 			continue;

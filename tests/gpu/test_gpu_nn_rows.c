@@ -21,9 +21,9 @@ static const struct {
 	double tolerance;
 } types[] = {{GF_F32, 2e-5}, {GF_F16, 2e-3}, {GF_BF16, 2e-2}};
 
-static const size_t widths[] = {1,    3,    8,    13,   64,   65,   100,
-				128,  255,  256,  257,  768,  1000, 1024,
-				1030, 2056, 4095, 4096, 4104, 5001};
+static const size_t widths[] = {1,    3,    8,    13,   33,   64,   65,   100,
+				128,  255,  256,  257,  768,  1000, 1023, 1024,
+				1025, 1030, 2056, 4095, 4096, 4104, 5001};
 
 /* --- values of a type, on the host as f32 -----------------------------------
  */
@@ -42,6 +42,15 @@ static float *draw(enum gf_dtype t, size_t n, double most)
 	for (size_t i = 0; i < n; i++)
 		x[i] = rounded(t,
 			       (float)((2 * gf_rng_uniform(&rng) - 1) * most));
+	return x;
+}
+
+/* Each third row has values of -inf after its first one. */
+static float *masked(float *x, size_t n, size_t width)
+{
+	for (size_t i = 0; i < n; i++)
+		if (i / width % 3 == 1 && i % width % 5 > 1)
+			x[i] = -INFINITY;
 	return x;
 }
 
@@ -109,7 +118,8 @@ static void test_softmax(size_t type, size_t width, bool causal)
 	enum { ROWS = 11 };
 	const enum gf_dtype t = types[type].dtype;
 	const size_t n = ROWS * width;
-	float *x = draw(t, n, 4), *d = draw(t, n, 1), *p, *dp;
+	float *x = masked(draw(t, n, 4), n, width), *d = draw(t, n, 1);
+	float *p, *dp;
 	double *want = gf_xcalloc(n, sizeof(*want));
 	double *slope = gf_xcalloc(n, sizeof(*slope));
 	const struct gf_gpu_scores o = {
@@ -159,6 +169,29 @@ static const struct {
 } losses[] = {{1, 0},       {2048, 2047}, {2049, 2049}, {2049, 2048},
 	      {5001, 3000}, {5001, 5001}, {5001, 5002}};
 
+/* Of logits and labels on the host. */
+static struct gf_gpu_outcome run_loss(struct gf_gpu_loss o, const float *logits,
+				      const int32_t *labels)
+{
+	struct gf_gpu_outcome outcome = {0};
+	float *named = nn_device_put(labels, o.rows);
+	float *work = nn_device_put(NULL, 3 * o.rows + 1);
+	float *end = nn_device_put(&outcome, sizeof(outcome) / 4 + 1);
+	void *in = put(o.dtype, logits, o.rows * o.classes);
+
+	o.logits = in;
+	o.labels = (const int32_t *)(void *)named;
+	o.work = work + 1; /* aligned to 8 bytes */
+	o.outcome = (struct gf_gpu_outcome *)(void *)(end + 1);
+	k->softmax_loss(stream, &o);
+	nn_device_get(&outcome, end + 1, sizeof(outcome) / 4);
+	drop(in);
+	nn_device_drop(named);
+	nn_device_drop(work);
+	nn_device_drop(end);
+	return outcome;
+}
+
 static void test_loss(size_t type, size_t classes, size_t rows, size_t bad)
 {
 	const enum gf_dtype t = types[type].dtype;
@@ -168,12 +201,9 @@ static void test_loss(size_t type, size_t classes, size_t rows, size_t bad)
 	int32_t *labels = gf_xcalloc(rows, sizeof(*labels));
 	const double smooth = bad % 2 ? .25 : 0;
 	const size_t top = bad % 3 ? 3 : 0;
-	struct gf_gpu_outcome outcome = {0};
+	struct gf_gpu_outcome outcome;
 	size_t correct = 0, near = 0;
-	void *logits, *dlogits = put(t, x, n);
-	float *label = nn_device_put(NULL, rows);
-	float *work = nn_device_put(NULL, 3 * rows + 1);
-	float *end = nn_device_put(&outcome, sizeof(outcome) / 4 + 1);
+	void *dlogits = put(t, x, n);
 
 	for (size_t r = 0; r < rows; r++) {
 		float *row = x + r * classes;
@@ -181,6 +211,10 @@ static void test_loss(size_t type, size_t classes, size_t rows, size_t bad)
 		size_t best = 0, before = 0;
 
 		labels[r] = (int32_t)gf_rng_below(&rng, (uint32_t)classes);
+		for (size_t i = 0; i < classes && smooth == 0 && r % 5 == 3;
+		     i++)
+			if ((int32_t)i != labels[r] && i % 3)
+				row[i] = -INFINITY;
 		/* two are the largest: the first of them counts */
 		row[gf_rng_below(&rng, (uint32_t)classes)] = 5;
 		row[gf_rng_below(&rng, (uint32_t)classes)] = 5;
@@ -195,7 +229,7 @@ static void test_loss(size_t type, size_t classes, size_t rows, size_t bad)
 			labels[r] = r % 2 ? -7 : (int32_t)classes;
 		else
 			loss += (log(sum) - (1 - smooth) * row[labels[r]] -
-				 smooth * mean) /
+				 (smooth > 0 ? smooth * mean : 0)) /
 				(double)rows;
 		for (size_t i = 0; i < classes; i++)
 			want[r * classes + i] =
@@ -211,25 +245,17 @@ static void test_loss(size_t type, size_t classes, size_t rows, size_t bad)
 		correct += (int32_t)best == labels[r];
 		near += before < top;
 	}
-	logits = put(t, x, n);
-	nn_device_drop(label);
-	label = nn_device_put(labels, rows);
-	k->softmax_loss(
-		stream,
-		&(struct gf_gpu_loss){
+	outcome = run_loss(
+		(struct gf_gpu_loss){
 			.dtype = t,
-			.logits = logits,
-			.labels = (const int32_t *)(void *)label,
 			.dlogits = dlogits,
 			.rows = rows,
 			.classes = classes,
 			.scale = 100,
 			.smooth = (float)smooth,
 			.top = top,
-			.work = work + 1, /* aligned to 8 bytes */
-			.outcome = (struct gf_gpu_outcome *)(void *)(end + 1),
-		});
-	nn_device_get(&outcome, end + 1, sizeof(outcome) / 4);
+		},
+		x, labels);
 	got = take(t, dlogits, n);
 	EXPECT_NEAR(outcome.loss, loss, 1e-5, "loss of %zu classes", classes);
 	EXPECT(bad < rows || (outcome.correct == correct &&
@@ -242,14 +268,49 @@ static void test_loss(size_t type, size_t classes, size_t rows, size_t bad)
 	       "%zu rows: want bad label %zu, got %zu", rows, bad + 1,
 	       (size_t)outcome.bad_label);
 	compare("gradient of the loss", type, classes, got, want, n);
-	drop(logits);
-	nn_device_drop(label);
-	nn_device_drop(work);
-	nn_device_drop(end);
 	free(x);
 	free(got);
 	free(want);
 	free(labels);
+}
+
+/* Logits that are no numbers: of the label, and of a class after it. */
+static const struct {
+	float own, other, loss;
+} wild[] = {
+	{-INFINITY, 1, INFINITY},
+	{NAN, 1, NAN},
+	{1, NAN, NAN},
+	{1, INFINITY, NAN},
+};
+
+static void test_wild(size_t type, size_t classes, size_t c)
+{
+	const enum gf_dtype t = types[type].dtype;
+	const int32_t label = 1;
+	float *x = draw(t, classes, 0);
+	void *dlogits = put(t, x, classes);
+	struct gf_gpu_outcome outcome;
+
+	x[1] = wild[c].own;
+	x[classes - 1] = wild[c].other;
+	outcome = run_loss((struct gf_gpu_loss){.dtype = t,
+						.dlogits = dlogits,
+						.rows = 1,
+						.classes = classes,
+						.scale = 1},
+			   x, &label);
+	EXPECT(isnan(wild[c].loss) ? isnan(outcome.loss)
+				   : outcome.loss == wild[c].loss,
+	       "%s, %zu classes, logits %g and %g: want loss %g, got %g",
+	       gf_dtype_names[t], classes, wild[c].own, wild[c].other,
+	       wild[c].loss, outcome.loss);
+	EXPECT(outcome.correct == 0,
+	       "%s, %zu classes, logits %g and %g: want none correct, got %zu",
+	       gf_dtype_names[t], classes, wild[c].own, wild[c].other,
+	       (size_t)outcome.correct);
+	drop(dlogits);
+	free(x);
 }
 
 /* --- layer norm -------------------------------------------------------------
@@ -371,6 +432,7 @@ static const struct {
 	{3001, 30, 16, 5, false, false},
 	{2500, 50, 13, 3, false, true},
 	{1025, 25, 128, 1, false, true},
+	{40, 8, 1023, 9, false, true}, /* an odd width */
 	{40, 8, 1500, 9, false, false},
 	{40, 8, 2056, 9, false, true},
 	{30, 6, 2100, 4, false, true},
@@ -482,6 +544,9 @@ int main(void)
 			test_softmax(t, widths[w], true);
 			test_loss(t, widths[w], 10, 10);
 			test_loss(t, widths[w], 11, 11);
+			for (size_t c = 0;
+			     widths[w] > 2 && c < GF_ARRAY_LENGTH(wild); c++)
+				test_wild(t, widths[w], c);
 			test_norm(t, widths[w], 3 + 7 * (w % 3), w % 2);
 			test_norm(t, widths[w], 2, !(w % 2));
 		}
