@@ -276,10 +276,13 @@ int gf_file_write(const char *path, const void *data, size_t size,
 
 int gf_file_sync_parent(const char *path, struct gf_error *err)
 {
-	char *folder = gf_xstrdup(path);
-	char *slash = strrchr(folder, '/');
+	char *folder = gf_xstrdup(path), *slash;
+	size_t length = strlen(folder);
 	int fd, rc = 0;
 
+	while (length > 1 && folder[length - 1] == '/')
+		folder[--length] = '\0';
+	slash = strrchr(folder, '/');
 	if (slash == folder)
 		slash[1] = '\0';
 	else if (slash)

@@ -18,8 +18,10 @@ struct gf_preset {
 	const char *name;        /* h100 */
 	const char *description; /* the data sheet that the figures are from */
 	const char *device;      /* how drivers name it: "H100", a whole word */
-	double flops_per_s[3];   /* by precision; 0: it has none */
-	double memory_bytes_per_s;
+	struct {
+		double flops_per_s[3]; /* by precision; 0: it has none */
+		double memory_bytes_per_s;
+	};
 };
 extern const struct gf_preset gf_presets[]; /* name NULL ends it */
 
@@ -40,12 +42,13 @@ struct gf_rates {
 	double flops_per_s; /* 0: open */
 };
 
-/* Without any of them, and without a GPU that is known. */
-#define GF_RATE_DEFAULT 1e12
+/* Without any of them, and without a GPU that is known; and the samples. */
+#define GF_RATE_DEFAULT  1e12
+#define GF_BATCH_DEFAULT 32
 
 /*
- * Fills in the estimate's rates. text: what was taken, for people ("at 1e+13
- * FLOP/s"). open: the words for a list of defaults, if it was one; t (may be
+ * Fills in the estimate's rates. text: what was taken, for people ("at 10
+ * TFLOP/s"). open: the words for a list of defaults, if it was one; t (may be
  * NULL) then says the GPU. -EINVAL: no such preset, or it has no such
  * precision.
  */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A host on its way between processes: a topology document of that host. */
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -31,11 +32,15 @@ int gf_probe_host_read(const char *text, size_t length, const char *source,
 
 	if (rc == 0)
 		rc = gf_topology_read(root, source, &t, err);
+	if (rc == 0 && t.nhosts != 1)
+		rc = gf_error_set(err, -EINVAL,
+				  "%s: /hosts: want one host, got %zu", source,
+				  t.nhosts);
 	if (rc == 0) {
 		*host = t.hosts[0];
 		memset(&t.hosts[0], 0, sizeof(t.hosts[0]));
-		gf_topology_release(&t);
 	}
+	gf_topology_release(&t);
 	gf_json_free(root);
 	return rc;
 }

@@ -17,8 +17,8 @@
 
 /* The largest models and the most ranks that are planned; the rest is only
  * read. */
-#define TENSORS_MOST 60
-#define RANKS_MOST   512
+#define TENSORS_MOST 24
+#define RANKS_MOST   64
 
 /* --- what is asked for ---------------------------------------------------- */
 
