@@ -74,6 +74,16 @@ static void caveats(const struct gf_plan *p, struct gf_text *out)
 			     chosen);
 }
 
+/* The plan has that kind of thing, and the target has none. */
+static int lacks(const struct gf_emitter *e, const char *kind, const char *name,
+		 struct gf_error *err)
+{
+	return gf_error_set(err, -ENOTSUP,
+			    "--emit %s: %s has no %s%s (gradflow.ddp runs the "
+			    "plan)",
+			    e->name, e->program, kind, name);
+}
+
 static int check_codecs(const struct gf_plan *p, const struct gf_emitter *e,
 			struct gf_error *err)
 {
@@ -81,11 +91,7 @@ static int check_codecs(const struct gf_plan *p, const struct gf_emitter *e,
 
 	for (i = 0; i < p->nmessages; i++) {
 		if (!e->takes_codec(p->messages[i].codec))
-			return gf_error_set(
-				err, -ENOTSUP,
-				"--emit %s: %s has no codec %s (gradflow.ddp "
-				"runs the plan)",
-				e->name, e->program, p->messages[i].codec);
+			return lacks(e, "codec ", p->messages[i].codec, err);
 		if (strcmp(p->messages[i].codec, p->messages[0].codec) != 0)
 			return gf_error_set(
 				err, -ENOTSUP,
@@ -105,14 +111,11 @@ static int check(const struct gf_plan *p, const struct gf_emitter *e,
 
 	if (p->rule)
 		return 0;
-	if (p->staleness > 1 ||
-	    !(by_rank || gf_selection_has(&p->selection, GF_SELECT_LOSSLESS)))
-		return gf_error_set(
-			err, -ENOTSUP,
-			"--emit %s: want a dense plan without "
-			"staleness, got selection %s and staleness %d",
-			e->name, gf_selection_name(&p->selection),
-			p->staleness);
+	if (p->staleness > 1)
+		return lacks(e, "stale gradients", "", err);
+	if (!(by_rank || gf_selection_has(&p->selection, GF_SELECT_LOSSLESS)))
+		return lacks(e, "selection ", gf_selection_name(&p->selection),
+			     err);
 	for (i = 0; i < p->nmessages; i++)
 		if (p->messages[i].half == GF_HALF_SPLIT)
 			return gf_error_set(
@@ -121,6 +124,11 @@ static int check(const struct gf_plan *p, const struct gf_emitter *e,
 				"split ones (plan without --halves)",
 				e->name);
 	return check_codecs(p, e, err);
+}
+
+static bool plan_pays(const struct gf_emit_times *t)
+{
+	return !(t->default_s > 0) || t->plan_s <= t->default_s;
 }
 
 /* --- DistributedDataParallel ----------------------------------------------
@@ -132,11 +140,6 @@ static bool cap_pays(const struct gf_emit_times *t)
 {
 	return t->cap_bytes > 0 && t->default_s > 0 &&
 	       t->cap_most_s <= t->default_s;
-}
-
-static bool list_pays(const struct gf_emit_times *t)
-{
-	return !(t->default_s > 0) || t->plan_s <= t->default_s;
 }
 
 static void add_cap(const struct gf_emit_times *t, struct gf_text *out)
@@ -162,7 +165,7 @@ static void add_arguments(const struct gf_plan *p,
 	char number[GF_JSON_REAL_TEXT];
 	size_t i;
 
-	if (!list_pays(t)) {
+	if (!plan_pays(t)) {
 		gf_text_addf(out, "# The plan's buckets would be slower than "
 				  "the default here.\n"
 				  "# DistributedDataParallel(model, "
@@ -211,7 +214,8 @@ static void add_codec_hook(const char *name, struct gf_text *out)
 		name);
 }
 
-/* PyTorch wants two dense steps before the first that remembers. */
+/* PyTorch wants two dense steps before the first that remembers. Its hook takes
+ * the buckets' collectives in no order, which gloo needs. */
 static void add_rank_hook(const struct gf_powersgd_params *r,
 			  struct gf_text *out)
 {
@@ -223,6 +227,13 @@ static void add_rank_hook(const struct gf_powersgd_params *r,
 		"\n\ndef register(model):\n"
 		"    \"\"\"model = DistributedDataParallel(...), then "
 		"register(model): the plan's selection\"\"\"\n"
+		"    import torch.distributed as dist\n"
+		"    if dist.get_backend(model.process_group) == \"gloo\":\n"
+		"        raise RuntimeError(\"want NCCL for PyTorch's "
+		"PowerSGD: "
+		"gloo mixes up the buckets \"\n"
+		"                           \"(gradflow.ddp runs the plan "
+		"over any)\")\n"
 		"    from torch.distributed.algorithms.ddp_comm_hooks import "
 		"powerSGD_hook as hooks\n"
 		"    state = hooks.PowerSGDState(\n"
@@ -245,6 +256,10 @@ static int emit_ddp(const struct gf_plan *p, const struct gf_emit_times *t,
 
 	if (rc < 0)
 		return rc;
+	name = p->rule ? "" : compression_of(p->messages[0].codec)->ddp;
+	if (rank && name[0])
+		return lacks(&gf_emitter_ddp, "PowerSGD in codec ",
+			     p->messages[0].codec, err);
 	gf_emit_head(p, "buckets for torch.nn.parallel.DistributedDataParallel",
 		     out);
 	if (p->rule) {
@@ -256,7 +271,6 @@ static int emit_ddp(const struct gf_plan *p, const struct gf_emit_times *t,
 	}
 	caveats(p, out);
 	add_arguments(p, t, out);
-	name = compression_of(p->messages[0].codec)->ddp;
 	if (rank)
 		add_rank_hook(rank, out);
 	else if (name[0])
@@ -293,10 +307,18 @@ static int check_names(const struct gf_plan *p, struct gf_error *err)
 	return rc;
 }
 
-static void add_groups(const struct gf_plan *p, struct gf_text *out)
+static void add_groups(const struct gf_plan *p, const struct gf_emit_times *t,
+		       struct gf_text *out)
 {
 	size_t i, k;
 
+	if (!plan_pays(t)) {
+		gf_text_addf(out, "# The plan's groups would be slower than "
+				  "Horovod's own here.\n"
+				  "group_names = None\n");
+		return;
+	}
+	gf_text_addf(out, "import os\n\n");
 	gf_text_addf(out, "os.environ[\"HOROVOD_DISABLE_GROUP_FUSION\"] = "
 			  "\"1\"\n\n"
 			  "group_names = [\n");
@@ -318,13 +340,12 @@ static int emit_horovod(const struct gf_plan *p, const struct gf_emit_times *t,
 	int rc = check(p, &gf_emitter_horovod, false, err);
 	const char *name;
 
-	(void)t;
 	if (rc < 0)
 		return rc;
 	gf_emit_head(p, "groups for hvd.DistributedOptimizer", out);
-	gf_text_addf(out, "import os\n\n");
 	if (p->rule) {
 		gf_text_addf(out,
+			     "import os\n\n"
 			     "os.environ[\"HOROVOD_FUSION_THRESHOLD\"] = "
 			     "\"%zu\"\n",
 			     p->rule->threshold_bytes);
@@ -334,7 +355,7 @@ static int emit_horovod(const struct gf_plan *p, const struct gf_emit_times *t,
 	if (rc < 0)
 		return rc;
 	caveats(p, out);
-	add_groups(p, out);
+	add_groups(p, t, out);
 	name = compression_of(p->messages[0].codec)->horovod;
 	if (name[0])
 		gf_text_addf(out,
@@ -349,8 +370,8 @@ static int emit_horovod(const struct gf_plan *p, const struct gf_emit_times *t,
 			  "    \"\"\"hvd.DistributedOptimizer(optimizer, "
 			  "groups=groups(model), ...)\"\"\"\n"
 			  "    parameters = dict(model.named_parameters())\n"
-			  "    return [[parameters[name] for name in group] "
-			  "for group in group_names]\n");
+			  "    return group_names and [[parameters[name] for "
+			  "name in group] for group in group_names]\n");
 	return 0;
 }
 

@@ -116,24 +116,30 @@ static size_t try_caps(struct gf_task *t, const struct gf_policy *policy,
 	return n;
 }
 
-/* The largest cap that is as good as any, in the codec of the plan. */
+/* The largest cap that is as good as any, with the plan's codec and selection.
+ */
 static void find_cap(const struct gf_request *r, const struct gf_emitter *e,
-		     const char *codec, struct gf_emit_times *out)
+		     const struct gf_plan *p, struct gf_emit_times *out)
 {
-	const char *codecs[] = {codec, NULL};
+	const char *codecs[] = {p->messages[0].codec, NULL};
 	struct gf_request asked = *r;
 	struct capped tried[CAPS_MOST];
 	struct gf_text notes = {0};
 	struct gf_error err = {""};
 	double best_s = INFINITY;
+	struct gf_axes axes;
 	struct gf_task t;
 	size_t n = 0, i;
 
+	gf_axes_init(&axes);
+	gf_axes_follow(&axes, p);
+	asked.axes = &axes;
 	asked.codecs = codecs;
 	if (gf_request_pose(&asked, &t, &notes, &err) == 0) {
 		n = try_caps(&t, e->as_it_is, tried);
 		gf_task_release(&t);
 	}
+	gf_axes_release(&axes);
 	gf_text_release(&notes);
 	for (i = 0; i < n; i++)
 		best_s = fmin(best_s, tried[i].most_s);
@@ -209,16 +215,18 @@ static void note_times(const struct gf_emitter *e, const struct gf_plan *p,
 		gf_text_addf(notes, "; the best cap of all buckets, %g MiB: %s",
 			     t->cap_bytes / MIB, gf_human_time(t->cap_s, &h));
 	if (t->plan_s > 0)
-		gf_text_addf(notes, "; these %zu messages: %s", p->nmessages,
+		gf_text_addf(notes, "; %zu message%s: %s", p->nmessages,
+			     p->nmessages == 1 ? "" : "s",
 			     gf_human_time(t->plan_s, &h));
 	if (t->own_s > 0)
 		gf_text_addf(notes, "; what gf-plan without --emit finds: %s",
 			     gf_human_time(t->own_s, &h));
 	gf_text_addf(notes, "\n");
 	if (t->default_s > 0 && t->plan_s > t->default_s)
-		gf_text_addf(notes, "the plan is slower than %s as it is%s\n",
-			     e->program,
-			     e->caps ? ", and its buckets are left out" : "");
+		gf_text_addf(notes,
+			     "the plan is slower than %s as it is, and its "
+			     "%s are left out\n",
+			     e->program, e->caps ? "buckets" : "groups");
 }
 
 /* --- a plan for a target --------------------------------------------------
@@ -354,7 +362,7 @@ static int plan_program(const struct gf_request *r, const struct gf_plan *given,
 	if (given)
 		times->plan_s = run_s(p, plain.algorithm);
 	if (e->caps)
-		find_cap(&plain, e, p->messages[0].codec, times);
+		find_cap(&plain, e, p, times);
 	times->own_s = !given             ? predicted_s(r)
 		       : given->predicted ? given->predicted->iteration_s
 					  : 0;

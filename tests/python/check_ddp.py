@@ -87,7 +87,7 @@ def distance(a, b):
     """Between parameters; 0: to the last bit."""
     pairs = list(zip(a.parameters(), b.parameters()))
     assert all(p.isfinite().all() for p, _ in pairs)
-    return max((p - q).abs().max().item() for p, q in pairs)
+    return max((p - q).abs().max().item() for p, q in pairs if p.numel())
 
 
 def check(holds, *found):
@@ -353,6 +353,20 @@ def by_host():
             found = distance(train(DDP(build(), bucket_cap_mb=0.02), steps=3), model)
             check(found == 0 or found < 1e-6 and dist.get_world_size() > 2, late, found)
         model.gradflow.close()
+
+
+def empty():
+    """Parameters of 0 elements, beside others and in buckets of their own."""
+    def job(wrap):
+        model = build()
+        model.first, model.last = [nn.Parameter(torch.zeros(0)) for _ in range(2)]
+        model.register_forward_hook(lambda m, _, out: out + m.first.sum() + m.last.sum())
+        return train(wrap(model), steps=4)
+    for plan in (None, whole(build())):
+        for arguments in ({}, {"bucket_cap_mb": 0.0001}):
+            found = distance(job(lambda m: DDP(m, **arguments)),
+                             job(lambda m: gradflow.ddp(m, plan, **arguments)))
+            check(found == 0, plan, arguments, found)
 
 
 def uneven():

@@ -4,7 +4,7 @@
 load torch
 
 @test "PyTorch, hook: DistributedDataParallel's result; buckets cut and joined; formats and types" {
-	holds ddp 2 same whole_job cuts device by_host formats types
+	holds ddp 2 same whole_job empty cuts device by_host formats types
 }
 @test "PyTorch, hook: the same on three ranks, and uneven inputs" { holds ddp 3 same uneven; }
 @test "PyTorch, hook: several models, and groups of 2 + 2 ranks" { holds ddp 4 several groups; }

@@ -16,7 +16,7 @@ check() { # KIND MODEL...
 	local kind=$1
 	shift
 	local models=("${@/#/$GF_SOURCE/share/models/}")
-	wants 0 timeout 300 "$python" "$check" "$kind" "${models[@]/%/.json}"
+	wants 0 "$python" "$check" "$kind" "${models[@]/%/.json}"
 }
 
 @test "PyTorch loads what gf-train exports, and gf-train starts from what PyTorch wrote" {

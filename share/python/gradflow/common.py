@@ -52,11 +52,12 @@ def on_gradient(parameter, call):
 
 def trained(model):
     """Parameters that get gradients, by the names that the model's author gave:
-    without what DistributedDataParallel and torch.compile put before them."""
+    without what DistributedDataParallel and torch.compile put before them. Those of 0
+    elements have no gradient to exchange."""
     if isinstance(model, DistributedDataParallel):
         model = model.module
     return {n.replace("_orig_mod.", ""): p for n, p in model.named_parameters()
-            if p.requires_grad}
+            if p.requires_grad and p.numel()}
 
 
 def agree(group, failure):

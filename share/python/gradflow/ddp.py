@@ -248,7 +248,8 @@ class State:
 
     def _learn(self, bucket, ids):
         buffer = bucket.buffer()
-        names = [self.names.get(i) for i in ids]
+        parameters = [p for p in bucket.parameters() if p.numel()]
+        names = [self.names.get(id(p)) for p in parameters]
         if None in names:
             raise RuntimeError("gradflow: a bucket has a parameter that the State does not know: "
                                "want a State of its own for each model, made after all of its "
@@ -260,8 +261,8 @@ class State:
             if buffer.dtype != self.parameters[n].dtype:
                 raise RuntimeError(f"gradflow: {n}: want a gradient of {self.parameters[n].dtype}, "
                                    f"as when the State was made, got {buffer.dtype}")
-        offsets = [g.data_ptr() - buffer.data_ptr() for g in bucket.gradients()]
-        places = zip(names, offsets, [p.numel() for p in bucket.parameters()])
+        offsets = [g.data_ptr() - buffer.data_ptr() for g in bucket.gradients() if g.numel()]
+        places = zip(names, offsets, [p.numel() for p in parameters])
         known = Bucket(bucket.index(), ids, buffer, sorted(places, key=lambda place: place[1]))
         known.number(self.numbers)
         self.buckets[bucket.index()] = known
@@ -289,7 +290,7 @@ class State:
             return
         buckets = [self.buckets[i] for i in range(count)]
         order = [n for b in buckets for n in b.names]
-        messages = None if self.plan else [len(b.names) for b in buckets]
+        messages = None if self.plan else [len(b.names) for b in buckets if b.names]
         if (order, messages) != (self.order, self.messages) and len(order) == len(self.order):
             self._open(order, messages)
             for b in buckets:
