@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "base/array.h"
-#include "base/file.h"
 #include "base/text.h"
 #include "contest/allreduce.h"
 #include "contest/list.h"
@@ -233,17 +232,6 @@ struct session {
 	struct gf_progress progress;
 };
 
-static int list(const struct session *s, struct gf_error *err)
-{
-	struct gf_text out = {0};
-	int rc;
-
-	gf_bench_list(&out);
-	rc = s->comm->rank ? 0 : gf_cli_emit(&s->a->cli, out.data, err);
-	gf_text_release(&out);
-	return gf_comm_agree(s->comm, rc, err);
-}
-
 static int prepare(struct session *s, struct gf_error *err)
 {
 	const struct arguments *a = s->a;
@@ -253,8 +241,7 @@ static int prepare(struct session *s, struct gf_error *err)
 	s->config.comm = s->comm;
 	s->config.timeline = a->trace ? &s->timeline : NULL;
 	s->config.proofs = a->verify ? &s->proofs : NULL;
-	/* better to learn now than after an hour that a file cannot be */
-	rc = gf_comm_agree(s->comm, gf_cli_try_outputs(&a->cli, err), err);
+	rc = gf_launch_try_outputs(&a->cli, s->comm, err);
 	if (!rc)
 		rc = gf_bench_sweep_same(&a->sweep, &s->config, a->plan, err);
 	if (!rc && a->trace)
@@ -378,7 +365,9 @@ static int work(void *session, struct gf_comm *comm, struct gf_error *err)
 	s->comm = comm;
 	if (rc)
 		return rc;
-	return s->a->list ? list(s, err) : run(s, err);
+	return s->a->list
+		       ? gf_launch_print(&s->a->cli, comm, gf_bench_list(), err)
+		       : run(s, err);
 }
 
 int main(int argc, char **argv)

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <errno.h>
-#include <limits.h>
 #include <math.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -40,7 +39,7 @@ static const char help[] =
 	"  gf-profile --import ready.csv --forward 80ms --batch 32\n"
 	"  gf-profile --estimate --flops 7e12 --model resnet50 --batch 64";
 
-enum { DEFAULT_BATCH = 16, ESTIMATE_BATCH = 32 };
+enum { DEFAULT_BATCH = 16 };
 
 struct arguments {
 	struct gf_cli cli;
@@ -281,13 +280,8 @@ static int measure_given(const struct arguments *a,
 	struct gf_topology topology = {0};
 	struct gf_model model = {0};
 	bool given = false;
-	int rc = comm->rank ? 0
-			    : gf_bench_given_check(d, bench->network,
-						   comm->ranks, err);
+	int rc = gf_bench_given(comm, d, bench->network, &model, &given, err);
 
-	rc = gf_comm_agree(comm, rc, err);
-	if (rc == 0)
-		rc = gf_bench_given_model(comm, d->model, &model, &given, err);
 	if (rc == 0 && bench->network)
 		rc = gf_probe_job_topology(comm, d->topology, &topology, err);
 	if (rc == 0 && comm->ranks == 1 && !a->no_network)
@@ -337,16 +331,14 @@ static int run_pairs(const struct arguments *a, struct gf_comm *comm,
 		.progress_ctx = &progress,
 	};
 	struct gf_text out = {0};
-	int rc, written = 0;
+	int rc, written;
 
 	start_progress(&progress, a);
 	rc = gf_bench_pairs_report(&config, a->json, &out, err);
 	gf_progress_end(&progress);
-	if (rc >= 0 && comm->rank == 0)
-		written = gf_cli_emit(&a->cli, out.data, err);
-	if (rc >= 0)
-		written = gf_comm_agree(comm, written, err);
-	gf_text_release(&out);
+	if (rc < 0)
+		return rc;
+	written = gf_launch_print(&a->cli, comm, gf_text_take(&out), err);
 	return written < 0 ? written : rc;
 }
 
@@ -357,27 +349,10 @@ static int work(void *arguments, struct gf_comm *comm, struct gf_error *err)
 				       a->pairs ? "--pairs" : "measure",
 				       a->model, err);
 
-	/* better to learn now than in the end that a file cannot be written */
-	if (rc == 0)
-		rc = gf_comm_agree(comm, gf_cli_try_outputs(&a->cli, err), err);
+	rc = rc ? rc : gf_launch_try_outputs(&a->cli, comm, err);
 	if (rc)
 		return rc;
 	return a->pairs ? run_pairs(a, comm, err) : run_ranks(a, comm, err);
-}
-
-/* Returns the status for main. */
-static int run_measurement(struct arguments *a)
-{
-	const struct gf_launch launch = {
-		.cli = &a->cli,
-		.start = &a->start,
-		.transport = gf_cli_start_transport(&a->start),
-		.timeout_s = a->bench.sweep.timeout_s,
-		.work = work,
-		.ctx = a,
-	};
-
-	return gf_launch_run(&launch);
 }
 
 /* Without measuring anything: one rank is enough. */
@@ -391,12 +366,6 @@ static int run_alone(const struct arguments *a, struct gf_error *err)
 
 	rc = rc ? rc : read_documents(a, &documents, err);
 	in.ranks = a->start.ranks;
-	if (!in.file && !in.batch) {
-		in.batch = ESTIMATE_BATCH;
-		gf_text_addf(&remarks,
-			     "by default: %zu samples per rank (--batch)\n",
-			     in.batch);
-	}
 	if (rc == 0 && in.file)
 		rc = gf_import_file(&in, a->params, a->format, &profile,
 				    &remarks, err);
@@ -417,13 +386,21 @@ int main(int argc, char **argv)
 		.import = {.forward_s = NAN, .backward_s = NAN},
 		.rates = {.precision = -1},
 	};
+	struct gf_launch launch = {
+		.cli = &a.cli,
+		.start = &a.start,
+		.work = work,
+		.ctx = &a,
+	};
 	struct gf_error err = {""};
 	int status, rc = 0;
 
 	gf_bench_profile_init(&a.bench);
 	gf_cli_parse(&command, argc, argv, &a);
 	if (!a.import.file && !a.estimate) {
-		status = run_measurement(&a);
+		launch.transport = gf_cli_start_transport(&a.start);
+		launch.timeout_s = a.bench.sweep.timeout_s;
+		status = gf_launch_run(&launch);
 	} else {
 		if (a.cli.rank == 0) /* the others have nothing to do */
 			rc = run_alone(&a, &err);

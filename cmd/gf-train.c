@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdlib.h>
@@ -67,7 +66,7 @@ static const struct gf_setting own_settings[] = {
 	 "train as a shipped document or a file says; options override it",
 	 .share = "training"},
 	{GF_SETTINGS_OF(2, AT(training), gf_training_fields)},
-	{"steps", "N", 2, GF_SETTING_WHOLE, AT(steps),
+	{"steps", "N", 2, GF_SETTING_WHOLE, AT(config.steps),
 	 "stop after N steps in all (a replay: 50)", 1, 1e12},
 	{"optimizer", "NAME", 2, GF_SETTING_TEXT, AT(training.optimizer),
 	 "sgd, nesterov, lars, lars-paper or adamw (sgd; with attention "
@@ -79,25 +78,26 @@ static const struct gf_setting own_settings[] = {
 	 "scale gradients on the wire: none, dynamic, a power of two, or "
 	 "auto, which is dynamic with codec f16 (auto)",
 	 .names = loss_scales},
-	{"checkpoint", "DIR", 3, GF_SETTING_TEXT, AT(checkpoint),
+	{"checkpoint", "DIR", 3, GF_SETTING_TEXT, AT(config.checkpoint),
 	 "write checkpoints there"},
-	{"checkpoint-every", "N", 3, GF_SETTING_WHOLE, AT(checkpoint_every),
+	{"checkpoint-every", "N", 3, GF_SETTING_WHOLE,
+	 AT(config.checkpoint_every),
 	 "write one every N steps and at the end (every epoch)", 1, 1e12},
-	{"weights", "FILE", 3, GF_SETTING_TEXT, AT(weights),
+	{"weights", "FILE", 3, GF_SETTING_TEXT, AT(config.weights),
 	 "start from the parameters of a safetensors file"},
-	{"export", "FILE", 3, GF_SETTING_TEXT, AT(export),
+	{"export", "FILE", 3, GF_SETTING_TEXT, AT(config.export),
 	 "write the weights in the end, by PyTorch's names", .written = true},
-	{"evaluate", NULL, 3, GF_SETTING_FLAG, AT(evaluate),
+	{"evaluate", NULL, 3, GF_SETTING_FLAG, AT(config.evaluate),
 	 "with --weights: test them on the data, and stop"},
-	{"resume", NULL, 3, GF_SETTING_FLAG, AT(resume),
+	{"resume", NULL, 3, GF_SETTING_FLAG, AT(config.resume),
 	 "go on from the last complete checkpoint"},
-	{"reshard", NULL, 3, GF_SETTING_FLAG, AT(reshard),
+	{"reshard", NULL, 3, GF_SETTING_FLAG, AT(config.reshard),
 	 "with --resume: accept a checkpoint of another number of ranks"},
-	{"bad-gradients", "WHAT", 3, GF_SETTING_CHOICE, AT(bad_gradients),
+	{"bad-gradients", "WHAT", 3, GF_SETTING_CHOICE, AT(config.skip_bad),
 	 "if a gradient is infinite or not a number, end the run or skip "
 	 "the step (end)",
 	 .names = bad_gradient_names},
-	{"check-replicas", "N", 3, GF_SETTING_WHOLE, AT(check_every),
+	{"check-replicas", "N", 3, GF_SETTING_WHOLE, AT(config.check_every),
 	 "compare parameters and momentum of all ranks every N steps; 0 is "
 	 "never (100 if the plan uses the MPI library's all-reduce, else 0)",
 	 0, 1e12},
@@ -108,7 +108,7 @@ static const struct gf_setting own_settings[] = {
 	{"trace", "FILE", 4, GF_SETTING_TEXT, AT(trace),
 	 "write a Chrome trace of all ranks' last steps and the prediction",
 	 .written = true},
-	{"top-k", "K", 4, GF_SETTING_WHOLE, AT(top_k),
+	{"top-k", "K", 4, GF_SETTING_WHOLE, AT(config.top_k),
 	 "count test labels among the K likeliest, too", 1, 1e9},
 	{"target", "A", 4, GF_SETTING_REAL, AT(target),
 	 "exit 1 if the test accuracy ends below A (0 to 1)", 0, 1},
@@ -116,7 +116,7 @@ static const struct gf_setting own_settings[] = {
 	 "list selections, optimizers and schedules"},
 	{"print-training", NULL, 4, GF_SETTING_FLAG, AT(print_training),
 	 "print the training as a document, and stop"},
-	{"timeout", "TIME", 5, GF_SETTING_TIME, AT(timeout_s),
+	{"timeout", "TIME", 5, GF_SETTING_TIME, AT(config.timeout_s),
 	 "give up when a rank does not answer for TIME (60s)"},
 	{"threads", "N", 5, GF_SETTING_WHOLE, AT(threads),
 	 "compute threads per rank (its share of the cores)", 1, 4096},
@@ -133,9 +133,9 @@ static const struct gf_setting own_settings[] = {
 	{GF_CLI_START_JOIN(5, START)},
 	{GF_CLI_START_RANK(5, START)},
 	{GF_CLI_START_RANKS(5, START, "")},
-	{"cuda-graph", NULL, 5, GF_SETTING_FLAG, AT(cuda_graph),
+	{"cuda-graph", NULL, 5, GF_SETTING_FLAG, AT(config.graphs),
 	 "insist on a GPU, whose passes are captured into graphs"},
-	{"no-cuda-graph", NULL, 5, GF_SETTING_FLAG, AT(no_cuda_graph),
+	{"no-cuda-graph", NULL, 5, GF_SETTING_FLAG, AT(config.no_graphs),
 	 "enqueue a GPU's passes anew in each step"},
 	{"replay", NULL, 5, GF_SETTING_FLAG, AT(replay),
 	 "sleep while the plan's model would compute, and communicate for "
@@ -188,7 +188,6 @@ struct session {
 	struct gf_prediction replayed; /* a replay's own */
 	struct gf_clock_offset offset;
 	struct gf_train_log log;
-	bool told_growth; /* of the log */
 	struct gf_progress progress;
 	struct gf_train_row epoch; /* the last "train" row */
 	char *job;
@@ -217,13 +216,9 @@ static int tell_row(void *ctx, const struct gf_train_row *row,
 static void tell_progress(void *ctx, size_t step, size_t steps)
 {
 	struct session *s = ctx;
-	char *growth;
+	char *growth = gf_train_log_growth(&s->log, steps);
 
 	gf_progress_at(&s->progress, (double)step / (double)steps, NULL);
-	if (s->told_growth || !s->log.row_bytes)
-		return;
-	s->told_growth = true;
-	growth = gf_train_log_growth(&s->log, steps);
 	if (growth)
 		gf_cli_note(&s->a->cli, 0, "%s", growth);
 	free(growth);
@@ -308,32 +303,23 @@ static int emit(struct session *s, const struct gf_train_result *result,
 	return gf_comm_agree(s->comm, rc, err);
 }
 
-/* Frees the text. */
-static int print(const struct session *s, char *text, struct gf_error *err)
-{
-	int rc = s->comm->rank ? 0 : gf_cli_emit(&s->a->cli, text, err);
-
-	free(text);
-	return gf_comm_agree(s->comm, rc, err);
-}
-
 static int run(struct session *s, struct gf_error *err)
 {
 	struct gf_train_result result = {0};
 	int rc;
 
 	s->job = gf_cli_job_name();
-	s->config = (struct gf_train_config){
-		.comm = s->comm,
-		.job = s->job,
-		.watch = {tell_row, tell_progress, s, tell_note, tell_begin},
-	};
-	gf_train_options_configure(s->o, &s->config);
-	/* better to learn now than after an hour that a file cannot be */
-	rc = gf_comm_agree(s->comm, gf_cli_try_outputs(&s->a->cli, err), err);
+	s->config = s->o->config;
+	s->config.comm = s->comm;
+	s->config.job = s->job;
+	s->config.watch = (struct gf_train_watch){tell_row, tell_progress, s,
+						  tell_note, tell_begin};
+	rc = gf_launch_try_outputs(&s->a->cli, s->comm, err);
 	rc = rc ? rc : gf_train_load(s->o, &s->config, &s->inputs, err);
 	if (!rc && s->o->print_training)
-		return print(s, gf_training_write(&s->config.training), err);
+		return gf_launch_print(&s->a->cli, s->comm,
+				       gf_training_write(&s->config.training),
+				       err);
 	if (!rc && !s->o->replay)
 		rc = take_place(s, err);
 	rc = rc ? rc : gf_train_take_folder(&s->config, err);
@@ -380,7 +366,9 @@ static int work(void *session, struct gf_comm *comm, struct gf_error *err)
 	s->comm = comm;
 	if (rc)
 		return rc;
-	return s->o->list ? print(s, gf_train_list(), err) : run(s, err);
+	return s->o->list
+		       ? gf_launch_print(&s->a->cli, comm, gf_train_list(), err)
+		       : run(s, err);
 }
 
 int main(int argc, char **argv)
@@ -412,7 +400,7 @@ int main(int argc, char **argv)
 	gf_train_options_init(&a.options);
 	gf_cli_parse(&command, argc, argv, &a);
 	launch.transport = gf_train_between_hosts(a.options.transport);
-	launch.timeout_s = a.options.timeout_s;
+	launch.timeout_s = a.options.config.timeout_s;
 	launch.ask = !a.options.list;
 	status = gf_launch_run(&launch);
 	gf_train_options_release(&a.options);

@@ -157,6 +157,7 @@ static int parse_option(int key, char *arg, struct argp_state *state)
 {
 	struct parse *p = state->input;
 	struct gf_cli *cli = p->cli;
+	struct gf_error err;
 
 	switch (key) {
 	case 'o':
@@ -181,7 +182,8 @@ static int parse_option(int key, char *arg, struct argp_state *state)
 	case ARGP_KEY_ARG:
 		if (p->command->arguments)
 			return ARGP_ERR_UNKNOWN; /* all at once, then */
-		argp_error(state, "want no argument, got \"%s\"", arg);
+		gf_error_set(&err, 0, "want no argument, got \"%s\"", arg);
+		argp_error(state, "%s", err.text);
 		return 0;
 	case ARGP_KEY_ARGS:
 		cli->files = (const char *const *)&state->argv[state->next];

@@ -19,8 +19,8 @@ static const struct scale sizes[] = {
 };
 
 static const struct scale times[] = {
-	{1, 1, "s"},         {1e-3, 1e-3, "ms"}, {1e-6, 1e-6, "us"},
-	{1e-12, 1e-9, "ns"}, {0, 1, "s"},
+	{1, 1, "s"},        {1e-3, 1e-3, "ms"},   {1e-6, 1e-6, "us"},
+	{1e-9, 1e-9, "ns"}, {1e-15, 1e-12, "ps"}, {0, 1, "s"},
 };
 
 static const struct scale rates[] = {

@@ -10,19 +10,6 @@
 
 enum { LISTS_MOST = 16 };
 
-int gf_cli_list(const char *arg,
-		int (*item)(void *ctx, const char *text, struct gf_error *err),
-		void *ctx, struct gf_error *err)
-{
-	char *copy = gf_xstrdup(arg), *rest = copy, *part;
-	int rc = 0;
-
-	while (rc == 0 && (part = strsep(&rest, ",")))
-		rc = item(ctx, part, err);
-	free(copy);
-	return rc;
-}
-
 const char **gf_cli_split(const char *arg)
 {
 	size_t room = strlen(arg) + 2, n = 0;
@@ -61,18 +48,6 @@ int gf_cli_split_store(const char *arg, void *to, struct gf_error *err)
 	free(*(void **)to);
 	*(void **)to = NULL;
 	return gf_cli_split_once(arg, to, err);
-}
-
-int gf_cli_list_once(const char *arg,
-		     int (*item)(void *ctx, const char *text,
-				 struct gf_error *err),
-		     void *ctx, struct gf_error *err)
-{
-	const char **names = NULL;
-	int rc = gf_cli_split_once(arg, &names, err);
-
-	free(names);
-	return rc ? rc : gf_cli_list(arg, item, ctx, err);
 }
 
 void gf_cli_warn_lines(const struct gf_cli *cli, const char *text)

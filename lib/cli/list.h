@@ -6,17 +6,8 @@
 #include "base/text.h"
 #include "cli/cli.h"
 
-/* Calls item for every part of a comma-separated argument, empty ones too,
- * until one fails. */
-int gf_cli_list(const char *arg,
-		int (*item)(void *ctx, const char *text, struct gf_error *err),
-		void *ctx, struct gf_error *err);
-/* The same where a part that comes twice is refused: -EINVAL. */
-int gf_cli_list_once(const char *arg,
-		     int (*item)(void *ctx, const char *text,
-				 struct gf_error *err),
-		     void *ctx, struct gf_error *err);
-/* The parts, NULL-terminated, in one allocation that the caller frees. */
+/* The parts of a comma-separated argument, empty ones too, NULL-terminated, in
+ * one allocation that the caller frees. */
 const char **gf_cli_split(const char *arg);
 
 /* The same; -EINVAL where a name is there twice. */

@@ -9,6 +9,7 @@
 #include "base/array.h"
 #include "base/file.h"
 #include "base/heap.h"
+#include "cli/human.h"
 #include "contest/report.h"
 
 /* A size is large enough to be worth a message of its own when its time per
@@ -155,14 +156,16 @@ int gf_bench_report_judge(const struct gf_bench_report *r,
 {
 	double busbw = gf_bench_report_busbw(r);
 	size_t wrong = gf_bench_report_wrong(r);
+	struct gf_human want, got;
 
 	if (wrong)
 		return gf_error_set(err, 1, "%zu elements came out wrong",
 				    wrong);
 	if (busbw < least_bytes_per_s)
 		return gf_error_set(err, 1,
-				    "want an average bus bandwidth of %g "
-				    "bytes/s, got %g",
-				    least_bytes_per_s, busbw);
+				    "want an average bus bandwidth of %s, "
+				    "got %s",
+				    gf_human_rate(least_bytes_per_s, &want),
+				    gf_human_rate(busbw, &got));
 	return 0;
 }

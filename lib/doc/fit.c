@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "doc/fit.h"
 
+#include <math.h>
+
+#include "doc/cost_line.h"
 #include "json/record.h"
 
 #define AT(member) offsetof(struct gf_fit, member)
@@ -27,10 +30,26 @@ const struct gf_record gf_fit_record = {
 };
 #undef AT
 
-bool gf_fit_is_rough(const struct gf_fit *fit)
-{
-	/* of times that hardly depend on the size, a line explains nothing */
-	bool unexplained = fit->r_squared < 0.95 && fit->residual_rms > 0.1;
+static const double miss_share = 0.25, misses_share = 0.2;
 
-	return unexplained || fit->residual_max > 0.5;
+size_t gf_fit_misses(const struct gf_fit *fit,
+		     const struct gf_cost_lines *lines)
+{
+	size_t i, count = 0;
+
+	for (i = 0; i < fit->npoints; i++) {
+		double fitted_s =
+			gf_cost_lines_s(lines, (double)fit->size_bytes[i]);
+
+		count +=
+			fabs(fit->time_s[i] - fitted_s) > miss_share * fitted_s;
+	}
+	return count;
+}
+
+bool gf_fit_is_rough(const struct gf_fit *fit,
+		     const struct gf_cost_lines *lines)
+{
+	return (double)gf_fit_misses(fit, lines) >
+	       misses_share * (double)fit->npoints;
 }

@@ -6,6 +6,7 @@
 #include <stddef.h>
 
 struct gf_record;
+struct gf_cost_lines;
 
 /* Quality of a least-squares fit. */
 struct gf_fit {
@@ -19,9 +20,14 @@ struct gf_fit {
 	char *extra;
 };
 
-/* Do its lines describe the points poorly? (R^2 below 0.95 with points that are
- * off by a tenth, root mean square, or a point that is off by half) */
-bool gf_fit_is_rough(const struct gf_fit *fit);
+/* How many points are off their line by more than a quarter of it. */
+size_t gf_fit_misses(const struct gf_fit *fit,
+		     const struct gf_cost_lines *lines);
+/* Do the lines describe the points poorly: are more than a fifth of the points
+ * misses? One point may come from a moment when the machine did something
+ * else. */
+bool gf_fit_is_rough(const struct gf_fit *fit,
+		     const struct gf_cost_lines *lines);
 
 extern const struct gf_record gf_fit_record; /* for lib/doc alone */
 

@@ -13,23 +13,32 @@ static const double others_share = 0.1, left_share = 0.15;
 struct fits {
 	size_t count, rough;
 	const char *worst, *kind;
-	double off; /* the worst one, at most */
+	size_t misses, points; /* of the worst one */
 };
 
 static void look(struct fits *f, const char *kind, const char *name,
-		 const struct gf_fit *fit)
+		 const struct gf_fit *fit, struct gf_cost_lines lines)
 {
+	size_t misses = gf_fit_misses(fit, &lines);
+
 	if (!fit->npoints)
 		return;
 	f->count++;
-	if (!gf_fit_is_rough(fit))
+	if (!gf_fit_is_rough(fit, &lines))
 		return;
 	f->rough++;
-	if (f->worst && fit->residual_max <= f->off)
+	if (f->worst && misses * f->points <= f->misses * fit->npoints)
 		return;
 	f->kind = kind;
 	f->worst = name;
-	f->off = fit->residual_max;
+	f->misses = misses;
+	f->points = fit->npoints;
+}
+
+static struct gf_cost_lines copy_lines(const struct gf_copy_cost *c)
+{
+	return (struct gf_cost_lines){
+		.first = {0, c->alpha_s, c->beta_s_per_byte, NULL}};
 }
 
 static struct fits fits_of(const struct gf_profile *p)
@@ -40,11 +49,14 @@ static struct fits fits_of(const struct gf_profile *p)
 
 	for (i = 0; net && i < net->nallreduce; i++)
 		look(&f, "", net->allreduce[i].algorithm,
-		     &net->allreduce[i].fit);
+		     &net->allreduce[i].fit,
+		     gf_allreduce_lines(&net->allreduce[i]));
 	for (i = 0; net && i < net->nlevels; i++)
-		look(&f, "level ", net->levels[i].name, &net->levels[i].fit);
+		look(&f, "level ", net->levels[i].name, &net->levels[i].fit,
+		     gf_level_lines(&net->levels[i]));
 	for (i = 0; i < p->ncopies; i++)
-		look(&f, "", p->copies[i].name, &p->copies[i].fit);
+		look(&f, "", p->copies[i].name, &p->copies[i].fit,
+		     copy_lines(&p->copies[i]));
 	return f;
 }
 
@@ -88,11 +100,11 @@ static void add_findings(const struct fits *f, double scatter,
 			 struct gf_text *out)
 {
 	if (f->rough)
-		gf_text_addf(out, "%zu of %zu fits %s rough (worst: %s%.40s, ",
+		gf_text_addf(out,
+			     "%zu of %zu fits %s rough (worst: %s%.40s, %zu "
+			     "of %zu sizes off by more than a quarter)",
 			     f->rough, f->count, f->rough == 1 ? "is" : "are",
-			     f->kind, f->worst);
-	if (f->rough)
-		gf_text_addf(out, "off by up to %.0f %%)", 100 * f->off);
+			     f->kind, f->worst, f->misses, f->points);
 	if (scatter > much_scatter)
 		gf_text_addf(out, "%srepeats of compute scatter by %.0f %%",
 			     f->rough ? ", " : "", 100 * scatter);

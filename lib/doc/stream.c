@@ -321,20 +321,21 @@ static int merge(struct gf_documents *d, struct gf_documents *fresh,
 	return 0;
 }
 
-/* Requires one document of the format, unless that is NULL. */
-static int require(struct gf_documents *d, const char *format, const char *name,
-		   struct gf_error *err)
+int gf_documents_require(const struct gf_documents *d, const char *format,
+			 struct gf_error *err)
 {
+	const char *other = NULL;
 	size_t i;
 
-	for (i = 0; format && i < GF_ARRAY_LENGTH(formats); i++)
-		if (strcmp(formats[i].name, format) == 0 &&
-		    !*slot_of(d, &formats[i]))
-			return gf_error_set(err, -EINVAL,
-					    "%s: want a %s document, found "
-					    "none",
-					    name, format);
-	return 0;
+	for (i = 0; i < GF_ARRAY_LENGTH(formats); i++) {
+		if (!*slot_of((struct gf_documents *)d, &formats[i]))
+			continue;
+		if (strcmp(formats[i].name, format) == 0)
+			return 0;
+		other = formats[i].name;
+	}
+	return gf_error_set(err, -EINVAL, "want a %s document, found %s%s",
+			    format, other ? "a " : "none", other ? other : "");
 }
 
 /* One more parameter than elsewhere: what the three verbs below differ in. */
@@ -348,8 +349,11 @@ static int add_text(struct gf_documents *d, const char *text, size_t size,
 	if (from_stdin)
 		name = "standard input";
 	rc = read_all(&fresh, text, size, name, err);
-	if (!rc)
-		rc = require(&fresh, format, name, err);
+	if (!rc && format) {
+		rc = gf_documents_require(&fresh, format, err);
+		if (rc)
+			gf_error_prefix(err, "%s", name);
+	}
 	if (!rc)
 		rc = merge(d, &fresh, err);
 	if (!rc && from_stdin)

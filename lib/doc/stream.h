@@ -59,6 +59,9 @@ int gf_documents_add_of(struct gf_documents *d, const char *path,
  * that they came on standard input. */
 int gf_documents_add_text(struct gf_documents *d, const char *text, size_t size,
 			  const char *name, struct gf_error *err);
+/* -EINVAL: there is no document of that format; the text says what there is. */
+int gf_documents_require(const struct gf_documents *d, const char *format,
+			 struct gf_error *err);
 void gf_documents_release(struct gf_documents *d);
 
 /* The digest of a document: SHA-256 of what its writer prints. */

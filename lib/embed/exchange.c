@@ -9,11 +9,11 @@
 #include "base/array.h"
 #include "base/heap.h"
 #include "base/text.h"
-#include "codec/codec.h"
 #include "comm/join.h"
 #include "lane/nccl.h"
 #include "train/choose.h"
 #include "train/method.h"
+#include "train/scale.h"
 
 #define API __attribute__((visibility("default")))
 
@@ -22,21 +22,6 @@
 static struct gradflow_exchange *exchange_of(const struct gf_job *job)
 {
 	return (struct gradflow_exchange *)job;
-}
-
-/* Are sums in a codec that may overflow made as means? */
-static bool is_scaled(const struct gf_plan *plan)
-{
-	const struct gf_codec *codec;
-	size_t i;
-
-	for (i = 0; i < plan->nmessages; i++) {
-		codec = gf_codec_find(plan->messages[i].codec);
-		if (codec && codec->overflows)
-			return gf_selection_has(&plan->selection,
-						GF_SELECT_SCALES);
-	}
-	return false;
 }
 
 static int start(struct gf_job *job, struct gf_error *err)
@@ -48,7 +33,9 @@ static int start(struct gf_job *job, struct gf_error *err)
 		.shapes = job->shapes,
 		.epoch_steps = job->epoch_steps,
 		.momentum = x->momentum,
-		.scaled = is_scaled(&job->plan),
+		.scaled = gf_loss_scale_wanted(&job->plan) &&
+			  gf_selection_has(&job->plan.selection,
+					   GF_SELECT_SCALES),
 		.timeout_s = job->timeout_s,
 		.threads = 1, /* the caller's, at least */
 		.dtypes = x->dtypes,

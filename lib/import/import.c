@@ -11,7 +11,6 @@
 #include "base/registry.h"
 #include "measure/curve.h"
 #include "cost/layer_times.h"
-#include "cost/fit.h"
 #include "json/json.h"
 
 /* "dir/resnet50.csv" -> "resnet50" */
@@ -189,7 +188,7 @@ int gf_import_estimate(const struct gf_import *in, const struct gf_model *model,
 		       struct gf_text *remarks, struct gf_error *err)
 {
 	struct gf_estimate estimate = {
-		.batch = in->batch,
+		.batch = in->batch ? in->batch : GF_BATCH_DEFAULT,
 		.forward_s = isnan(in->forward_s) ? 0 : in->forward_s,
 		.backward_s = isnan(in->backward_s) ? 0 : in->backward_s,
 	};
@@ -201,10 +200,14 @@ int gf_import_estimate(const struct gf_import *in, const struct gf_model *model,
 				    "--estimate: want a model (--model)");
 	if (isnan(in->forward_s))
 		rc = gf_rates_take(rates, NULL, &estimate, &rate, &open, err);
+	if (!in->batch)
+		gf_text_addf(remarks,
+			     "by default: %d samples per rank (--batch)\n",
+			     GF_BATCH_DEFAULT);
 	if (rc == 0 && rates->gpu)
 		gf_text_addf(remarks,
 			     "times of %s are estimated: %zu samples %s\n",
-			     model->name, in->batch, rate.data);
+			     model->name, estimate.batch, rate.data);
 	gf_text_release(&rate);
 	gf_text_release(&open);
 	if (rc < 0)

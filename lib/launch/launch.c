@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "launch/launch.h"
 
+#include <stdlib.h>
+
 #include "cli/deadline.h"
 #include "engine/session.h"
 
@@ -62,4 +64,19 @@ int gf_launch_run(const struct gf_launch *l)
 	gf_comm_close(comm);
 	gf_cli_end_deadline(end);
 	return status;
+}
+
+int gf_launch_try_outputs(const struct gf_cli *cli, struct gf_comm *comm,
+			  struct gf_error *err)
+{
+	return gf_comm_agree(comm, gf_cli_try_outputs(cli, err), err);
+}
+
+int gf_launch_print(const struct gf_cli *cli, struct gf_comm *comm, char *text,
+		    struct gf_error *err)
+{
+	int rc = comm->rank ? 0 : gf_cli_emit(cli, text, err);
+
+	free(text);
+	return gf_comm_agree(comm, rc, err);
 }

@@ -39,4 +39,13 @@ struct gf_launch {
  * main. A rank that has lost the others prints that, and ends the whole job. */
 int gf_launch_run(const struct gf_launch *l);
 
+/* Collective. Can all files of the options be written? Asked before hours of
+ * work. */
+int gf_launch_try_outputs(const struct gf_cli *cli, struct gf_comm *comm,
+			  struct gf_error *err);
+/* Collective. Rank 0 writes the text to the command's output; it is freed on
+ * every rank. */
+int gf_launch_print(const struct gf_cli *cli, struct gf_comm *comm, char *text,
+		    struct gf_error *err);
+
 #endif

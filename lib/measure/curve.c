@@ -16,9 +16,12 @@ static const double sweep_share = 0.6;
 static const double telling_s = 0.02;
 
 /* Details begin with a tab: the verdict on the profile is enough for most. */
-static void judge_fit(const struct gf_lines_fit *f, const struct gf_fit *fit,
-		      const char *name, struct gf_text *remarks)
+static void judge_fit(const struct gf_lines_fit *f,
+		      const struct gf_bench_curve *curve, const char *name,
+		      struct gf_text *remarks)
 {
+	struct gf_cost_lines lines = gf_bench_curve_lines(curve);
+
 	if (f->clamped_startup)
 		gf_text_addf(remarks,
 			     "\t%s: the fit has a negative startup; taken as "
@@ -29,7 +32,7 @@ static void judge_fit(const struct gf_lines_fit *f, const struct gf_fit *fit,
 			     "\t%s: times fall as messages grow; taken as "
 			     "constant\n",
 			     name);
-	if (gf_fit_is_rough(fit))
+	if (gf_fit_is_rough(&curve->fit, &lines))
 		gf_text_addf(remarks,
 			     "\t%s: startup + bytes * per_byte describes the "
 			     "measurements poorly (R^2 %.3f, off by up to "
@@ -80,7 +83,7 @@ int gf_bench_fit(struct gf_bench_curve *curve, const char *name, size_t lines,
 		fit->r_squared = f.r_squared;
 		fit->residual_rms = f.residual_rms;
 		fit->residual_max = f.residual_max;
-		judge_fit(&f, fit, name, remarks);
+		judge_fit(&f, curve, name, remarks);
 	}
 	free(sizes);
 	return rc;

@@ -8,8 +8,8 @@
 #include "base/heap.h"
 #include "json/json.h"
 
-int gf_bench_given_check(const struct gf_documents *d, bool network, int ranks,
-			 struct gf_error *err)
+static int check(const struct gf_documents *d, bool network, int ranks,
+		 struct gf_error *err)
 {
 	if (!d->model && !network)
 		return gf_error_set(err, -EINVAL,
@@ -64,4 +64,15 @@ int gf_bench_given_model(struct gf_comm *comm, const struct gf_model *model,
 	}
 	free(text);
 	return rc;
+}
+
+int gf_bench_given(struct gf_comm *comm, const struct gf_documents *d,
+		   bool network, struct gf_model *model, bool *given,
+		   struct gf_error *err)
+{
+	int rc = comm->rank ? 0 : check(d, network, comm->ranks, err);
+
+	rc = gf_comm_agree(comm, rc, err);
+	return rc ? rc
+		  : gf_bench_given_model(comm, d->model, model, given, err);
 }

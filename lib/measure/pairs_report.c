@@ -73,9 +73,10 @@ void gf_bench_pairs_verdict_release(struct gf_bench_pairs_verdict *v)
 static void square(const struct gf_bench_pairs *p, struct gf_table *table)
 {
 	size_t n = p->count, i, k;
+	struct gf_human h;
 
 	gf_table_begin(table, n + 1);
-	gf_table_cell(table, "MB/s, from");
+	gf_table_cell(table, "from");
 	for (k = 0; k < n; k++)
 		gf_table_cell(table, "%s", p->names[k]);
 	for (i = 0; i < n; i++) {
@@ -85,9 +86,11 @@ static void square(const struct gf_bench_pairs *p, struct gf_table *table)
 			if (i == k)
 				gf_table_cell(table, "-");
 			else
-				gf_table_cell(table, "%.4g",
-					      p->rate_bytes_per_s[i * n + k] /
-						      1e6);
+				gf_table_cell(
+					table, "%s",
+					gf_human_rate(
+						p->rate_bytes_per_s[i * n + k],
+						&h));
 	}
 }
 
@@ -95,11 +98,11 @@ static void summary(const struct gf_bench_pairs *p,
 		    const struct gf_bench_pairs_verdict *v,
 		    struct gf_table *table)
 {
-	static const char *const heading[] = {"", "sends, MB/s",
-					      "receives, MB/s",
-					      "slowest path, MB/s", "to"};
+	static const char *const heading[] = {"", "sends", "receives",
+					      "slowest path", "to"};
 	const double *rate = p->rate_bytes_per_s;
 	size_t n = p->count, i, k, least;
+	struct gf_human h;
 
 	gf_table_row(table, 5, heading);
 	for (i = 0; i < n; i++) {
@@ -109,9 +112,11 @@ static void summary(const struct gf_bench_pairs *p,
 				least = k;
 		gf_table_begin(table, 5);
 		gf_table_cell(table, "%s", p->names[i]);
-		gf_table_cell(table, "%.4g", v->best_send[i] / 1e6);
-		gf_table_cell(table, "%.4g", v->best_receive[i] / 1e6);
-		gf_table_cell(table, "%.4g", rate[i * n + least] / 1e6);
+		gf_table_cell(table, "%s", gf_human_rate(v->best_send[i], &h));
+		gf_table_cell(table, "%s",
+			      gf_human_rate(v->best_receive[i], &h));
+		gf_table_cell(table, "%s",
+			      gf_human_rate(rate[i * n + least], &h));
 		gf_table_cell(table, "%s", p->names[least]);
 	}
 }

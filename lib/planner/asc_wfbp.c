@@ -22,6 +22,7 @@
  */
 #include <math.h>
 
+#include "cli/human.h"
 #include "planner/policies.h"
 #include "planner/work.h"
 
@@ -76,18 +77,25 @@ static struct question ask(const struct gf_work *w, const struct sent *previous,
 
 static void quote(const struct question *q, struct gf_text *line)
 {
-	gf_text_addf(line, "Q1 start %.6g + own %.6g %s next ready %.6g",
-		     q->start, q->own, q->q1 ? "<=" : ">", q->next);
+	struct gf_human start, own, next, h[2];
+
+	gf_human_time(q->start, &start);
+	gf_human_time(q->own, &own);
+	gf_human_time(q->next, &next);
+	gf_text_addf(line, "Q1 start %s + own %s %s next ready %s", start.text,
+		     own.text, q->q1 ? "<=" : ">", next.text);
 	if (q->q1)
 		return;
-	gf_text_addf(line, "; Q2 next ready %.6g %s start %.6g + startup %.6g",
-		     q->next, q->q2 ? "<" : ">=", q->start, q->a);
+	gf_text_addf(line, "; Q2 next ready %s %s start %s + startup %s",
+		     next.text, q->q2 ? "<" : ">=", start.text,
+		     gf_human_time(q->a, &h[0]));
 	if (q->q2)
 		gf_text_addf(line,
-			     "; Q3 ready %.6g + own %.6g + penalty %.6g %s "
-			     "next ready %.6g",
-			     q->ready, q->own, q->penalty,
-			     q->q3 ? "<" : ">=", q->next);
+			     "; Q3 ready %s + own %s + penalty %s %s next "
+			     "ready %s",
+			     gf_human_time(q->ready, &h[0]), own.text,
+			     gf_human_time(q->penalty, &h[1]),
+			     q->q3 ? "<" : ">=", next.text);
 }
 
 /* Drafts into d, or explains into lines; the other is NULL. */

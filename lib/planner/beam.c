@@ -314,8 +314,11 @@ static void trace(struct beam *b, struct gf_draft *d)
 	n++;
 	d->sends = gf_xcalloc(n, sizeof(*d->sends));
 	d->nsends = d->capacity = n;
-	for (node = best; n-- > 0; node = &b->nodes[node->from])
-		d->sends[n] = node->send;
+	for (node = best;; node = &b->nodes[node->from]) {
+		d->sends[--n] = node->send;
+		if (!n)
+			break;
+	}
 }
 
 /* Cuts in all, which tell how wide the beam may be. */

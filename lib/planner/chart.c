@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cli/human.h"
 #include "planner/explain.h"
 #include "sim/whatif.h"
 
@@ -89,6 +90,7 @@ int gf_plan_chart(const struct gf_plan *p, size_t window, struct gf_text *out,
 	struct gf_outcome o;
 	const struct gf_gantt *t;
 	struct scale s = {.columns = USUAL};
+	struct gf_human end;
 	size_t i;
 	int rc = gf_what_if(p, &as_it_is, &o, err);
 
@@ -102,7 +104,8 @@ int gf_plan_chart(const struct gf_plan *p, size_t window, struct gf_text *out,
 						    : window - LABEL;
 	for (i = 0; i <= t->nlanes; i++)
 		print(t, &s, i, out);
-	gf_text_addf(out, "         0%*.6g s\n", (int)s.columns - 3, s.end_s);
+	gf_text_addf(out, "         0%*s\n", (int)s.columns - 1,
+		     gf_human_time(s.end_s, &end));
 	gf_outcome_release(&o);
 	return 0;
 }

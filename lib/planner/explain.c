@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/heap.h"
+#include "cli/human.h"
 #include "planner/summary.h"
 #include "planner/work.h"
 #include "sim/predict.h"
@@ -90,21 +91,28 @@ static double flip_s(struct why *y, size_t i)
 	return trial_s(y, &y->trial);
 }
 
+/* Iterations that differ by no more than this share are sums rounded otherwise.
+ */
+static const double rounding = 1e-9;
+
 static void compare(struct why *y, size_t tensor, const char *what,
 		    double other_s)
 {
 	struct gf_text *line = &y->lines[tensor];
-	const char *sign = y->now_s < other_s   ? "<"
-			   : y->now_s > other_s ? ">"
-						: "=";
+	double more_s = other_s - y->now_s;
+	struct gf_human h;
 
 	if (isnan(other_s))
 		return;
-	gf_text_addf(line, "%s%.6g s %s %.6g s %s", line->length ? "; " : "",
-		     y->now_s, sign, other_s, what);
+	gf_text_addf(line, "%s", line->length ? "; " : "");
+	if (fabs(more_s) <= rounding * y->now_s)
+		gf_text_addf(line, "as fast %s", what);
+	else
+		gf_text_addf(line, "%s %s %s", gf_human_time(fabs(more_s), &h),
+			     more_s > 0 ? "slower" : "faster", what);
 }
 
-/* What the nearest other choices would take. */
+/* What the nearest other choices would cost. */
 static void by_alternatives(struct why *y)
 {
 	const struct gf_plan *p = y->plan;
@@ -216,15 +224,16 @@ static int begin(struct why *y, struct gf_work *w, const struct gf_request *r,
 static void print_simpler(const struct gf_plan *p, struct gf_text *out)
 {
 	double fastest_s = p->predicted->fastest_s;
+	struct gf_human h;
 
 	if (fastest_s > 0)
 		gf_text_addf(out,
 			     "taken for fewer lanes or messages: %zu on %d "
 			     "lane%s, %.2f %% slower than the fastest plan "
-			     "found (%.6g s)\n\n",
+			     "found (%s)\n\n",
 			     p->nmessages, p->lanes, p->lanes == 1 ? "" : "s",
 			     100 * (p->predicted->iteration_s / fastest_s - 1),
-			     fastest_s);
+			     gf_human_time(fastest_s, &h));
 }
 
 int gf_plan_explain(const struct gf_request *r, const struct gf_plan *p,

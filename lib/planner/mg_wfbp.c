@@ -10,8 +10,20 @@
  */
 #include <math.h>
 
+#include "cli/human.h"
 #include "planner/policies.h"
 #include "planner/work.h"
+
+static void quote(double next, double start, double startup,
+		  struct gf_text *line)
+{
+	struct gf_human h[3];
+
+	gf_text_addf(
+		line, "next ready %s %s start %s + startup %s",
+		gf_human_time(next, &h[0]), next < start + startup ? "<" : ">=",
+		gf_human_time(start, &h[1]), gf_human_time(startup, &h[2]));
+}
 
 /* Drafts into d, or explains into lines; the other is NULL. */
 static void walk(const struct gf_work *w, struct gf_draft *d,
@@ -30,12 +42,7 @@ static void walk(const struct gf_work *w, struct gf_draft *d,
 			double next = w->ready_s[last + 1];
 
 			if (lines)
-				gf_text_addf(&lines[last],
-					     "next ready %.6g s %s start %.6g "
-					     "s + startup %.6g s",
-					     next,
-					     next < start + a ? "<" : ">=",
-					     start, a);
+				quote(next, start, a, &lines[last]);
 			if (!(next < start + a))
 				break;
 			start = fmax(start, next);

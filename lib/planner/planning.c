@@ -6,8 +6,6 @@
 #include "base/heap.h"
 #include "codec/codec.h"
 
-#define BATCH_DEFAULT 32
-
 static void note_quality(struct gf_planning *s)
 {
 	struct gf_text line = {0};
@@ -74,7 +72,7 @@ static void assume_codecs(struct gf_planning *s, double bytes_per_s)
 int gf_planning_estimate(struct gf_planning *s, const struct gf_rates *rates,
 			 size_t batch, struct gf_error *err)
 {
-	struct gf_estimate in = {.batch = batch ? batch : BATCH_DEFAULT};
+	struct gf_estimate in = {.batch = batch ? batch : GF_BATCH_DEFAULT};
 	struct gf_text rate = {0};
 	int rc;
 

@@ -8,6 +8,7 @@
 
 #include "base/file.h"
 #include "base/heap.h"
+#include "cli/human.h"
 #include "planner/refine_parts.h"
 #include "sim/predict.h"
 
@@ -66,16 +67,19 @@ static int refine(const struct gf_plan *p, struct gf_refined *out,
 	const struct gf_measured *m = &out->measured;
 	struct gf_fabric f = gf_plan_fabric(p);
 	struct gf_refining r = {.plan = p, .measured = m, .fabric = &f};
+	struct gf_human h[4];
 	int rc = gf_traffic_init(&r.traffic, p, &f, err);
 
 	if (rc < 0)
 		return rc;
 	out->model = refine_model(p, &r.traffic, m);
 	gf_text_addf(notes,
-		     "compute: forward %.4g s -> %.4g s, backward "
-		     "%.4g s -> %.4g s (medians of %zu steps)\n",
-		     p->model->forward_s, out->model->forward_s,
-		     p->model->backward_s, out->model->backward_s, m->nsteps);
+		     "compute: forward %s -> %s, backward %s -> %s (medians "
+		     "of %zu steps)\n",
+		     gf_human_time(p->model->forward_s, &h[0]),
+		     gf_human_time(out->model->forward_s, &h[1]),
+		     gf_human_time(p->model->backward_s, &h[2]),
+		     gf_human_time(out->model->backward_s, &h[3]), m->nsteps);
 	r.model = out->model;
 	rc = gf_refine_network(&r, &out->network, notes, err);
 	if (rc == 0) {
@@ -162,18 +166,23 @@ void gf_refine_compare(const struct gf_plan *before,
 	struct gf_sim_result old = {0};
 	struct gf_fabric f = gf_plan_fabric(after);
 	struct gf_plan then = *before; /* the old messages, the new costs */
+	struct gf_human h[2];
 	size_t kept = 0, i, k;
 
 	then.model = after->model;
-	gf_text_addf(notes, "iteration: measured %.4g s", m->iteration_s);
+	gf_text_addf(notes, "iteration: measured %s",
+		     gf_human_time(m->iteration_s, &h[0]));
 	if (before->predicted)
-		gf_text_addf(notes, ", was predicted %.4g s",
-			     before->predicted->iteration_s);
+		gf_text_addf(
+			notes, ", was predicted %s",
+			gf_human_time(before->predicted->iteration_s, &h[0]));
 	if (gf_predict_plan(&then, &f, &old, NULL) == 0)
-		gf_text_addf(notes,
-			     "; by what was measured the old plan takes "
-			     "%.4g s, the new one %.4g s",
-			     old.iteration_s, after->predicted->iteration_s);
+		gf_text_addf(
+			notes,
+			"; by what was measured the old plan takes "
+			"%s, the new one %s",
+			gf_human_time(old.iteration_s, &h[0]),
+			gf_human_time(after->predicted->iteration_s, &h[1]));
 	if (old.iteration_s > 0 &&
 	    old.iteration_s < (1 - much_unexplained) * m->iteration_s)
 		gf_text_addf(notes,

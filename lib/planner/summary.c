@@ -127,16 +127,16 @@ static void message_row(struct gf_table *t, const struct gf_plan *p, size_t i)
 	gf_table_cell(t, "%s", gf_mode_names[m->mode]);
 	if (!times)
 		return;
-	gf_table_cell(t, "%.6g", times->ready_s);
-	gf_table_cell(t, "%.6g", times->start_s);
-	gf_table_cell(t, "%.6g", times->end_s);
+	gf_table_cell(t, "%s", gf_human_time(times->ready_s, &h));
+	gf_table_cell(t, "%s", gf_human_time(times->start_s, &h));
+	gf_table_cell(t, "%s", gf_human_time(times->end_s, &h));
 }
 
 void gf_plan_table(const struct gf_plan *p, struct gf_text *out)
 {
 	static const char *const heading[] = {"message",   "tensors", "size",
 					      "algorithm", "codec",   "mode",
-					      "ready_s",   "start_s", "end_s"};
+					      "ready",     "start",   "end"};
 	size_t columns = p->predicted ? 9 : 6, i;
 	struct gf_table t = {0};
 

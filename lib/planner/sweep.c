@@ -70,9 +70,10 @@ int gf_sweep_plans(struct gf_sweep *s, const struct gf_documents *d,
 		   struct gf_error *err)
 {
 	size_t i;
+	int rc = gf_documents_require(d, "gf-plan", err);
 
-	if (!d->plan)
-		return gf_error_set(err, -EINVAL, "want a plan, found none");
+	if (rc)
+		return rc;
 	s->nplans = 1 + d->nother_plans;
 	s->plans = gf_xcalloc(s->nplans, sizeof(*s->plans));
 	s->names = gf_xcalloc(s->nplans, sizeof(*s->names));

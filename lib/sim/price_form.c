@@ -59,7 +59,9 @@ static void line(const struct gf_algorithm *a, const struct gf_coll_args *args,
 
 	line_at(a, *args, net, 0, p);
 	while (isfinite(p->below_bytes)) {
-		from = p->below_bytes;
+		/* no size lies below a byte, where times may be too short for
+		 * a double to tell sizes apart */
+		from = p->below_bytes = fmax(p->below_bytes, 1);
 		least = p->startup_s + p->per_byte_s * from;
 		line_at(a, *args, net, from, &next);
 		assert(next.below_bytes > from);

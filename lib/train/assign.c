@@ -27,19 +27,20 @@
 
 static char *describe(const struct gf_train_options *o)
 {
+	const struct gf_train_config *c = &o->config;
+
 	return gf_xasprintf(
 		"--steps %zu --checkpoint-every %zu --check-replicas %zd "
 		"--bad-gradients %s --timeout %gs --target "
 		"%g --top-k %zu%s%s%s%s%s%s%s%s%s",
-		o->steps, o->checkpoint_every, (ssize_t)o->check_every,
-		o->bad_gradients ? "skip" : "end", o->timeout_s, o->target,
-		o->top_k, o->checkpoint ? " --checkpoint" : "",
-		o->weights ? " --weights" : "",
-		o->evaluate ? " --evaluate" : "", o->export ? " --export" : "",
-		o->resume ? " --resume" : "", o->reshard ? " --reshard" : "",
-		o->trace ? " --trace" : "",
-		o->cuda_graph ? " --cuda-graph" : "",
-		o->no_cuda_graph ? " --no-cuda-graph" : "");
+		c->steps, c->checkpoint_every, (ssize_t)c->check_every,
+		c->skip_bad ? "skip" : "end", c->timeout_s, o->target, c->top_k,
+		c->checkpoint ? " --checkpoint" : "",
+		c->weights ? " --weights" : "",
+		c->evaluate ? " --evaluate" : "", c->export ? " --export" : "",
+		c->resume ? " --resume" : "", c->reshard ? " --reshard" : "",
+		o->trace ? " --trace" : "", c->graphs ? " --cuda-graph" : "",
+		c->no_graphs ? " --no-cuda-graph" : "");
 }
 
 /* The options' training, on one line and without its envelope. */
@@ -91,9 +92,10 @@ int gf_train_same(struct gf_comm *comm, const struct gf_train_options *o,
 	return rc;
 }
 
-/* The documents of a file, read by rank 0 alone. */
+/* A file with a document of the format, read by rank 0 alone. */
 static int read_documents(struct gf_comm *comm, int rc, const char *path,
-			  struct gf_documents *d, struct gf_error *err)
+			  const char *format, struct gf_documents *d,
+			  struct gf_error *err)
 {
 	size_t length = 0;
 	char *text = NULL;
@@ -106,6 +108,11 @@ static int read_documents(struct gf_comm *comm, int rc, const char *path,
 	if (!rc)
 		rc = gf_documents_add_text(d, text, length, path ? path : "",
 					   err);
+	if (!rc) {
+		rc = gf_documents_require(d, format, err);
+		if (rc)
+			gf_error_prefix(err, "%s", path ? path : "");
+	}
 	free(text);
 	return rc;
 }
@@ -114,12 +121,8 @@ int gf_train_read_plan(struct gf_comm *comm, const char *path,
 		       struct gf_plan *plan, struct gf_error *err)
 {
 	struct gf_documents d = {0};
-	int rc = read_documents(comm, 0, path, &d, err);
+	int rc = read_documents(comm, 0, path, "gf-plan", &d, err);
 
-	if (!rc && !d.plan)
-		rc = gf_error_set(err, -EINVAL,
-				  "%s: want a gf-plan document, found none",
-				  path);
 	if (!rc) {
 		*plan = *d.plan;
 		memset(d.plan, 0, sizeof(*d.plan));
@@ -133,11 +136,7 @@ int gf_train_read_model(struct gf_comm *comm, int rc, const char *path,
 {
 	struct gf_documents d = {0};
 
-	rc = read_documents(comm, rc, path, &d, err);
-	if (!rc && !d.model)
-		rc = gf_error_set(err, -EINVAL,
-				  "%s: want a gf-model document, found none",
-				  path ? path : "the model");
+	rc = read_documents(comm, rc, path, "gf-model", &d, err);
 	if (!rc) {
 		*model = *d.model;
 		memset(d.model, 0, sizeof(*d.model));
@@ -151,11 +150,7 @@ int gf_train_read_training(struct gf_comm *comm, int rc, const char *path,
 {
 	struct gf_documents d = {0};
 
-	rc = read_documents(comm, rc, path, &d, err);
-	if (!rc && !d.training)
-		rc = gf_error_set(err, -EINVAL,
-				  "%s: want a gf-training document, found none",
-				  path ? path : "the training");
+	rc = read_documents(comm, rc, path, "gf-training", &d, err);
 	if (!rc) {
 		*training = *d.training;
 		memset(d.training, 0, sizeof(*d.training));

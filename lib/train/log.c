@@ -223,14 +223,15 @@ int gf_train_log_row(struct gf_train_log *log, const struct gf_train_row *row,
 	return rc;
 }
 
-char *gf_train_log_growth(const struct gf_train_log *log, size_t steps)
+char *gf_train_log_growth(struct gf_train_log *log, size_t steps)
 {
 	double rows = log->every ? (double)steps / (double)log->every : 0;
 	double bytes = rows * (double)log->row_bytes;
 	struct gf_human h;
 
-	if (bytes < MUCH_BYTES)
+	if (log->told || bytes < MUCH_BYTES)
 		return NULL;
+	log->told = true;
 	return gf_xasprintf("%s: will grow to about %s, a row for %zu step%s "
 			    "of %zu; --log-every N writes fewer",
 			    log->path, gf_human_size(bytes, &h), log->every,

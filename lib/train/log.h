@@ -17,6 +17,7 @@ struct gf_train_log {
 	FILE *stream;     /* NULL: closed */
 	size_t every;     /* of the rows of steps; 0: none */
 	size_t row_bytes; /* the last one of a step; 0: none yet */
+	bool told;        /* what it will grow to */
 	char *path;
 	const struct gf_train_config *config; /* borrowed */
 	const char *method;
@@ -32,8 +33,9 @@ int gf_train_log_open(struct gf_train_log *log, const char *path, size_t every,
 int gf_train_log_row(struct gf_train_log *log, const struct gf_train_row *row,
 		     struct gf_error *err);
 /* What the file will grow to in so many steps, in words, if that is much; else
- * NULL. Known after the first row of a step. The caller frees. */
-char *gf_train_log_growth(const struct gf_train_log *log, size_t steps);
+ * NULL. Known after the first row of a step, and told once. The caller frees.
+ */
+char *gf_train_log_growth(struct gf_train_log *log, size_t steps);
 int gf_train_log_close(struct gf_train_log *log, struct gf_error *err);
 
 #endif

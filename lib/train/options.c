@@ -19,9 +19,8 @@ void gf_train_options_init(struct gf_train_options *o)
 {
 	*o = (struct gf_train_options){
 		.device = "auto",
-		.check_every = SIZE_MAX,
 		.log_every = 1,
-		.timeout_s = 60,
+		.config = {.check_every = SIZE_MAX, .timeout_s = 60},
 	};
 	gf_training_init(&o->training);
 }
@@ -143,30 +142,11 @@ int gf_train_options_finish(struct gf_train_options *o, struct gf_error *err)
 				    "--replay: want --transport mpi, ucx or "
 				    "auto, got nccl: there are no gradients "
 				    "of GPUs");
+	o->config.half = gf_train_precisions[o->precision] == GF_F16;
 	rc = gf_train_place_check(o->device, err);
 	return rc || !o->loss_scale
 		       ? rc
 		       : read_scale(o->loss_scale, &o->training, err);
-}
-
-void gf_train_options_configure(const struct gf_train_options *o,
-				struct gf_train_config *config)
-{
-	config->steps = o->steps;
-	config->top_k = o->top_k;
-	config->checkpoint = o->checkpoint;
-	config->checkpoint_every = o->checkpoint_every;
-	config->resume = o->resume;
-	config->reshard = o->reshard;
-	config->weights = o->weights;
-	config->export = o->export;
-	config->evaluate = o->evaluate;
-	config->half = gf_train_precisions[o->precision] == GF_F16;
-	config->check_every = o->check_every;
-	config->graphs = o->cuda_graph;
-	config->no_graphs = o->no_cuda_graph;
-	config->skip_bad = o->bad_gradients;
-	config->timeout_s = o->timeout_s;
 }
 
 struct gf_train_wish gf_train_options_wish(const struct gf_train_options *o)

@@ -10,7 +10,7 @@
 #define MIN_SCALE 1.0
 #define MAX_SCALE 0x1p24
 
-static bool may_overflow(const struct gf_plan *plan)
+bool gf_loss_scale_wanted(const struct gf_plan *plan)
 {
 	const struct gf_codec *codec;
 	size_t i;
@@ -29,7 +29,7 @@ int gf_loss_scale_init(struct gf_loss_scale *s, const struct gf_training *t,
 {
 	/* sparse sets travel as they are */
 	bool scales = gf_selection_has(&plan->selection, GF_SELECT_SCALES);
-	bool narrow = scales && may_overflow(plan);
+	bool narrow = scales && gf_loss_scale_wanted(plan);
 	enum gf_scaling mode = (enum gf_scaling)t->scaling;
 
 	if (mode == GF_SCALING_AUTO)

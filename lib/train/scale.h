@@ -35,6 +35,8 @@ struct gf_loss_scale {
 	uint64_t good;     /* steps since it changed */
 };
 
+/* Has the plan a codec that overflows where f32 does not? */
+bool gf_loss_scale_wanted(const struct gf_plan *plan);
 /* Takes the scale that the training wants for this plan; half: the net computes
  * in f16. -EINVAL: its selection scales nothing. */
 int gf_loss_scale_init(struct gf_loss_scale *s, const struct gf_training *t,

@@ -105,8 +105,8 @@ struct gf_train_config {
 	bool reshard;       /* also from another number of ranks */
 	size_t check_every; /* steps between comparisons of replicas; 0: never;
 			     * SIZE_MAX: as the plan's algorithms need it */
-	bool skip_bad; /* a gradient that is not finite: skip the step, else
-			* end the run */
+	int skip_bad; /* a gradient that is not finite: 1 skips the step, 0
+		       * ends the run */
 	double timeout_s;
 	double choose_s; /* that gf_train_choose measured; 0: nothing to */
 	struct gf_train_watch watch;

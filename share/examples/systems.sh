@@ -20,7 +20,8 @@ for system in $systems; do
 	fi
 done
 
-# The plans stay as they are on every number of ranks; --replan would add new ones.
+# --replan would add plans that are made anew for each row.
+echo "each plan is made for $topology, and stays as it is in every row"
 sweep=(gf-sim -q "${plans[@]}" --ranks "${RANKS:-8,16,32,64,128}")
 "${sweep[@]}" --bandwidth "${RATES:-10Gb/s,25Gb/s,100Gb/s}" --table || status=$?
 if command -v gnuplot > /dev/null; then

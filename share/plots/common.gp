@@ -13,10 +13,11 @@ if (!exists("title")) title = ""
 if (!exists("subtitle")) subtitle = ""
 
 # Okabe and Ito (2008) without yellow: colour-blind readers tell these apart.
-# Marker, dash and fill differ as well, for prints in grey.
+# Marker, dash and fill differ as well, for prints in grey; there is a marker more, so
+# that the eighth curve differs from the first.
 colours = "#0072b2 #d55e00 #009e73 #cc79a7 #e69f00 #56b4e9 #4d4d4d"
-markers = "7 5 9 11 13 15 3"
-open_markers = "6 4 8 10 12 14 2"
+markers = "7 5 9 11 13 15 3 1"
+open_markers = "6 4 8 10 12 14 2 1"
 ink = "#1a1a1a"
 faint = "#5c5c5c"
 

@@ -51,7 +51,7 @@ doublings = xlog == 2 || sizes ? log(X_max / X_min) / log(2) : 0
 if (doublings > 6 && !sizes) { set xtics fx * X_min, 2 ** ceil(doublings / (xunit eq "" ? 7 : 5)) }
 if (xlog == 2 && xunit eq "" && doublings <= 6 && doublings != floor(doublings)) { \
 	set xtics add (gprintf(unit_format(xunit, X_max), X_max) fx * X_max) }
-if (sizes) { eval size_tics(X_min, X_max, doublings > 6 ? ceil(doublings / 5) : 1) }
+if (sizes) { eval size_tics(X_min, X_max, doublings > 5 ? ceil(doublings / 5) : 1) }
 set rmargin xunit eq "" ? 3 : 5
 if (ylog) { set logscale y ylog }
 if (ylog == 10 && Y_min > 0) { eval log_tics(unit_format(yunit, Y_max), fy * Y_min, fy * Y_max) }

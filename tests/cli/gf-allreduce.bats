@@ -80,7 +80,7 @@ load common
 
 @test "--min-bw decides the exit status" {
 	wants 1 gf-allreduce -b 1K -e 1K -n 1 -w 0 --min-bw 1GB/s
-	says 'want an average bus bandwidth of 1e+09 bytes/s, got 0'
+	says 'want an average bus bandwidth of 1 GB/s, got 0 B/s'
 	one_line
 	[ -s out.txt ]
 }
@@ -200,7 +200,7 @@ CASES
 	says 'missing.json'
 	one_line
 	wants 2 gf-allreduce --plan "$share/topologies/4x2-1gbe.json"
-	says 'want a gf-plan document, found none'
+	says 'want a gf-plan document, found a gf-topology'
 	wants 3 gf-allreduce -b 1K -e 1K -n 1 -o no/such/folder
 	says 'no/such/folder'
 	one_line

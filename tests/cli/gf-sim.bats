@@ -504,7 +504,7 @@ run_trace() {
 	says "want a plan with messages, got a rule"
 	wants 2 gf-sim "$share/profiles/six.json"
 	one_line
-	says "want a plan, found none"
+	says "want a gf-plan document, found a gf-profile"
 	wants 3 gf-sim plan.json -o /dev/full
 }
 
@@ -746,8 +746,8 @@ run_trace() {
 		says "$text"
 		[ -z "$output" ]
 	done <<-END
-	six.json: want a gf-topology document, found none|--topology $share/profiles/six.json
-	plan.json: want a gf-profile document, found none|--profile plan.json
+	six.json: want a gf-topology document, found a gf-profile|--topology $share/profiles/six.json
+	plan.json: want a gf-profile document, found a gf-plan|--profile plan.json
 	model.json: want a network, found none|--profile model.json
 	END
 	wants 0 gf-sim plan.json --topology 4x2-1gbe

@@ -371,9 +371,9 @@ flip() {
 	one_line
 	says 'missing.json: No such file or directory'
 	wants 2 gf-train -q --plan "$share/models/digits-mlp.json"
-	says 'digits-mlp.json: want a gf-plan document, found none'
+	says 'digits-mlp.json: want a gf-plan document, found a gf-model'
 	wants 2 gf-train -q --model four.json
-	says 'four.json: want a gf-model document, found none'
+	says 'four.json: want a gf-model document, found a gf-plan'
 }
 
 @test "a resume learns at its start that no checkpoint can be written" {
@@ -617,7 +617,7 @@ flip() {
 	wants 2 gf-train -q --training half.json
 	says 'rate: want a peak (--lr) for the batch of 256'
 	wants 2 gf-train -q --training "$share/models/digits-mlp.json"
-	says 'digits-mlp.json: want a gf-training document, found none'
+	says 'digits-mlp.json: want a gf-training document, found a gf-model'
 	wants 3 gf-train -q --training nowhere
 	one_line
 }

@@ -30,6 +30,7 @@ one_plain_line() { # reason
 		3|gf-topo --import @
 		3|gf-profile --model @
 		3|gf-profile --import @
+		2|gf-topo @
 		2|gf-allreduce -a @
 		3|gf-allreduce --plan @
 		3|gf-train --plan @

@@ -231,3 +231,17 @@ forward forward 20 23;backward backward 23 40;" ]
 	wants 1 gnuplot -e "data='bars.csv'; out='bars.gif'" "$share/plots/bars.gp"
 	says "want an out that ends in svg, pdf or png, got bars.gif"
 }
+
+@test "labels of sizes stand apart, and eight curves differ" {
+	needs_gnuplot
+	{ echo "size_bytes,name,time_s"
+	for name in a b c d e f g h; do
+		for size in 16384 65536 1048576; do echo "$size,$name,${size}e-9"; done
+	done; } > sizes.csv
+	gnuplot -e "data='sizes.csv'; out='sizes.svg'; x='size_bytes'; y='time_s'; series='name'" \
+		-e "xunit='B'; yunit='s'; xlog=2" "$share/plots/curves.gp"
+	grep -q '>64 KiB<' sizes.svg
+	fails grep -E '>(32|128) KiB<' sizes.svg
+	# the eighth marker is none of the others
+	[ "$(grep -o "'#gpPt[0-9]*' transform='translate" sizes.svg | sort -u | wc -l)" -eq 8 ]
+}

@@ -12,8 +12,8 @@ load ../cli/common
 	gf-plan -q --policy wfbp profile.json > plan.json
 	wants 0 mpi 2 gf-train --plan plan.json --replay --steps 6 --trace trace.json
 	wants 0 gf-plan --refine trace.json plan.json
-	says "compute: forward 0.02 s ->"
-	says "ring: startup 1e-09 s ->"
+	says "compute: forward 20 ms ->"
+	says "ring: startup 1 ns ->"
 	says "iteration: measured"
 	says "messages: 6 ->"
 	jq -e '.model.forward_s >= 0.019 and .model.backward_s >= 0.05' out.txt

@@ -30,7 +30,7 @@ stops() {
 }
 
 @test "a rank that stops at the start, in an agreement, or at the end" {
-	strike=$(realpath "$GF_SOURCE/$BUILD/faults/strike.so")
+	strike=$(realpath -m "$GF_SOURCE/$BUILD/faults/strike.so")
 	[ -e "$strike" ] || skip "a sanitizer cannot be preloaded into"
 	reason='process [0-9]+ of this job is stopped|rank 1 does not answer'
 	train="gf-train -q --model digits-mlp --data synthetic:200 --batch 8 --threads 1 --steps 3 --timeout 2s"

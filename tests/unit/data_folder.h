@@ -83,11 +83,13 @@ static int open_folder(const char *format, const struct gf_dataset_want *want,
 /* A fault of a folder, and the message that names it. */
 struct bad_folder {
 	const char *label;
-	const struct content *files; /* all of them, then */
-	struct content instead;      /* name: replaces it; size 0: missing */
-	const char *format;
-	const struct gf_dataset_want *want;
-	int rc;
+	struct {
+		const struct content *files; /* all of them, then */
+		struct content instead; /* name: replaces it; size 0: missing */
+		const char *format;
+		const struct gf_dataset_want *want;
+		int rc;
+	};
 	const char *text;
 };
 

@@ -2,9 +2,7 @@
 #include <errno.h>
 
 #include "base/array.h"
-#include "base/file.h"
 #include "codec/number.h"
-#include "base/heap.h"
 #include "measure/compute.h"
 #include "measure/contention.h"
 #include "measure/network.h"
@@ -196,8 +194,10 @@ static void compute_on(struct gf_comm *comm, void *ctx)
 	EXPECT(!gf_comm_bcast(comm, 0, &first, sizeof(first), &err), "%s",
 	       err.text);
 	EXPECT(first == p.backward_s, "rank %d", comm->rank);
-	for (i = 0; i < p.ntensors; i++)
+	for (i = 0; i < p.ntensors; i++) {
 		free(p.tensors[i].name);
+		free(p.tensors[i].shape);
+	}
 	free(p.tensors);
 	free(order);
 	gf_bench_compute_release(&times);

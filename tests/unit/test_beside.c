@@ -4,7 +4,6 @@
  * ticks.
  */
 #include "base/array.h"
-#include "base/heap.h"
 #include "base/rng.h"
 #include "sim/pipeline.h"
 #include "sim/step.h"
@@ -22,12 +21,18 @@ struct sent {
 
 struct step {
 	const char *name;
-	double forward_s, backward_s, issue_s, otherwise;
-	int lanes;
-	size_t n;
+	struct {
+		double forward_s, backward_s, issue_s, otherwise;
+		int lanes;
+		size_t n;
+	};
 	struct sent sent[MOST];
-	double ready_s[MOST], start_s[MOST], end_s[MOST]; /* wanted */
-	double backward_end_s, iteration_s;
+	struct { /* wanted, as the next */
+		double ready_s[MOST], start_s[MOST], end_s[MOST];
+	};
+	struct {
+		double backward_end_s, iteration_s;
+	};
 };
 
 /* With stale gradients, where pace_s is asked for, the time of a step. */
@@ -89,147 +94,70 @@ static void run(const struct step *c, struct gf_sim_result *out, double *pace_s)
 /* forward 1, backward 4 */
 static const struct step by_hand[] = {
 	{"the first message's issue delays what is ready after it",
-	 1,
-	 4,
-	 0.5,
-	 1,
-	 1,
-	 2,
+	 {1, 4, 0.5, 1, 1, 2},
 	 {{.ready_s = 2, .startup_s = 1, .bytes = 2},
 	  {.ready_s = 4, .startup_s = 1, .bytes = 1}},
-	 {3, 5.5},
-	 {3, 6},
-	 {6, 8},
-	 6,
-	 8},
+	 {{3, 5.5}, {3, 6}, {6, 8}},
+	 {6, 8}},
 	{"issuing what is released at the end holds nothing up",
-	 1,
-	 4,
-	 0.5,
-	 1,
-	 1,
-	 2,
+	 {1, 4, 0.5, 1, 1, 2},
 	 {{.ready_s = 2, .startup_s = 1, .bytes = 2, .late = true},
 	  {.ready_s = 4, .startup_s = 1, .bytes = 1, .late = true}},
-	 {5, 5},
-	 {5, 8},
-	 {8, 10},
-	 5,
-	 10},
+	 {{5, 5}, {5, 8}, {8, 10}},
+	 {5, 10}},
 	{"what is released at the end waits for the issue of later messages",
-	 1,
-	 4,
-	 0.5,
-	 1,
-	 1,
-	 2,
+	 {1, 4, 0.5, 1, 1, 2},
 	 {{.ready_s = 2, .startup_s = 1, .bytes = 2, .late = true},
 	  {.ready_s = 2, .startup_s = 1, .bytes = 1}},
-	 {5.5, 3},
-	 {5.5, 8.5},
-	 {8.5, 10.5},
-	 5.5,
-	 10.5},
+	 {{5.5, 3}, {5.5, 8.5}, {8.5, 10.5}},
+	 {5.5, 10.5}},
 	/* 3 of work are left at 2; until 5, 1.5 of it are done at half speed */
 	{"a message that halves backward",
-	 1,
-	 4,
-	 0,
-	 1,
-	 1,
-	 2,
+	 {1, 4, 0, 1, 1, 2},
 	 {{.ready_s = 1, .startup_s = 1, .bytes = 2, .slow = {2, 2}},
 	  {.ready_s = 4, .startup_s = 1, .bytes = 1, .slow = {2, 2}}},
-	 {2, 6.5},
-	 {2, 6.5},
-	 {5, 8.5},
-	 6.5,
-	 8.5},
+	 {{2, 6.5}, {2, 6.5}, {5, 8.5}},
+	 {6.5, 8.5}},
 	/* startup 2..4, half a byte until backward ends at 5, then 3.5 */
 	{"a message that backward halves",
-	 1,
-	 4,
-	 0,
-	 1,
-	 1,
-	 2,
+	 {1, 4, 0, 1, 1, 2},
 	 {{.ready_s = 1, .startup_s = 1, .bytes = 4, .drag = 2},
 	  {.ready_s = 4, .startup_s = 1, .bytes = 1, .drag = 2}},
-	 {2, 5},
-	 {2, 8.5},
-	 {8.5, 10.5},
-	 5,
-	 10.5},
+	 {{2, 5}, {2, 8.5}, {8.5, 10.5}},
+	 {5, 10.5}},
 	/* ends in its startup: 2..5 is 1.5 of 3 */
 	{"backward ends in the startup",
-	 1,
-	 4,
-	 0,
-	 1,
-	 1,
-	 1,
+	 {1, 4, 0, 1, 1, 1},
 	 {{.ready_s = 1, .startup_s = 3, .bytes = 1, .drag = 2}},
-	 {2},
-	 {2},
-	 {7.5},
-	 5,
-	 7.5},
+	 {{2}, {2}, {7.5}},
+	 {5, 7.5}},
 	/* 2..4, of which 1 is extra; the second starts when backward has ended
 	 */
 	{"a startup that takes longer beside backward",
-	 1,
-	 4,
-	 0,
-	 1,
-	 1,
-	 2,
+	 {1, 4, 0, 1, 1, 2},
 	 {{.ready_s = 1, .startup_s = 1, .bytes = 1, .extra_s = 1},
 	  {.ready_s = 4, .startup_s = 1, .bytes = 1, .extra_s = 1}},
-	 {2, 5},
-	 {2, 5},
-	 {5, 7},
-	 5,
-	 7},
+	 {{2, 5}, {2, 5}, {5, 7}},
+	 {5, 7}},
 	/* 2..5 is three quarters of 1 + 3: a quarter of 1 is left */
 	{"backward ends in the extra startup",
-	 1,
-	 4,
-	 0,
-	 1,
-	 1,
-	 1,
+	 {1, 4, 0, 1, 1, 1},
 	 {{.ready_s = 1, .startup_s = 1, .bytes = 1, .extra_s = 3}},
-	 {2},
-	 {2},
-	 {6.25},
-	 5,
-	 6.25},
+	 {{2}, {2}, {6.25}},
+	 {5, 6.25}},
 	/* no startup alone: what is left when backward ends is nothing */
 	{"nothing but an extra startup",
-	 1,
-	 4,
-	 0,
-	 1,
-	 1,
-	 1,
+	 {1, 4, 0, 1, 1, 1},
 	 {{.ready_s = 1, .bytes = 1, .extra_s = 10}},
-	 {2},
-	 {2},
-	 {6},
-	 5,
-	 6},
+	 {{2}, {2}, {6}},
+	 {5, 6}},
 	/* Backward has 4 + 2 of work. Alone from 2: backward and the message at
 	 * half speed. At 4, 2 of the work are done, the issue among them: the
 	 * second is ready, and the first one's startup ends. With two, backward
 	 * goes at 1/4. The first drains a byte until 6; then two in transfer
 	 * take 4 for each byte, until it ends at 8. */
 	{"two lanes, both ways, with an issue",
-	 1,
-	 4,
-	 1,
-	 1,
-	 2,
-	 2,
+	 {1, 4, 1, 1, 2, 2},
 	 {{.ready_s = 1,
 	   .startup_s = 1,
 	   .bytes = 1.5,
@@ -241,12 +169,9 @@ static const struct step by_hand[] = {
 	   .slow = {1, 1},
 	   .drag = 2,
 	   .simultaneous = true}},
-	 {2, 4},
-	 {2, 4},
-	 {8, 11},
+	 {{2, 4}, {2, 4}, {8, 11}},
 	 /* 4 are left at 4, 3 at 8 */
-	 11,
-	 11},
+	 {11, 11}},
 };
 
 static void test_by_hand(void)

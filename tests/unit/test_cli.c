@@ -23,6 +23,7 @@ static void test_human(void)
 		{gf_human_time, 5e-5, "50 us"},
 		{gf_human_time, 61.23, "61.2 s"},
 		{gf_human_time, 1.234e-9, "1.23 ns"},
+		{gf_human_time, 1.25e-10, "125 ps"},
 		{gf_human_rate, 1.25e8, "125 MB/s"},
 		{gf_human_rate, 32e9, "32 GB/s"},
 	};

@@ -18,9 +18,11 @@ struct piece {
 struct curve {
 	const char *name;
 	struct piece pieces[3];
-	size_t npieces;
-	double noise;
-	size_t want; /* lines */
+	struct {
+		size_t npieces;
+		double noise;
+		size_t want; /* lines */
+	};
 };
 
 static double time_of(const struct curve *c, double bytes)
@@ -47,27 +49,19 @@ static void measure(const struct curve *c, uint64_t seed, double *size,
 }
 
 static const struct curve curves[] = {
-	{"one line", {{0, 1e-4, 9e-9}}, 1, 0, 1},
+	{"one line", {{0, 1e-4, 9e-9}}, {1, 0, 1}},
 	{"a library that asks before it sends 64 KiB",
 	 {{0, 1e-5, 8e-9}, {65536, 1e-3, 9e-9}},
-	 2,
-	 0,
-	 2},
+	 {2, 0, 2}},
 	{"the same, 3 % noise",
 	 {{0, 1e-5, 8e-9}, {65536, 1e-3, 9e-9}},
-	 2,
-	 0.03,
-	 2},
+	 {2, 0.03, 2}},
 	{"a kink without a jump",
 	 {{0, 1e-5, 3e-8}, {100000, 2.51e-3, 5e-9}},
-	 2,
-	 0,
-	 2},
+	 {2, 0, 2}},
 	{"three lines",
 	 {{0, 1e-5, 1e-9}, {16384, 5e-4, 4e-9}, {1048576, 3e-2, 1e-8}},
-	 3,
-	 0,
-	 3},
+	 {3, 0, 3}},
 };
 
 static void check(const struct curve *c, const struct gf_lines_fit *f)
@@ -170,17 +164,13 @@ static void test_noisy_below(void)
 static void test_fall(void)
 {
 	static const struct curve falls[] = {
-		{"a fall", {{0, 2e-3, 8e-9}, {65536, 1e-5, 8e-9}}, 2, 0, 0},
+		{"a fall", {{0, 2e-3, 8e-9}, {65536, 1e-5, 8e-9}}, {2, 0, 0}},
 		{"a small one",
 		 {{0, 1e-3, 8e-9}, {65536, 9e-4, 2e-9}},
-		 2,
-		 0.02,
-		 0},
+		 {2, 0.02, 0}},
 		{"large ones free",
 		 {{0, 1e-3, 8e-9}, {65536, 1e-3, 0}},
-		 2,
-		 0,
-		 0},
+		 {2, 0, 0}},
 	};
 	double size[NSIZES], time[NSIZES];
 	struct gf_fit_points points = {size, time, NSIZES};
@@ -212,7 +202,7 @@ static void test_fall(void)
 /* Noise alone makes no second line. */
 static void test_noise(void)
 {
-	struct curve c = {"noise", {{0, 2e-4, 1e-8}}, 1, 0.15, 1};
+	struct curve c = {"noise", {{0, 2e-4, 1e-8}}, {1, 0.15, 1}};
 	double size[NSIZES], time[NSIZES];
 	struct gf_fit_points points = {size, time, NSIZES};
 	size_t seed, more = 0;

@@ -52,38 +52,29 @@ static void test_price(void)
 		const char *what;
 		struct gf_fabric fabric;
 		const char *algorithm;
-		int rc;
-		enum gf_price_origin origin;
-		double startup_s, per_byte_s, below_bytes; /* 0: all */
+		struct {
+			int rc;
+			enum gf_price_origin origin;
+			double startup_s, per_byte_s;
+			double below_bytes; /* 0: all */
+		};
 	} cases[] = {
 		{"measured",
 		 {&measured, NULL, 0, 4, 0},
 		 "ring",
-		 0,
-		 GF_PRICE_MEASURED,
-		 6,
-		 1.5},
+		 {0, GF_PRICE_MEASURED, 6, 1.5}},
 		{"rescaled: 2(p-1), (p-1)/p",
 		 {&measured, NULL, 0, 8, 0},
 		 "ring",
-		 0,
-		 GF_PRICE_RESCALED,
-		 14,
-		 1.75},
+		 {0, GF_PRICE_RESCALED, 14, 1.75}},
 		{"rescaled down",
 		 {&measured, NULL, 0, 2, 0},
 		 "ring",
-		 0,
-		 GF_PRICE_RESCALED,
-		 2,
-		 1},
+		 {0, GF_PRICE_RESCALED, 2, 1}},
 		{"rescaled to one rank, which sends nothing",
 		 {&measured, NULL, 0, 1, 0},
 		 "ring",
-		 0,
-		 GF_PRICE_RESCALED,
-		 0,
-		 0},
+		 {0, GF_PRICE_RESCALED, 0, 0}},
 		/* a part of n/8 bytes passes 14 hops, near and far by turns:
 		 * 7 (0.5 + 3) s and 7 (1/8 + 1/2) n/8. From 10.7 bytes on to
 		 * wait at a far link, n/8 / 2, takes longer than a near hop,
@@ -91,54 +82,31 @@ static void test_price(void)
 		{"derived: 14 hops, near and far by turns",
 		 {NULL, two_levels, 2, 8, 0},
 		 "ring",
-		 0,
-		 GF_PRICE_DERIVED,
-		 24.5,
-		 0.546875,
-		 4. / 3 * 8},
+		 {0, GF_PRICE_DERIVED, 24.5, 0.546875, 4. / 3 * 8}},
 		{"derived beside a measured other",
 		 {&another, two_levels, 2, 8, 0},
 		 "ring",
-		 0,
-		 GF_PRICE_DERIVED,
-		 24.5,
-		 0.546875,
-		 4. / 3 * 8},
+		 {0, GF_PRICE_DERIVED, 24.5, 0.546875, 4. / 3 * 8}},
 		{"a measured level, with its reduction",
 		 {&per_level, NULL, 0, 4, 0},
 		 "ring",
-		 0,
-		 GF_PRICE_DERIVED,
-		 6,
-		 6},
+		 {0, GF_PRICE_DERIVED, 6, 6}},
 		{"a measured level in place of the nominal one",
 		 {&per_level, &two_levels[1], 1, 4, 0},
 		 "ring",
-		 0,
-		 GF_PRICE_DERIVED,
-		 6,
-		 6},
+		 {0, GF_PRICE_DERIVED, 6, 6}},
 		{"halves of a number of ranks that is no power of two",
 		 {&per_level, NULL, 0, 6, 0},
 		 "rhd",
-		 0,
-		 GF_PRICE_DERIVED,
-		 6,
-		 14},
+		 {0, GF_PRICE_DERIVED, 6, 14}},
 		{"nothing says",
 		 {&measured, NULL, 0, 4, 0},
 		 "library",
-		 -ENOTSUP,
-		 0,
-		 0,
-		 0},
+		 {-ENOTSUP, 0, 0, 0}},
 		{"no such algorithm",
 		 {NULL, two_levels, 2, 8, 0},
 		 "pigeon",
-		 -EINVAL,
-		 0,
-		 0,
-		 0},
+		 {-EINVAL, 0, 0, 0}},
 	};
 	size_t i;
 
@@ -313,7 +281,9 @@ static void draw_level(struct gf_rng *rng, struct gf_level_cost *c)
 	struct gf_cost_line first, next;
 	size_t from = 1 + (size_t)gf_rng_below(rng, 100);
 
-	c->alpha_s = gf_rng_below(rng, 4) ? gf_rng_uniform(rng) * 1e-3 : 0;
+	c->alpha_s = gf_rng_below(rng, 4)   ? gf_rng_uniform(rng) * 1e-3
+		     : gf_rng_below(rng, 2) ? 1e-320
+					    : 0;
 	c->beta_s_per_byte = gf_rng_below(rng, 4)
 				     ? pow(10, -12 + 8 * gf_rng_uniform(rng))
 				     : 0;

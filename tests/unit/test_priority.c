@@ -5,7 +5,8 @@
 #include "engine/priority.h"
 #include "test.h"
 
-enum { THREADS = 8 };
+/* LOWEST: of what Linux has, where nothing can fall */
+enum { THREADS = 8, LOWEST = 19 };
 
 static int priority(void)
 {
@@ -50,8 +51,8 @@ static void test_give_way(void)
 
 	EXPECT(started(gf_priority_start) == before, "before");
 	gf_priority_give_way();
-	EXPECT(priority() > before, "compute: %d, before %d", priority(),
-	       before);
+	EXPECT(priority() > before || before == LOWEST,
+	       "compute: %d, before %d", priority(), before);
 	EXPECT(started(start_plainly) == priority(), "a thread of compute's");
 	EXPECT(started(gf_priority_start) == before, "a communication thread");
 	/* several ask at once */

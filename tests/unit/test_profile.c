@@ -413,47 +413,47 @@ static void test_quality(void)
 		"{\"load\": {\"ranks\": 4, \"processors\": 2, \"own\": 1.9, "
 		"\"others\": 0.1}}";
 	static const struct {
-		double r_squared, residual_rms, residual_max, spread_s;
+		size_t sizes, misses;
+		double spread_s;
 		const char *measured, *want;
 	} table[] = {
-		{0.99, 0.05, 0.1, 0, NULL, NULL},
-		/* hardly any dependence on the size */
-		{0.01, 0.09, 0.2, 0, NULL, NULL},
-		{0.99, 0.05, 0.1, 0.4, idle, NULL},
-		{0.99, 0.05, 0.1, 0, apart, NULL},
-		{0.99, 0.05, 0.1, 0, crowded, NULL},
-		{0.99, 0.05, 0.1, 0, busy,
+		{5, 0, 0, NULL, NULL},
+		{5, 1, 0, NULL, NULL},
+		{5, 0, 0.4, idle, NULL},
+		{5, 0, 0, apart, NULL},
+		{5, 0, 0, crowded, NULL},
+		{5, 0, 0, busy,
 		 "other programs kept 1.1 of 2 processors busy; measure again "
 		 "on an idle machine\n"},
-		{0.9, 0.2, 0.3, 0, NULL,
-		 "1 of 2 fits is rough (worst: ring, off by up to 30 %); "
-		 "measure again for longer (--time, --repeats)\n"},
-		{0.99, 5, 34.92, 0, busy,
-		 "1 of 2 fits is rough (worst: ring, off by up to 3492 %): "
-		 "other programs kept 1.1 of 2 processors busy; measure again "
-		 "on an idle machine\n"},
-		{0.9, 0.2, 0.3, 0.6, crowded,
-		 "1 of 2 fits is rough (worst: ring, off by up to 30 %), "
-		 "repeats of compute scatter by 15 %: 4 ranks shared 2 "
-		 "processors; measure again with no more ranks than "
+		{5, 2, 0, NULL,
+		 "1 of 2 fits is rough (worst: ring, 2 of 5 sizes off by more "
+		 "than a quarter); measure again for longer (--time, "
+		 "--repeats)\n"},
+		{4, 1, 0, busy,
+		 "1 of 2 fits is rough (worst: ring, 1 of 4 sizes off by more "
+		 "than a quarter): other programs kept 1.1 of 2 processors "
+		 "busy; measure again on an idle machine\n"},
+		{5, 5, 0.6, crowded,
+		 "1 of 2 fits is rough (worst: ring, 5 of 5 sizes off by more "
+		 "than a quarter), repeats of compute scatter by 15 %: 4 ranks "
+		 "shared 2 processors; measure again with no more ranks than "
 		 "processors\n"},
-		{0.99, 0.05, 0.1, 0.6, "{\"load\": 7}",
+		{5, 0, 0.6, "{\"load\": 7}",
 		 "repeats of compute scatter by 15 %; measure again for longer "
 		 "(--time, --repeats)\n"},
 	};
-	size_t sizes[2] = {1, 2}, i;
-	double times[2] = {1, 2};
+	size_t sizes[5] = {1, 2, 3, 4, 5}, i, k;
+	double times[5], fitted[5] = {1.25, 2.5, 3.75, 5, 6.25};
 
 	for (i = 0; i < GF_ARRAY_LENGTH(table); i++) {
 		struct gf_allreduce_cost cost = {
 			.algorithm = (char *)"ring",
-			.fit = {.r_squared = table[i].r_squared,
-				.residual_rms = table[i].residual_rms,
-				.residual_max = table[i].residual_max,
-				.npoints = 2,
+			.per_byte_s = 1,
+			.fit = {.npoints = table[i].sizes,
 				.size_bytes = sizes,
 				.time_s = times}};
 		struct gf_level_cost level = {.name = (char *)"net",
+					      .beta_s_per_byte = 1.25,
 					      .fit = cost.fit};
 		struct gf_network net = {.allreduce = &cost,
 					 .nallreduce = 1,
@@ -467,8 +467,11 @@ static void test_quality(void)
 				       .measured = (char *)table[i].measured};
 		struct gf_text line = {0};
 
-		level.fit.r_squared = 1;
-		level.fit.residual_max = 0;
+		/* the others are off by a quarter, which is no miss */
+		for (k = 0; k < table[i].sizes; k++)
+			times[k] = (k < table[i].misses ? 1.26 : 1.25) *
+				   (double)sizes[k];
+		level.fit.time_s = fitted;
 		gf_profile_quality(&p, &line);
 		EXPECT_TEXT(line.data ? line.data : "nothing",
 			    table[i].want ? table[i].want : "nothing");
