@@ -6,7 +6,7 @@
 # --long runs the bats tests tagged "long" instead of the others, and of programs the
 # fuzzers, and the unit tests that leave cases out of a sweep otherwise; --threads
 # leaves out the programs of unit that start no thread.
-# JOBS programs or bats files run beside each other, in the order of the suites: one
+# JOBS programs or bats files run beside each other, in the order of the suites: two
 # more than there are processors, at most 8, since many wait more than they compute.
 # FILTER=regex limits programs and bats files by name. A test program exits 0, 1, or
 # 77 to skip with the reason on its last line; each bats test counts. A program or a
@@ -36,7 +36,7 @@ case ${1:-} in
 --threads) threads=1; shift ;;
 esac
 processors=$(nproc)
-jobs=${JOBS:-$((processors < 7 ? processors + 1 : 8))}
+jobs=${JOBS:-$((processors < 6 ? processors + 2 : 8))}
 passed=0 failed=0 skipped=0 busy_s=0
 scratch=$(mktemp -d) || exit 1
 trap 'rm -rf "$scratch"' EXIT
@@ -46,8 +46,10 @@ declare -A running=() # by process: kind, name, log, when it began
 give_up() {
 	trap - INT TERM
 	local pid
-	for pid in "${!running[@]}"; do pkill -P "$pid"; done
-	wait
+	while [ -n "$(jobs -rp)" ]; do
+		for pid in $(jobs -rp); do pkill -P "$pid"; done
+		sleep 0.1
+	done
 	exit 130
 }
 trap give_up INT TERM
@@ -102,8 +104,10 @@ begin() {
 	while [ ${#running[@]} -ge "$jobs" ]; do finish; done
 	begun=$((begun + 1))
 	local log=$scratch/$begun.log
-	# in a shell of its own, since wait -n forgets what a signal has ended
+	# in a shell of its own, since wait -n forgets what a signal has ended; it
+	# outlives a signal to all, or nobody would end what it runs
 	(
+		trap : INT TERM
 		TIMEFORMAT='%U %S'
 		{ time timeout -k 5 "${TEST_TIMEOUT:-1500}" "$@" > "$log" 2>&1 < /dev/null; } 2> "$log.cpu"
 		exit $?

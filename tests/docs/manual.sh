@@ -18,6 +18,6 @@ for page in man/*.[1357]; do
 done
 awk '/^\.Ed/ {on = 0} on {print} /^\.Bd -literal/ {on = 1}' man/gradflow.3 |
 	sed 's/\\e/\\/g' |
-	"${CC:-gcc}" -Wall -Wextra -Werror -Iinclude -x c -fsyntax-only - ||
+	${CC:-gcc} -Wall -Wextra -Werror -Iinclude -x c -fsyntax-only - ||
 	offend "the example of gradflow(3) does not compile"
 exit $bad

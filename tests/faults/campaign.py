@@ -429,14 +429,26 @@ class Campaign:
                 f"{'-' if took is None else f'{took:.1f} s'}" + ("" if outcome in ("ok", "done") else f"\n{text.strip()[-600:]}"))
         return outcome
 
+    def add_totals(self):
+        """What earlier campaigns found, and this one, becomes the file's."""
+        if os.path.exists(self.o.totals):
+            with open(self.o.totals) as f:
+                for kind, row in json.load(f).items():
+                    mine = self.rows.setdefault(kind, {})
+                    mine.update({k: mine.get(k, type(v)()) + v for k, v in row.items()})
+        with open(self.o.totals, "w") as f:
+            json.dump(self.rows, f)
+
     def table(self):
-        say(f"{'fault':32} {'n':>4} {'struck':>6} {'hang':>5} {'late':>5} {'lost':>5} {'silent':>6} {'status':>6}  seconds, median (max)")
+        """In Markdown, as docs/reliability.md has it."""
+        bad = ("hang", "late", "lost", "silent", "status")
+        say(f"| fault | n | struck | {' | '.join(bad)} | seconds to the end: median | greatest |\n|{'---|' * 10}")
         for kind, r in sorted(self.rows.items()):
-            s = f"{statistics.median(r['s']):.1f} ({max(r['s']):.1f})" if r["s"] else "-"
-            say(f"{kind:32} {r['n']:4} {r['n'] - r.get('done', 0):6} " +
-                " ".join(f"{r.get(k, 0):{w}}" for k, w in (("hang", 5), ("late", 5), ("lost", 5), ("silent", 6), ("status", 6))) + f"  {s}")
-        n = sum(r["n"] for r in self.rows.values())
-        say(f"{n} faults, seed {self.o.seed}")
+            s = (statistics.median(r["s"]), max(r["s"])) if r["s"] else ()
+            say(f"| {kind} | {r['n']} | {r['n'] - r.get('done', 0)} | {' | '.join(str(r.get(k, 0)) for k in bad)} | " +
+                (" | ".join(f"{x:.1f}" for x in s) or "- | -") + " |")
+        n, done = (sum(r.get(k, 0) for r in self.rows.values()) for k in ("n", "done"))
+        say(f"{n} faults, {n - done} struck, seed {self.o.seed}")
 
     def run(self):
         began, n, bad = time.monotonic(), 0, 0
@@ -445,6 +457,8 @@ class Campaign:
                 bad += self.one() in ("hang", "lost", "silent", "late", "status")
                 n += 1
         finally:
+            if self.o.totals:
+                self.add_totals()
             self.table()
             shutil.rmtree(self.scratch, ignore_errors=True)
             if self.o.lab:
@@ -484,6 +498,7 @@ def main():
     p.add_argument("--methods", nargs="*", choices=list(METHODS))
     p.add_argument("--scratch", help="folder for scratch files")
     p.add_argument("--references", help="folder of runs that nothing struck, kept for the next campaign of this build")
+    p.add_argument("--totals", help="file of what campaigns found: this one's is added, and the table is of all")
     p.add_argument("--lab", action="store_true", help="strike hosts of an emulated cluster, too (root)")
     p.add_argument("--verbose", action="store_true", help="a line for every fault")
     return Campaign(p.parse_args()).run()
