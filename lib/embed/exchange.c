@@ -334,7 +334,7 @@ API void gradflow_exchange_close(struct gradflow_exchange *x)
 	/* a child's exchange has no thread, and its memory is a copy */
 	if (!gf_job_is_here(x ? &x->job : NULL))
 		return;
-	if (x->job.comm->broken && x->exchange.engine)
+	if (x->job.comm->broken)
 		gf_engine_abandon(x->exchange.engine);
 	else if (x->begun)
 		(void)gf_embed_flush(x, &ignored);

@@ -225,9 +225,11 @@ API void gradflow_close(struct gradflow *g)
 {
 	if (!gf_job_is_here(g ? &g->job : NULL))
 		return;
-	/* Ranks are lost, and the engine's thread may yet write. */
-	if (g->job.comm->broken)
+	/* Ranks are lost, and the transport may yet write. */
+	if (g->job.comm->broken) {
+		gf_method_close(&g->method);
 		return;
+	}
 	/* what has left is waited for: the other ranks have part in it */
 	if (g->begun)
 		gf_method_backward_end(&g->method);

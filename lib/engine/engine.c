@@ -121,7 +121,8 @@ void gf_engine_free(struct gf_engine *e)
 
 void gf_engine_abandon(struct gf_engine *e)
 {
-	gf_comm_thread_stop(&e->thread);
+	if (e)
+		gf_comm_thread_stop(&e->thread);
 }
 
 void gf_engine_count_from(struct gf_engine *e, size_t steps)

@@ -411,8 +411,7 @@ int gf_train_replay(const struct gf_train_config *config,
 	}
 	if (!rc)
 		rc = add_up_bytes(&method, result, err);
-	if (!config->comm->broken)
-		gf_method_close(&method);
+	gf_method_close(&method);
 	compute.ops->close(&compute);
 	return rc;
 }

@@ -131,6 +131,10 @@ static void close_ahead(struct gf_method_ahead *a)
 
 void gf_method_close(struct gf_method *m)
 {
+	if (m->env.comm && m->env.comm->broken) {
+		gf_engine_abandon(m->exchange.engine);
+		return;
+	}
 	gf_exchange_close(&m->exchange);
 	gf_update_close(&m->updater);
 	close_ahead(m->ahead);

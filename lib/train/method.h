@@ -128,7 +128,8 @@ const char *gf_method_name(const struct gf_plan *plan);
 int gf_method_open(struct gf_method *m, const struct gf_method_env *env,
 		   struct gf_error *err);
 /* Accepts one whose open failed, and one that is all zero. Steps under way are
- * waited for: a rank that left would take the others' partner away. */
+ * waited for: a rank that left would take the others' partner away. On a broken
+ * communicator only the engine's thread ends, and the rest stays. */
 void gf_method_close(struct gf_method *m);
 /* Adds what must survive a stop, apart from the parameters. */
 void gf_method_state(struct gf_method *m, struct gf_state *s);

@@ -397,11 +397,11 @@ out:
 
 void gf_trainer_close(struct gf_trainer *t)
 {
-	/* An engine whose ranks are lost cannot stop in good order, and its
-	 * thread may yet write: the caller is about to end the process. */
+	gf_method_close(&t->method);
+	/* The transport may yet write: the caller is about to end the process.
+	 */
 	if (t->config->comm->broken)
 		return;
-	gf_method_close(&t->method);
 	if (t->compute.ops)
 		t->compute.ops->close(&t->compute);
 	gf_state_release(&t->state);

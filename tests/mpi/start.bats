@@ -52,7 +52,7 @@ promptly() { # RANK WORDS
 	done
 	while kill -0 "${pids[$1]}" 2> /dev/null && [ $((naps += 1)) -le 50 ]; do sleep 0.1; done
 	echo "rank $1: $naps tenths of a second after its verdict"
-	[ "$naps" -le 50 ] && grep -q "$2" err.$1
+	[ "$naps" -le 50 ] && grep -q "$2" err.$1 || { cat err.$1; return 1; }
 }
 
 # Up to the second checkpoint.

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "train_run.h"
 
+#include "base/clock.h"
 #include "ckpt/safetensors.h"
 #include "folder.h"
 
@@ -351,6 +352,71 @@ static void test_watch(void)
 	EXPECT(w.rows == 7, "%zu rows", w.rows);
 }
 
+/* Rank 1's fifth message to another rank fails. */
+static struct gf_comm_ops cut;
+static int (*real_isend)(struct gf_comm *, int, uint64_t, const void *, size_t,
+			 struct gf_request **, struct gf_error *);
+static int (*real_probe)(struct gf_comm *, uint64_t, int *, struct gf_error *);
+static _Atomic int sent, probed[2];
+
+static int cut_isend(struct gf_comm *c, int peer, uint64_t tag,
+		     const void *data, size_t size_bytes,
+		     struct gf_request **request, struct gf_error *err)
+{
+	if (c->rank == 0 || tag >> 32 > GF_CHANNEL_LAST || sent++ < 4)
+		return real_isend(c, peer, tag, data, size_bytes, request, err);
+	return gf_error_set(err, -EIO, "cable pulled");
+}
+
+static int count_probe(struct gf_comm *c, uint64_t tag, int *peer,
+		       struct gf_error *err)
+{
+	probed[c->rank]++;
+	return real_probe(c, tag, peer, err);
+}
+
+static void cut_in(struct gf_comm *c, struct gf_train_config *config)
+{
+	(void)config;
+	c->ops = &cut;
+}
+
+static void look_after(struct gf_comm *c, struct gf_train_config *config)
+{
+	int before = probed[c->rank];
+
+	(void)config;
+	EXPECT(c->broken && before, "rank %d: %d", c->rank, before);
+	gf_clock_sleep(0.1);
+	EXPECT(probed[c->rank] == before, "rank %d: %d probes after the end",
+	       c->rank, probed[c->rank] - before);
+}
+
+/* Once a run has failed, the communicator is the caller's alone. */
+static void one_is_cut(struct gf_comm *c, void *run)
+{
+	if (c->rank == 0) {
+		cut = *c->ops;
+		real_isend = cut.isend;
+		real_probe = cut.probe;
+		cut.isend = cut_isend;
+		cut.probe = count_probe;
+	}
+	gf_comm_barrier(c, NULL);
+	train_rank(c, run);
+}
+
+static void test_cut(void)
+{
+	struct train_run run = train_defaults(MLP, 2, 6);
+
+	run.enter = cut_in;
+	run.leave = look_after;
+	on_ranks(2, one_is_cut, &run);
+	EXPECT(run.rcs[0] == -EIO && run.rcs[1] == -EIO, "%d, %d: %s",
+	       run.rcs[0], run.rcs[1], run.err.text);
+}
+
 /* Of all ranks' samples; the labels are 4. */
 static void test_top(void)
 {
@@ -382,6 +448,7 @@ int main(void)
 	test_resume_differently();
 	test_divergence();
 	test_watch();
+	test_cut();
 	test_top();
 	return TEST_END();
 }
