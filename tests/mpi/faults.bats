@@ -46,7 +46,7 @@ goes_on() {
 }
 
 @test "a rank that is stopped: the others name it, status 4, and it resumes" {
-	trains 3 --timeout 2s
+	trains 3 --timeout 5s
 	kill -STOP "$(pid_of 1)"
 	ends 4
 	grep -qE 'gf-train(\[2\])?: .*rank 1 does not answer' err.txt
@@ -56,7 +56,7 @@ goes_on() {
 @test "a rank stopped under the MPI library's own all-reduce" {
 	jq -n '{format: "gf-plan", version: 1, policy: "threshold",
 		rule: {threshold_bytes: 20000, lanes: 1, algorithms: [{min_bytes: 0, algorithm: "library"}]}}' > rule.json
-	trains 3 --timeout 2s --plan rule.json
+	trains 3 --timeout 5s --plan rule.json
 	kill -STOP "$(pid_of 2)"
 	ends 4
 	grep -q 'rank 2 does not answer' err.txt

@@ -330,7 +330,7 @@ silent() {
 @test "a stopped rank is named, with message and step, and all end with 4" {
 	local algorithm pids
 	for algorithm in ring library; do
-		sweeps 3 -a $algorithm --timeout 2s
+		sweeps 3 -a $algorithm --timeout 5s
 		pids="$(pid_of 0) $(pid_of 1) $(pid_of 2)"
 		kill -STOP "$(pid_of 1)"
 		# shellcheck disable=SC2086
@@ -357,7 +357,7 @@ silent() {
 
 @test "a rank that hangs between two sizes is named, too" {
 	local pids
-	sweeps 2 -a ring -b 4 -e 36K -i 4 --timeout 2s
+	sweeps 2 -a ring -b 4 -e 36K -i 4 --timeout 5s
 	pids="$(pid_of 0) $(pid_of 1)"
 	kill -STOP "$(pid_of 0)"
 	# shellcheck disable=SC2086

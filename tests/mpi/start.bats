@@ -6,7 +6,7 @@ load ../cli/common
 setup() {
 	cd "$BATS_TEST_TMPDIR" || return 1
 	gf-allreduce --list | grep -q '^transport  *ucx' || skip "built without UCX"
-	long="-q --model digits-mlp --data synthetic:20000 --batch 8 --epochs 1000 --threads 1 --timeout 3s"
+	long="-q --model digits-mlp --data synthetic:20000 --batch 8 --epochs 1000 --threads 1 --timeout 5s"
 }
 
 teardown() {
