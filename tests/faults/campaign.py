@@ -9,9 +9,10 @@ a number of ranks), by which fault, where and when. A job must end by itself wit
 the time-out that it was given and 5 s more, say why, and leave no process; a fault
 that is over soon must change nothing. A run that resumes must end with the
 parameters and the state of a run that nothing struck, bit for bit. Damaged
-checkpoints must be refused, or do no harm. With --lab (root) hosts are struck, too: an
+checkpoints must be refused, or do no harm. No process may crash: by an assertion, a
+signal that nobody sent, or a sanitizer's report. With --lab (root) hosts are struck, too: an
 emulated cluster of share/lab, a rank on each host. The outcome is a table; the exit status
-is 1 if anything hung, was lost, or differed in silence.
+is 1 if anything crashed, hung, was lost, or differed in silence.
 """
 import argparse, json, os, random, re, shutil, signal, statistics, subprocess, sys, tempfile, time, uuid
 
@@ -49,6 +50,11 @@ KINDS = {  # how often, relative to each other
 }
 
 
+BAD = ("crash", "hang", "late", "lost", "silent", "status")
+# What glibc, Open MPI, UCX, sanitizers and mpirun say of a process that crashes
+CRASH = re.compile(r"Assertion .* failed|==== backtrace|Caught signal|Process received signal|stack smashing|buffer overflow|"
+                   r"(malloc|free|realloc)\(\): |corrupted (size|double)|[a-z]+Sanitizer|runtime error: |exited on signal (4|5|6|7|8|11|31) ")
+
 LAB_KINDS = {"host cut": 3, "host cut for a while": 2, "host slow for a while": 2, "host dies": 2}
 LAB = f"f{os.getpid()}"
 HOSTS = 3
@@ -60,6 +66,7 @@ def say(text):
 
 class Job:
     """Processes that carry a mark in their environment, below one mpirun."""
+    crash = ""  # what the last that crashed said
 
     def __init__(self, folder, ranks, command, extra=None, launcher=None):
         self.mark = uuid.uuid4().hex
@@ -138,6 +145,8 @@ class Job:
         self.log.seek(0)
         text = self.log.read()
         self.log.close()
+        found = CRASH.search(text)
+        Job.crash = text[max(0, found.start() - 200):] if found else Job.crash
         return text
 
 
@@ -154,7 +163,7 @@ class Campaign:
             self.lab("up", LAB, "--hosts", str(HOSTS))
             self.kinds.update(LAB_KINDS)
         listed = subprocess.run(["gf-allreduce", "--list"], capture_output=True, text=True, check=True).stdout
-        self.transports = ["mpi"] + (["ucx"] if re.search(r"^transport +ucx", listed, re.M) else [])
+        self.transports = options.transports or ["mpi"] + (["ucx"] if re.search(r"^transport +ucx", listed, re.M) else [])
 
     def lab(self, *words):
         tool = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../share/lab/gf-lab")
@@ -255,6 +264,9 @@ class Campaign:
                     but = (victim,)
         took = job.wait(HANG_S if "slow" not in kind else HANG_S + whole, but)
         took = None if took is None else time.monotonic() - began
+        if but:  # it has words of the others yet
+            job.signal(signal.SIGCONT, [job.mpirun.pid])
+            job.wait(GRACE_S)
         return took, job, what
 
     def host(self, kind, case, folder):
@@ -416,15 +428,18 @@ class Campaign:
         if kind in LAB_KINDS:
             case = (case[0], HOSTS, case[2])
         folder = tempfile.mkdtemp(dir=self.scratch)
+        Job.crash = ""
         do = self.damage if kind == "damage" else self.other if "other" in kind else self.fault
         outcome, what, took, text = do(kind, case, folder)
+        if Job.crash:
+            outcome, text = "crash", Job.crash[:600]
         shutil.rmtree(folder)
         row = self.rows.setdefault(kind, {"n": 0, "s": []})
         row["n"] += 1
         row[outcome] = row.get(outcome, 0) + 1
         if took is not None and outcome in ("ok", "late"):
             row["s"].append(took)
-        if outcome in ("hang", "lost", "silent", "late", "status") or self.o.verbose:
+        if outcome in BAD or self.o.verbose:
             say(f"{outcome}: {kind}: {case[0]}, {case[1]} ranks, {case[2]}: {what}: "
                 f"{'-' if took is None else f'{took:.1f} s'}" + ("" if outcome in ("ok", "done") else f"\n{text.strip()[-600:]}"))
         return outcome
@@ -441,11 +456,10 @@ class Campaign:
 
     def table(self):
         """In Markdown, as docs/reliability.md has it."""
-        bad = ("hang", "late", "lost", "silent", "status")
-        say(f"| fault | n | struck | {' | '.join(bad)} | seconds to the end: median | greatest |\n|{'---|' * 10}")
+        say(f"| fault | n | struck | {' | '.join(BAD)} | seconds to the end: median | greatest |\n|{'---|' * 11}")
         for kind, r in sorted(self.rows.items()):
             s = (statistics.median(r["s"]), max(r["s"])) if r["s"] else ()
-            say(f"| {kind} | {r['n']} | {r['n'] - r.get('done', 0)} | {' | '.join(str(r.get(k, 0)) for k in bad)} | " +
+            say(f"| {kind} | {r['n']} | {r['n'] - r.get('done', 0)} | {' | '.join(str(r.get(k, 0)) for k in BAD)} | " +
                 (" | ".join(f"{x:.1f}" for x in s) or "- | -") + " |")
         n, done = (sum(r.get(k, 0) for r in self.rows.values()) for k in ("n", "done"))
         say(f"{n} faults, {n - done} struck, seed {self.o.seed}")
@@ -454,7 +468,7 @@ class Campaign:
         began, n, bad = time.monotonic(), 0, 0
         try:
             while n < self.o.faults and time.monotonic() - began < self.o.seconds:
-                bad += self.one() in ("hang", "lost", "silent", "late", "status")
+                bad += self.one() in BAD
                 n += 1
         finally:
             if self.o.totals:
@@ -496,6 +510,7 @@ def main():
     p.add_argument("--seconds", type=float, default=1e9, help="when to stop")
     p.add_argument("--only", help="kinds of faults: a regular expression")
     p.add_argument("--methods", nargs="*", choices=list(METHODS))
+    p.add_argument("--transports", nargs="*", choices=list(CALLS))
     p.add_argument("--scratch", help="folder for scratch files")
     p.add_argument("--references", help="folder of runs that nothing struck, kept for the next campaign of this build")
     p.add_argument("--totals", help="file of what campaigns found: this one's is added, and the table is of all")
