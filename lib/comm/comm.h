@@ -126,7 +126,8 @@ struct gf_comm_ops {
 	/* Page-aligned memory the transport likes, zeroed; -ENOMEM. */
 	int (*buffer_alloc)(struct gf_comm *c, size_t size_bytes, void **data,
 			    struct gf_error *err);
-	/* data may be NULL */
+	/* data may be NULL. The memory of a broken communicator stays for
+	 * messages that may yet touch it. */
 	void (*buffer_free)(struct gf_comm *c, void *data);
 	void (*close)(struct gf_comm *c);
 };

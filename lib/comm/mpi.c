@@ -98,6 +98,13 @@ static void mpi_close(struct gf_comm *c)
 	free(m);
 }
 
+/* A message under way may yet come, and a rank may yet fetch one. */
+static void buffer_free(struct gf_comm *c, void *data)
+{
+	if (!c->broken)
+		gf_pages_free(data);
+}
+
 static const struct gf_comm_ops mpi_ops = {
 	.name = "mpi",
 	.isend = gf_mpi_isend,
@@ -112,7 +119,7 @@ static const struct gf_comm_ops mpi_ops = {
 	.iallreduce = gf_mpi_iallreduce,
 	.abort = mpi_abort,
 	.buffer_alloc = gf_pages_buffer_alloc,
-	.buffer_free = gf_pages_buffer_free,
+	.buffer_free = buffer_free,
 	.close = mpi_close,
 };
 

@@ -196,9 +196,10 @@ static void shm_cancel(struct gf_comm *c, struct gf_request *r)
 		gf_shm_unlink(&s->peers[r->peer].pending, r);
 	else if (r->state == GF_SHM_POSTED)
 		gf_shm_unlink(&s->peers[r->peer].posted, r);
-	else if (r->state == GF_SHM_BELOW)
+	else if (r->state == GF_SHM_BELOW) {
 		s->below->ops->cancel(s->below, r->below);
-	else if (r->state == GF_SHM_COPYING)
+		r->bounce = NULL; /* it may yet come */
+	} else if (r->state == GF_SHM_COPYING)
 		gf_shm_raise(r->done);
 	else if (r->state == GF_SHM_READING)
 		/* in use until the receiver has read all of it */
@@ -349,7 +350,7 @@ static void shm_buffer_free(struct gf_comm *c, void *data)
 	size_t i;
 	int k;
 
-	for (i = 0; data && i < s->nown; i++) {
+	for (i = 0; data && !c->broken && i < s->nown; i++) {
 		if (s->own[i].segment.base != data)
 			continue;
 		for (k = 0; k < s->npeers; k++) {
@@ -368,7 +369,8 @@ static void shm_buffer_free(struct gf_comm *c, void *data)
 	}
 }
 
-static void release(struct gf_shm *s)
+/* stays: the transport below may yet write to the segments. */
+static void release(struct gf_shm *s, bool stays)
 {
 	size_t k;
 	int i;
@@ -385,7 +387,7 @@ static void release(struct gf_shm *s)
 	gf_slab_release(&s->requests);
 	gf_slab_release(&s->arrivals);
 	gf_slab_release(&s->sums);
-	for (k = 0; k < s->nown; k++)
+	for (k = 0; !stays && k < s->nown; k++)
 		gf_segment_release(&s->own[k].segment);
 	gf_segment_release(&s->control);
 	free(s->own);
@@ -409,7 +411,7 @@ static void shm_close(struct gf_comm *c)
 
 	s->below->broken |= c->broken;
 	gf_comm_close(s->below);
-	release(s);
+	release(s, c->broken && !c->ops->sever);
 }
 
 static const struct gf_comm_ops shm_ops = {
@@ -452,7 +454,7 @@ int gf_comm_shm_over(struct gf_comm *below, struct gf_comm **comm,
 	s->peer_of = gf_xcalloc((size_t)below->ranks, sizeof(*s->peer_of));
 	rc = gf_shm_join(s, &usable, err);
 	if (rc || !usable) {
-		release(s);
+		release(s, false);
 		if (!rc)
 			*comm = below;
 		return rc;

@@ -189,6 +189,13 @@ static void ucx_abort(struct gf_comm *c, int status)
 
 /* --- in between --------------------------------------------------------- */
 
+/* A message under way may yet come, until all were given up. */
+static void ucx_buffer_free(struct gf_comm *c, void *data)
+{
+	if (!c->broken || !gf_ucx_of(c)->worker)
+		gf_pages_free(data);
+}
+
 static void ucx_rest(struct gf_comm *c, double most_s)
 {
 	struct gf_ucx *u = gf_ucx_of(c);
@@ -219,7 +226,7 @@ static const struct gf_comm_ops ucx_ops = {
 	.allgather = gf_meet_allgather,
 	.abort = ucx_abort,
 	.buffer_alloc = gf_pages_buffer_alloc,
-	.buffer_free = gf_pages_buffer_free,
+	.buffer_free = ucx_buffer_free,
 	.close = ucx_close,
 };
 

@@ -140,10 +140,7 @@ void gf_bench_allreduce_close(struct gf_bench_allreduce *b)
 		b->config.device.gpu->ops->host_unpin(b->config.device.gpu,
 						      b->work);
 	gf_watch_release(&b->watch);
-	/* other ranks may still read and write there until the job ends, but
-	 * not by NCCL */
-	if (!c->broken || b->config.device.nccl)
-		c->ops->buffer_free(c, b->work);
+	c->ops->buffer_free(c, b->work);
 	free(b->source);
 	free(b);
 }

@@ -239,7 +239,7 @@ static int open_all(struct gradflow_exchange *x,
 	return rc ? rc : gf_job_start(job, err);
 }
 
-static void close_all(struct gradflow_exchange *x)
+static void free_all(struct gradflow_exchange *x)
 {
 	gf_job_close(&x->job);
 	if (x->pool)
@@ -252,6 +252,18 @@ static void close_all(struct gradflow_exchange *x)
 	free(x->batch);
 	free(x->hosts);
 	free(x);
+}
+
+/* A transport that cannot give messages up may yet write to memory, and a GPU
+ * may wait for ever for what others would send. */
+static void close_all(struct gradflow_exchange *x)
+{
+	struct gf_comm *comm = x->job.comm;
+
+	if (comm->broken && (x->exchange.env.nccl || !gf_comm_sever(comm)))
+		gf_comm_close(comm);
+	else
+		free_all(x);
 }
 
 int gf_embed_exchange_open(struct gf_comm *comm,
@@ -338,11 +350,5 @@ API void gradflow_exchange_close(struct gradflow_exchange *x)
 		gf_engine_abandon(x->exchange.engine);
 	else if (x->begun)
 		(void)gf_embed_flush(x, &ignored);
-	/* a transport that cannot give messages up may yet write to memory, and
-	 * a GPU may wait for ever for what others would send */
-	if (x->job.comm->broken &&
-	    (x->exchange.env.nccl || !gf_comm_sever(x->job.comm)))
-		gf_comm_close(x->job.comm);
-	else
-		close_all(x);
+	close_all(x);
 }

@@ -97,9 +97,7 @@ static void discard(struct gf_bench_link *l, const struct gf_bench_hop *hop,
 	for (i = 0; i < hop->messages; i++)
 		gf_exec_run_free(p->runs[i]);
 	free(p->runs);
-	/* memory that a transfer may still touch is left alone */
-	if (!l->comm->broken)
-		l->comm->ops->buffer_free(l->comm, p->data);
+	l->comm->ops->buffer_free(l->comm, p->data);
 	gf_schedule_release(&p->schedule);
 }
 

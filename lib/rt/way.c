@@ -65,16 +65,18 @@ static int try_library(struct gf_comm *comm, const struct gf_element *element,
 	struct gf_exec_config config = {.count_elems = 1, .element = *element};
 	struct gf_exec *exec = gf_exec_new(comm);
 	struct gf_exec_run *run = NULL;
-	void *data = gf_xcalloc(1, element->size_bytes);
-	int rc = gf_exec_run_new(exec, &config, &run, err);
+	void *data = NULL;
+	int rc = comm->ops->buffer_alloc(comm, element->size_bytes, &data, err);
 
+	if (rc == 0)
+		rc = gf_exec_run_new(exec, &config, &run, err);
 	if (rc == 0)
 		rc = gf_exec_start(run, data, err);
 	if (rc == 0)
 		rc = gf_exec_wait(exec, run, 0, err);
 	gf_exec_run_free(run);
 	gf_exec_free(exec);
-	free(data);
+	comm->ops->buffer_free(comm, data);
 	return rc;
 }
 

@@ -309,8 +309,7 @@ static int measure(const struct gf_train_config *k, struct gf_plan *plan,
 	if (rc && rc != -EINVAL && rc != -ENOTSUP && rc != -ENOMEM)
 		gf_watch_leave(&watch, rc, err);
 	gf_watch_release(&watch);
-	if (!comm->broken)
-		comm->ops->buffer_free(comm, data);
+	comm->ops->buffer_free(comm, data);
 	return rc;
 }
 

@@ -159,6 +159,7 @@ int main(void)
 	check_transport(c);
 	check_tags(c);
 	check_all_told(c);
+	check_kept(c);
 	if (c->ranks > 1) {
 		check_late(c, 100, true);
 		check_late(c, 100, false);

@@ -344,6 +344,7 @@ static void all_checks(struct gf_comm *c, void *ctx)
 	check_transport(c);
 	if (c->ranks == 1)
 		return;
+	check_kept(c);
 	check_flood(c);
 	if (c->ranks == 2)
 		check_long_flood(c);

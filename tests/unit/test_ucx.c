@@ -55,6 +55,7 @@ static void promises(struct gf_comm *below, void *ctx)
 	check_mismatch(c, 3000000, 2000000);
 	check_shift(c, 5000000, true);
 	check_shift(c, 5000000, false);
+	check_kept(c);
 	gf_comm_close(c);
 }
 

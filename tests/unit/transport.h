@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <stdint.h>
+#include <sys/mman.h>
 
 #include "base/array.h"
 #include "base/heap.h"
@@ -17,6 +18,21 @@
 static unsigned char pattern(int rank, size_t i)
 {
 	return (unsigned char)(rank * 31 + (int)(i * 7 + i / 256));
+}
+
+/* Memory of a broken communicator stays: messages may yet touch it. */
+static inline void check_kept(struct gf_comm *c)
+{
+	const size_t size = (size_t)40 << 20; /* malloc would unmap it */
+	struct gf_error err = {""};
+	void *data;
+
+	EXPECT(!c->ops->buffer_alloc(c, size, &data, &err), "%s", err.text);
+	c->broken = true;
+	c->ops->buffer_free(c, data);
+	EXPECT(!msync(data, 4096, MS_ASYNC), "rank %d: it is gone", c->rank);
+	c->broken = false;
+	c->ops->buffer_free(c, data);
 }
 
 /* Each rank to its right neighbour; the receive posted first or last. */
