@@ -352,6 +352,7 @@ static void release(void *session)
 {
 	struct session *s = session;
 
+	(void)gf_train_log_close(&s->log, NULL); /* of a run that failed */
 	gf_train_place_close(&s->place);
 	gf_train_unload(&s->config, &s->inputs);
 	free(s->replayed.messages);
