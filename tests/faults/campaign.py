@@ -5,7 +5,8 @@
     tests/faults/campaign.py [--seed N] [--faults N | --seconds S] [--only REGEX] [--lab]
 
 Every fault is drawn from a seeded generator: what is struck (a method, a transport,
-a number of ranks), by which fault, where and when. A job must end by itself within
+a number of ranks), by which fault, where and when. The transport "join" is UCX without
+mpirun, which would end the others when a rank dies. A job must end by itself within
 the time-out that it was given and 5 s more, say why, and leave no process; a fault
 that is over soon must change nothing. A run that resumes must end with the
 parameters and the state of a run that nothing struck, bit for bit. Damaged
@@ -41,7 +42,14 @@ CALLS = {
             "MPI_Iallgather", "MPI_Ibcast", "MPI_Ibarrier", "MPI_Isend", "MPI_Irecv", "MPI_Finalize"],
     "ucx": ["ucp_worker_create", "ucp_ep_create", "ucp_tag_send_nbx", "ucp_tag_recv_nbx", "ucp_ep_close_nbx",
             "MPI_Iallgather", "MPI_Finalize"],
+    "join": ["ucp_worker_create", "ucp_ep_create", "ucp_tag_send_nbx", "ucp_tag_recv_nbx", "ucp_ep_close_nbx"],
 }
+# In mpirun's place, of ranks that join without it: nobody ends the others when one dies.
+PLAIN = ["bash", "-c", """for ((r = 0; r < $0; r++)); do OMPI_COMM_WORLD_RANK=$r "$@" --rank $r & pids[r]=$!; done
+for r in "${!pids[@]}"; do
+    wait ${pids[r]}; s=$?; [ $s = 0 ] || worst=$s
+    [ $s -le 128 ] || echo "rank $r exited on signal $((s - 128)) "
+done; exit $worst"""]
 OFTEN = {"MPI_Isend", "MPI_Irecv", "ucp_tag_send_nbx", "ucp_tag_recv_nbx", "MPI_Iallgather", "MPI_Ibcast"}
 COMMANDS = ["gf-allreduce -b 4K -e 64K -n 400 --timeout 3s", "gf-profile --pairs --budget 3s --timeout 3s", "gf-topo"]
 KINDS = {  # how often, relative to each other
@@ -75,7 +83,8 @@ class Job:
         env.setdefault("OMPI_MCA_pml", "ob1")
         self.log = open(os.path.join(folder, "log.txt"), "w+")
         self.began = time.monotonic()
-        self.mpirun = subprocess.Popen((launcher or ["mpirun", "--bind-to", "none", "-np", str(ranks)]) + command, cwd=folder,
+        self.mpirun = subprocess.Popen((launcher or [*PLAIN, str(ranks)] * ("--join" in command) or
+                                        ["mpirun", "--bind-to", "none", "-np", str(ranks)]) + command, cwd=folder,
                                        env=env, stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log)
 
     def living(self):
@@ -163,7 +172,7 @@ class Campaign:
             self.lab("up", LAB, "--hosts", str(HOSTS))
             self.kinds.update(LAB_KINDS)
         listed = subprocess.run(["gf-allreduce", "--list"], capture_output=True, text=True, check=True).stdout
-        self.transports = options.transports or ["mpi"] + (["ucx"] if re.search(r"^transport +ucx", listed, re.M) else [])
+        self.transports = options.transports or ["mpi"] + (["ucx", "join"] if re.search(r"^transport +ucx", listed, re.M) else [])
 
     def lab(self, *words):
         tool = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../share/lab/gf-lab")
@@ -182,7 +191,8 @@ class Campaign:
             os.rename(plan + ".new", plan)
         return (["gf-train", "-q", "--plan", plan, "--model", "digits-mlp", "--data", "synthetic:2000", "--batch", "8",
                  "--epochs", "1000", "--threads", "1", "--steps", str(STEPS), "--checkpoint", "ckpt", "--checkpoint-every",
-                 str(EVERY), "--timeout", f"{timeout_s}s", "--transport", transport] + (["--resume"] if resume else []))
+                 str(EVERY), "--timeout", f"{timeout_s}s", "--transport", "ucx" if transport == "join" else transport] +
+                (["--join", f"meet-{uuid.uuid4().hex}", "--ranks", str(ranks)] if transport == "join" else []) + (["--resume"] if resume else []))
 
     def reference(self, case):
         """The state that a run ends with which nothing strikes, and how long it takes."""
@@ -262,10 +272,12 @@ class Campaign:
                 if kind == "launcher stopped, too" and victim in pids:
                     job.signal(signal.SIGSTOP, [job.mpirun.pid])
                     but = (victim,)
+        if case[2] == "join" and "stop" in kind and victim in job.ranks():  # nobody ends it
+            but = (victim,)
         took = job.wait(HANG_S if "slow" not in kind else HANG_S + whole, but)
         took = None if took is None else time.monotonic() - began
         if but:  # it has words of the others yet
-            job.signal(signal.SIGCONT, [job.mpirun.pid])
+            job.signal(signal.SIGCONT, [job.mpirun.pid, *job.ranks().values()])
             job.wait(GRACE_S)
         return took, job, what
 
@@ -317,14 +329,17 @@ class Campaign:
 
     def fault(self, kind, case, folder):
         took, job, what = (self.host if kind in LAB_KINDS else self.struck)(kind, case, folder)
+        left = "" if took else f"ranks {sorted(job.ranks())} are left, of which {job.stopped()} are stopped"
         text = job.end()
         status = job.mpirun.returncode
         done = status == 0
         if took is None:
-            return "hang", what, took, text
+            return "hang", f"{what}: {left}", took, text
         if kind == "slow, any time" and not done:
             return "status", f"{what}: {status}", took, text
-        if not done and "kill" not in kind and "launcher" not in kind and "dies" not in kind and "gf-" not in text:
+        # mpirun ends the others at once
+        ended = "launcher" in kind or "dies" in kind or kind == "kill all" or ("kill" in kind and case[2] != "join")
+        if not done and not ended and "gf-" not in text and not state_of(folder, case[1]):
             return "silent", what, took, text
         # what was there may have been written to the end
         if done and state_of(folder, case[1]) != self.reference(case)[2]:
@@ -425,6 +440,8 @@ class Campaign:
         case = (self.rng.choice(self.o.methods or list(METHODS)), self.rng.choice([2, 3, 4]), self.rng.choice(self.transports))
         if case[0] == "library":
             case = (case[0], case[1], "mpi")
+        if case[2] == "join" and ("launcher" in kind or kind in LAB_KINDS):
+            case = (case[0], case[1], "ucx")
         if kind in LAB_KINDS:
             case = (case[0], HOSTS, case[2])
         folder = tempfile.mkdtemp(dir=self.scratch)
