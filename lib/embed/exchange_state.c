@@ -199,10 +199,11 @@ API size_t gradflow_exchange_messages(const struct gradflow_exchange *x)
 API size_t gradflow_exchange_message(const struct gradflow_exchange *x,
 				     size_t tensor)
 {
-	return x && tensor < x->job.ntensors
-		       ? x->exchange.memory.tensors[x->job.order[tensor]]
-				 .message
-		       : SIZE_MAX;
+	const struct gf_memory_tensor *t =
+		x ? x->exchange.memory.tensors : NULL;
+
+	return t && tensor < x->job.ntensors ? t[x->job.order[tensor]].message
+					     : SIZE_MAX;
 }
 
 API uint64_t gradflow_exchange_steps(const struct gradflow_exchange *x)

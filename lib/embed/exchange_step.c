@@ -218,6 +218,8 @@ API int gradflow_test(struct gradflow_exchange *x, size_t tensor)
 				    "process has opened");
 	m = &x->exchange.memory;
 	rc = on_host(x, "gradflow_test", err);
+	if (!rc && !m->messages) /* a load has failed half way */
+		rc = gf_job_failed(&x->job, err);
 	if (rc)
 		return rc;
 	if (tensor != GRADFLOW_ALL) {

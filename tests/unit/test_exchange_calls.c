@@ -466,6 +466,26 @@ static void cut(struct caller_rank *r)
 	caller_close(&c);
 }
 
+/* A load that stops the exchange and cannot start it again, for other ranks
+ * are lost, leaves one that answers all the same. */
+static void stopped(struct caller_rank *r)
+{
+	struct gf_error why = {"rank 1: lost"};
+	struct caller c;
+
+	if (!opened(&c, r->comm[0], r->c))
+		return;
+	c.x->job.ops->stop(&c.x->job);
+	(void)gf_job_keep(&c.x->job, -ECONNRESET, &why);
+	refused(gradflow_test(c.x, 0), -ECONNRESET, "lost");
+	refused(gradflow_test(c.x, GRADFLOW_ALL), -ECONNRESET, "lost");
+	refused(gradflow_post(c.x, 0, c.data[0]), -ECONNRESET, "lost");
+	refused(gradflow_exchange_missing(c.x, NULL, 0), -ENODATA, "not known");
+	EXPECT(gradflow_exchange_message(c.x, 0) == SIZE_MAX, "a message");
+	EXPECT(gradflow_exchange_sent_bytes(c.x) == 0, "bytes");
+	caller_close(&c);
+}
+
 int main(void)
 {
 	static const char *const plans[] = {
@@ -486,6 +506,7 @@ int main(void)
 	for (i = 1; i < GF_ARRAY_LENGTH(plans); i++)
 		on_callers(2, held, plans[i]);
 	on_callers(1, forked, plans[1]);
+	on_callers(2, stopped, plans[0]);
 	for (i = 0; i < GF_ARRAY_LENGTH(bad); i++)
 		on_callers(2, options, &i);
 	for (i = 0; i < GF_ARRAY_LENGTH(parts); i++)
