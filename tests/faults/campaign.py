@@ -51,7 +51,8 @@ for r in "${!pids[@]}"; do
     [ $s -le 128 ] || echo "rank $r exited on signal $((s - 128)) "
 done; exit $worst"""]
 OFTEN = {"MPI_Isend", "MPI_Irecv", "ucp_tag_send_nbx", "ucp_tag_recv_nbx", "MPI_Iallgather", "MPI_Ibcast"}
-COMMANDS = ["gf-allreduce -b 4K -e 64K -n 400 --timeout 3s", "gf-profile --pairs --budget 3s --timeout 3s", "gf-topo"]
+COMMANDS = ["gf-allreduce -b 4K -e 64K -n 400 --timeout 3s", "gf-profile --pairs --budget 3s --timeout 3s",
+            "gf-profile --budget 3s --timeout 3s", "gf-topo"]
 KINDS = {  # how often, relative to each other
     "kill, any time": 3, "stop, any time": 3, "kill at a call": 3, "stop at a call": 6, "stop at a call, other commands": 2,
     "slow, any time": 2, "kill all": 1, "end the launcher": 1, "launcher stopped, too": 1, "full disk": 2, "damage": 4,
@@ -191,8 +192,12 @@ class Campaign:
             os.rename(plan + ".new", plan)
         return (["gf-train", "-q", "--plan", plan, "--model", "digits-mlp", "--data", "synthetic:2000", "--batch", "8",
                  "--epochs", "1000", "--threads", "1", "--steps", str(STEPS), "--checkpoint", "ckpt", "--checkpoint-every",
-                 str(EVERY), "--timeout", f"{timeout_s}s", "--transport", "ucx" if transport == "join" else transport] +
-                (["--join", f"meet-{uuid.uuid4().hex}", "--ranks", str(ranks)] if transport == "join" else []) + (["--resume"] if resume else []))
+                 str(EVERY), "--timeout", f"{timeout_s}s"] + self.meeting(transport, ranks) + (["--resume"] if resume else []))
+
+    def meeting(self, transport, ranks):
+        if transport == "join":
+            return ["--join", f"meet-{uuid.uuid4().hex}", "--ranks", str(ranks)]
+        return ["--transport", transport] * (transport != "mpi")
 
     def reference(self, case):
         """The state that a run ends with which nothing strikes, and how long it takes."""
@@ -358,14 +363,16 @@ class Campaign:
     def other(self, kind, case, folder):
         """Another command, stopped at a call."""
         command = self.rng.choice(COMMANDS)
-        call, victim = self.rng.choice(CALLS["mpi"]), self.rng.randrange(case[1])
-        strike = f"{call}:{self.rng.randint(1, 40 if call in OFTEN else 2)}:stop:{victim}"
-        job = Job(folder, case[1], command.split() + ["-q"], {"LD_PRELOAD": self.strike, "GF_STRIKE": strike})
+        transport = "mpi" if command == "gf-topo" else case[2]
+        call, victim = self.rng.choice(CALLS[transport]), self.rng.randrange(case[1])
+        strike = f"{call}:{self.rng.randint(1, 400 if call in OFTEN else 2)}:stop:{victim}"
+        job = Job(folder, case[1], command.split() + ["-q"] + self.meeting(transport, case[1]),
+                  {"LD_PRELOAD": self.strike, "GF_STRIKE": strike})
         began = None
         while job.mpirun.poll() is None and time.monotonic() - job.began < HANG_S and not began:
             began = time.monotonic() if job.stopped() else None
             time.sleep(0.02)
-        took = job.wait(HANG_S)
+        took = job.wait(2 * HANG_S, (victim,) if began and transport == "join" else ())  # gf-topo takes 60 s
         took = None if took is None else time.monotonic() - (began or time.monotonic())
         text = job.end()
         what = f"{command.split()[0]}, {strike}"
