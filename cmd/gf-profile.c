@@ -92,6 +92,9 @@ static const struct gf_setting settings[] = {
 	 "the largest message (4M, or the model's whole gradient)"},
 	{"lanes", "K", 2, GF_SETTING_WHOLE, AT(bench.sweep.lanes),
 	 "measure the contention of up to K messages at once (4)", 1, 64},
+	{"callers-memory", NULL, 2, GF_SETTING_FLAG,
+	 AT(bench.sweep.callers_memory),
+	 "as a PyTorch job sends: from a caller's memory and back"},
 	{"time", "TIME", 2, GF_SETTING_TIME, AT(bench.sweep.time_s),
 	 "approximate time of each point (100ms)"},
 	{GF_CLI_START_TRANSPORT(2, START)},
@@ -136,8 +139,9 @@ static const struct gf_setting settings[] = {
 	 "print tables for people, of a profile that is given, too"},
 };
 
-#define MEASURES_MODEL   "backend device threads warmup repeats"
-#define MEASURES_NETWORK "algorithms min-bytes max-bytes lanes time"
+#define MEASURES_MODEL "backend device threads warmup repeats"
+#define MEASURES_NETWORK                                                       \
+	"algorithms min-bytes max-bytes lanes callers-memory time"
 
 static const struct gf_setting_rule rules[] = {
 	{"pairs", NULL,

@@ -29,11 +29,11 @@ _gf_profile() {
 		case $cur in
 		-*) words='--model --batch --device --backend --threads --warmup
 		--repeats --no-network --algorithms --min-bytes --max-bytes
-		--lanes --time --transport --join --rank --ranks --budget
-		--timeout --pairs --json --progress --import --format --params
-		--name --estimate --gpu --precision --flops --forward
-		--backward --table --output --quiet --verbose --help --usage
-		--version' ;;
+		--lanes --callers-memory --time --transport --join --rank
+		--ranks --budget --timeout --pairs --json --progress --import
+		--format --params --name --estimate --gpu --precision --flops
+		--forward --backward --table --output --quiet --verbose --help
+		--usage --version' ;;
 		*) paths=-f ;;
 		esac ;;
 	esac

@@ -12,6 +12,7 @@ complete -c gf-profile -s a -l algorithms -x -a '(__fish_complete_list , \'print
 complete -c gf-profile -l min-bytes -x -d 'the smallest message (1K)'
 complete -c gf-profile -l max-bytes -x -d 'the largest message (4M, or the model\'s whole gradient)'
 complete -c gf-profile -l lanes -x -d 'measure the contention of up to K messages at once (4)'
+complete -c gf-profile -l callers-memory -d 'as a PyTorch job sends: from a caller\'s memory and back'
 complete -c gf-profile -l time -x -d 'approximate time of each point (100ms)'
 complete -c gf-profile -l transport -x -a 'auto mpi ucx' -d 'send between hosts by mpi, by ucx, or auto: mpi, or ucx with --join (auto)'
 complete -c gf-profile -l join -x -a 'localhost:29600' -d 'meet the other ranks at a folder or HOST:PORT, without MPI'

@@ -2,6 +2,8 @@
 #ifndef GF_MEASURE_BESIDE_H
 #define GF_MEASURE_BESIDE_H
 
+#include <stdbool.h>
+
 #include "contest/device.h"
 #include "doc/profile.h"
 #include "measure/step.h"
@@ -17,6 +19,7 @@ struct gf_bench_beside {
 	struct gf_comm *comm;
 	const struct gf_bench_device *device;
 	int lanes, threads, repeats;
+	bool callers_memory; /* measure/exchange.h */
 	double budget_s, timeout_s;
 };
 

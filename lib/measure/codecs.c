@@ -162,6 +162,7 @@ static int time_of(const struct gf_bench_codecs_run *c,
 		.messages = MESSAGES,
 		.lanes = 1,
 		.compute_threads = c->threads,
+		.callers_memory = c->callers_memory,
 		.timeout_s = c->timeout_s,
 	};
 	const struct gf_bench_budget budget = {c->time_s, 5, 100};

@@ -2,6 +2,8 @@
 #ifndef GF_MEASURE_CODECS_H
 #define GF_MEASURE_CODECS_H
 
+#include <stdbool.h>
+
 #include "base/error.h"
 #include "comm/comm.h"
 #include "doc/processing.h"
@@ -25,9 +27,10 @@ int gf_bench_codecs(struct gf_comm *comm, struct gf_processing *out,
 struct gf_bench_codecs_run {
 	struct gf_comm *comm;
 	const struct gf_network *network; /* measured */
-	int threads;      /* that compute beside messages, per rank */
-	size_t max_bytes; /* of a message */
-	double time_s;    /* of a point, roughly */
+	int threads;         /* that compute beside messages, per rank */
+	bool callers_memory; /* measure/exchange.h */
+	size_t max_bytes;    /* of a message */
+	double time_s;       /* of a point, roughly */
 	double timeout_s;
 };
 

@@ -49,21 +49,19 @@ static void made(void *ctx, size_t tensor)
 	struct turn *t = ctx;
 
 	while (t->next < t->parts->count && t->parts->last[t->next] <= tensor)
-		gf_engine_ready(t->exchange.engine, t->next++);
+		gf_bench_exchange_ready(&t->exchange, t->next++);
 }
 
 static int one_step(struct turn *t, struct gf_bench_pass *pass,
 		    struct gf_error *err)
 {
-	struct gf_engine *engine = t->exchange.engine;
-
 	t->next = 0;
-	gf_engine_begin(engine);
+	gf_bench_exchange_begin(&t->exchange);
 	gf_bench_pass_forward(pass);
 	gf_bench_pass_begin(pass);
 	(void)gf_bench_pass_backward(pass);
-	gf_engine_backward_end(engine);
-	return gf_engine_wait(engine, err);
+	gf_engine_backward_end(t->exchange.engine);
+	return gf_bench_exchange_wait(&t->exchange, err);
 }
 
 /* The times of a turn's steps on this rank. */
@@ -79,6 +77,7 @@ static int take_turn(const struct gf_bench_overlap *c,
 		.stages = cost->stages,
 		.nstages = cost->nstages,
 		.compute_threads = c->threads,
+		.callers_memory = c->callers_memory,
 		.count_elems = parts->elems,
 		.messages = (int)parts->count,
 		.lanes = 1,

@@ -77,47 +77,49 @@ static void make_plan(struct gf_bench_exchange *x)
 	gf_plan_set_types(p);
 }
 
+static size_t elems_of(const struct gf_bench_exchange_config *c)
+{
+	return (size_t)c->messages * c->count_elems;
+}
+
 int gf_bench_exchange_open(struct gf_bench_exchange *x,
 			   const struct gf_bench_exchange_config *config,
 			   struct gf_error *err)
 {
-	size_t i, *counts;
+	enum gf_dtype *dtypes = NULL; /* f32 */
 	int rc;
 
 	memset(x, 0, sizeof(*x));
 	x->config = *config;
 	make_plan(x);
-	counts = gf_xcalloc(x->plan.nmessages, sizeof(*counts));
-	for (i = 0; i < x->plan.nmessages; i++)
-		counts[i] = config->count_elems;
-	rc = gf_pool_init(&x->pool, config->comm, counts, x->plan.nmessages,
-			  err);
-	free(counts);
-	rc = gf_comm_agree(config->comm, rc, err);
-	if (rc == 0) {
-		/* zeros: sums of sums would grow out of range */
-		memset(x->pool.data, 0,
-		       x->pool.count_elems * sizeof(*x->pool.data));
-		rc = gf_engine_new(
-			&(struct gf_engine_config){
-				.comm = config->comm,
-				.plan = &x->plan,
-				.pool = &x->pool,
-				.timeout_s = config->timeout_s,
-				.compute_threads = config->compute_threads,
-			},
-			&x->engine, err);
+	if (config->callers_memory) {
+		dtypes = gf_xcalloc(x->plan.nmessages, sizeof(*dtypes));
+		x->memory = gf_xcalloc(elems_of(config), sizeof(*x->memory));
 	}
+	rc = gf_exchange_open(&x->exchange,
+			      &(struct gf_exchange_env){
+				      .comm = config->comm,
+				      .plan = &x->plan,
+				      .timeout_s = config->timeout_s,
+				      .threads = config->compute_threads,
+				      .dtypes = dtypes,
+			      },
+			      err);
+	free(dtypes);
+	x->engine = x->exchange.engine;
 	if (rc < 0)
 		gf_bench_exchange_close(x);
+	else /* zeros: sums of sums would grow out of range */
+		memset(x->exchange.pools[0].data, 0,
+		       elems_of(config) * sizeof(*x->memory));
 	return rc;
 }
 
 void gf_bench_exchange_close(struct gf_bench_exchange *x)
 {
-	gf_engine_free(x->engine);
-	gf_pool_release(&x->pool);
+	gf_exchange_close(&x->exchange);
 	gf_plan_release(&x->plan);
+	free(x->memory);
 	memset(x, 0, sizeof(*x));
 }
 
@@ -127,15 +129,33 @@ static int meet(struct gf_comm *comm, void *ctx, struct gf_error *err)
 	return gf_comm_barrier(comm, err);
 }
 
+void gf_bench_exchange_begin(struct gf_bench_exchange *x)
+{
+	(void)gf_exchange_begin(&x->exchange, x->exchange.begun + 1, 1);
+}
+
+void gf_bench_exchange_ready(struct gf_bench_exchange *x, size_t message)
+{
+	if (x->memory)
+		gf_memory_post(&x->exchange.memory, message,
+			       x->memory + message * x->config.count_elems);
+	gf_engine_ready(x->engine, message);
+}
+
+int gf_bench_exchange_wait(struct gf_bench_exchange *x, struct gf_error *err)
+{
+	return gf_exchange_await(&x->exchange, x->exchange.begun, err);
+}
+
 int gf_bench_exchange_go(struct gf_bench_exchange *x, struct gf_error *err)
 {
 	size_t i;
 
-	gf_engine_begin(x->engine);
+	gf_bench_exchange_begin(x);
 	for (i = 0; i < x->plan.nmessages; i++)
-		gf_engine_ready(x->engine, i);
+		gf_bench_exchange_ready(x, i);
 	gf_engine_backward_end(x->engine);
-	return gf_engine_wait(x->engine, err);
+	return gf_bench_exchange_wait(x, err);
 }
 
 /* Ranks meet, then all messages go; *elapsed_s until the last has come. */

@@ -2,19 +2,24 @@
 #ifndef GF_MEASURE_EXCHANGE_H
 #define GF_MEASURE_EXCHANGE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/error.h"
 #include "comm/comm.h"
 #include "doc/plan.h"
 #include "engine/engine.h"
-#include "engine/pool.h"
+#include "exchange/exchange.h"
 
 /*
  * Messages through the very engine that training uses: its thread, its
  * back-off, its executor. An exchange is a number of equal messages, each a
  * tensor of its own, that are all ready at once; with one lane they follow each
  * other, with k lanes k of them are on the network together.
+ *
+ * Gradients lie in the engine's pool, as in gf-train, or in a caller's memory
+ * (exchange/memory.h), as in PyTorch: then the copies count that this needs
+ * where ranks of a host are neighbours, and the means that are made of sums.
  */
 struct gf_bench_exchange_config {
 	struct gf_comm *comm;
@@ -26,14 +31,16 @@ struct gf_bench_exchange_config {
 	int messages;        /* >= 1 */
 	int lanes;           /* >= 1 */
 	int compute_threads; /* beside them, per rank */
-	double timeout_s;    /* without progress; 0: none */
+	bool callers_memory;
+	double timeout_s; /* without progress; 0: none */
 };
 
 struct gf_bench_exchange {
 	struct gf_bench_exchange_config config;
 	struct gf_plan plan;
-	struct gf_pool pool;
-	struct gf_engine *engine;
+	struct gf_exchange exchange;
+	struct gf_engine *engine; /* the exchange's */
+	float *memory;            /* the caller's; NULL: in the pool */
 };
 
 /* Collective. The communicator belongs to the exchange until it is closed. */
@@ -42,6 +49,10 @@ int gf_bench_exchange_open(struct gf_bench_exchange *x,
 			   struct gf_error *err);
 void gf_bench_exchange_close(struct gf_bench_exchange *x);
 
+/* A step: begin; each message is ready; gf_engine_backward_end; wait. */
+void gf_bench_exchange_begin(struct gf_bench_exchange *x);
+void gf_bench_exchange_ready(struct gf_bench_exchange *x, size_t message);
+int gf_bench_exchange_wait(struct gf_bench_exchange *x, struct gf_error *err);
 /* All messages go, on all ranks; until the last has come. */
 int gf_bench_exchange_go(struct gf_bench_exchange *x, struct gf_error *err);
 

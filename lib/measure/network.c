@@ -74,6 +74,7 @@ static int sit(void *ctx, const struct gf_bench_sitting *s,
 		.messages = s->messages,
 		.lanes = s->lanes,
 		.compute_threads = subject->config->threads,
+		.callers_memory = subject->config->callers_memory,
 		.timeout_s = subject->config->timeout_s,
 	};
 

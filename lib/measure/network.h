@@ -27,6 +27,7 @@ struct gf_bench_network {
 	struct gf_comm *comm;
 	const char *const *algorithms; /* NULL-terminated; NULL: all that can */
 	size_t min_bytes, max_bytes;
+	bool callers_memory; /* measure/exchange.h; not by NCCL */
 	bool whole;      /* up to max_bytes, even if there is no time for it */
 	int threads;     /* that compute, per rank */
 	size_t lanes;    /* contention is measured for 2..lanes at once */

@@ -2,6 +2,8 @@
 #ifndef GF_MEASURE_OVERLAP_H
 #define GF_MEASURE_OVERLAP_H
 
+#include <stdbool.h>
+
 #include "base/error.h"
 #include "contest/device.h"
 #include "measure/step.h"
@@ -37,10 +39,11 @@ struct gf_bench_overlap {
 	/* Messages go by NCCL, if it has that. */
 	const struct gf_bench_device *device;
 	const struct gf_allreduce_cost *cost; /* the algorithm to load with */
-	int lanes;         /* messages in flight at once; 0: one */
-	size_t bytes;      /* of a message; 0: the gradient's, at most 4 MiB */
-	int threads;       /* that compute, per rank */
-	double backward_s; /* alone, about */
+	int lanes;    /* messages in flight at once; 0: one */
+	size_t bytes; /* of a message; 0: the gradient's, at most 4 MiB */
+	int threads;  /* that compute, per rank */
+	bool callers_memory; /* measure/exchange.h */
+	double backward_s;   /* alone, about */
 	int repeats;
 	double timeout_s;
 };

@@ -19,6 +19,7 @@ static int open_load(const struct gf_bench_overlap *c,
 		.stages = c->cost->stages,
 		.nstages = c->cost->nstages,
 		.compute_threads = c->threads,
+		.callers_memory = c->callers_memory,
 		.count_elems = s->bytes / sizeof(float),
 		.messages = s->messages,
 		.lanes = s->lanes,
@@ -68,7 +69,7 @@ static int without_messages(struct gf_bench_exchange *x,
 	rc = gf_engine_call(x->engine, meet, NULL, err);
 	gf_bench_pass_forward(pass);
 	gf_bench_pass_settle(pass);
-	gf_engine_begin(x->engine);
+	gf_bench_exchange_begin(x);
 	return rc;
 }
 
@@ -103,14 +104,14 @@ static int once(void *load, struct gf_bench_pass *pass, double alone_s,
 	int rc = without_messages(x, pass, &without_s, err);
 
 	for (i = 0; i < x->plan.nmessages; i++)
-		gf_engine_ready(x->engine, i);
+		gf_bench_exchange_ready(x, i);
 	/* now a link has spent what it had saved in the pause */
 	rc = rc ? rc : gf_engine_wait_message(x->engine, 0, err);
 	gf_bench_pass_begin(pass);
 	begin_s = gf_clock_s();
 	with_s = gf_bench_pass_backward(pass);
 	gf_engine_backward_end(x->engine);
-	rc = rc ? rc : gf_engine_wait(x->engine, err);
+	rc = rc ? rc : gf_bench_exchange_wait(x, err);
 	if (rc == 0)
 		*mutual = weigh(x, begin_s, without_s, with_s, alone_s);
 	return rc;
@@ -121,7 +122,7 @@ static void issue(void *ctx, size_t tensor)
 	struct gf_bench_exchange *x = ctx;
 
 	if (tensor < x->plan.nmessages)
-		gf_engine_ready(x->engine, tensor);
+		gf_bench_exchange_ready(x, tensor);
 }
 
 int gf_bench_traffic_issue(void *load, struct gf_bench_pass *pass,
@@ -141,7 +142,7 @@ int gf_bench_traffic_issue(void *load, struct gf_bench_pass *pass,
 	end_s = gf_clock_s();
 	pass->on_grad = NULL;
 	gf_engine_backward_end(x->engine);
-	rc = rc ? rc : gf_engine_wait(x->engine, err);
+	rc = rc ? rc : gf_bench_exchange_wait(x, err);
 	if (rc)
 		return rc;
 	*lost_s = with_s - without_s;

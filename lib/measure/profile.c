@@ -144,6 +144,8 @@ static void put_network(const struct gf_bench_profile *c,
 	put_place(w, c->comm);
 	gf_json_put_string(w, "transport",
 			   gf_bench_device_transport(&c->device, c->comm));
+	if (c->sweep.callers_memory)
+		gf_json_put_string(w, "memory", "caller's");
 	gf_json_close_object(w);
 }
 
@@ -261,6 +263,7 @@ static int measure_beside(const struct gf_bench_profile *c,
 		.device = &c->device,
 		.lanes = (int)c->sweep.lanes,
 		.threads = beside_threads(c),
+		.callers_memory = c->sweep.callers_memory,
 		.repeats = (int)c->repeats,
 		.budget_s = beside_share * c->sweep.budget_s,
 		.timeout_s = c->sweep.timeout_s,
@@ -277,6 +280,7 @@ static int measure_processing(const struct gf_bench_profile *c,
 		.threads = beside_threads(c),
 		.max_bytes = c->sweep.max_bytes ? c->sweep.max_bytes
 						: GF_BENCH_MAX_BYTES,
+		.callers_memory = c->sweep.callers_memory,
 		.time_s = c->sweep.time_s,
 		.timeout_s = c->sweep.timeout_s,
 	};
@@ -292,6 +296,7 @@ static int measure_codecs_run(const struct gf_bench_profile *c,
 		.comm = c->comm,
 		.network = p->network,
 		.threads = beside_threads(c),
+		.callers_memory = c->sweep.callers_memory,
 		.max_bytes = c->sweep.max_bytes ? c->sweep.max_bytes
 						: GF_BENCH_MAX_BYTES,
 		.time_s = 0.5 * c->sweep.time_s,

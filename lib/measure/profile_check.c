@@ -19,9 +19,10 @@ static char *describe_network(const struct gf_bench_network *n)
 	else
 		gf_text_addf(&t, "as many bytes as there is time for");
 	gf_text_addf(&t,
-		     ", %zu lanes, %g s a point, %g s in all, given up after "
+		     "%s, %zu lanes, %g s a point, %g s in all, given up after "
 		     "%g s, ",
-		     n->lanes, n->time_s, n->budget_s, n->timeout_s);
+		     n->callers_memory ? " of a caller's" : "", n->lanes,
+		     n->time_s, n->budget_s, n->timeout_s);
 	for (i = 0; n->algorithms && n->algorithms[i]; i++)
 		gf_text_addf(&t, "%s%s", i ? "," : "", n->algorithms[i]);
 	if (!n->algorithms)

@@ -11,8 +11,8 @@
 #include "cost/fit.h"
 #include "cost/stat.h"
 #include "doc/select.h"
-#include "engine/engine.h"
 #include "engine/runnable.h"
+#include "exchange/exchange.h"
 #include "measure/exchange.h"
 #include "select/select.h"
 
@@ -30,9 +30,8 @@ struct bench {
 	const struct gf_bench_selections *config;
 	struct gf_plan plan;
 	struct gf_shape shape;
-	struct gf_pool pool;
-	struct gf_selector select;
-	struct gf_engine *engine;
+	struct gf_exchange exchange;
+	float *memory; /* the caller's; NULL: gradients are made in the pool */
 	struct gf_rng rng;
 };
 
@@ -89,67 +88,47 @@ static int make_plan(struct bench *b, const char *name, size_t side,
 	return rc;
 }
 
-/* On this rank alone. */
-static int open_selector(struct bench *b, struct gf_error *err)
+static int open_exchange(struct bench *b, struct gf_error *err)
 {
-	size_t count = b->plan.model->tensors->count_elems;
-	int rc = gf_pool_init(&b->pool, b->config->comm, &count, 1, err);
+	const enum gf_dtype f32 = GF_F32;
+	const bool callers = b->config->callers_memory;
 
-	if (rc == 0)
-		rc = gf_select_open(&b->select,
-				    &(struct gf_select_env){
-					    .plan = &b->plan,
-					    .rank = b->config->comm->rank,
-					    .depth = 1,
-					    .pools = &b->pool,
-					    .shapes = &b->shape,
-					    .momentum = momentum,
-				    },
-				    err);
-	return rc;
-}
-
-static int open_engine(struct bench *b, struct gf_error *err)
-{
-	const struct gf_work *like;
-	size_t n;
-	int rc = gf_engine_new(
-		&(struct gf_engine_config){
-			.comm = b->config->comm,
-			.plan = &b->plan,
-			.pool = &b->pool,
-			.timeout_s = b->config->timeout_s,
-			.compute_threads = b->config->threads,
-			.hooks = b->select.hooks,
-		},
-		&b->engine, err);
-
-	if (rc)
-		return rc;
-	like = gf_select_expect(&b->select, &n);
-	return gf_engine_expect(b->engine, like, n, err);
+	if (callers)
+		b->memory = gf_xcalloc(b->plan.model->tensors->count_elems,
+				       sizeof(*b->memory));
+	return gf_exchange_open(&b->exchange,
+				&(struct gf_exchange_env){
+					.comm = b->config->comm,
+					.plan = &b->plan,
+					.shapes = &b->shape,
+					.momentum = momentum,
+					.timeout_s = b->config->timeout_s,
+					.threads = b->config->threads,
+					.dtypes = callers ? &f32 : NULL,
+				},
+				err);
 }
 
 static void close_bench(struct bench *b)
 {
-	gf_engine_free(b->engine);
-	gf_select_close(&b->select);
-	gf_pool_release(&b->pool);
+	gf_exchange_close(&b->exchange);
 	gf_plan_release(&b->plan);
+	free(b->memory);
 }
 
 static void fill(struct bench *b)
 {
+	float *to = b->memory ? b->memory : b->exchange.pools[0].data;
 	size_t i;
 
-	for (i = 0; i < b->pool.count_elems; i++)
-		b->pool.data[i] = (float)gf_rng_normal(&b->rng);
+	for (i = 0; i < b->plan.model->tensors->count_elems; i++)
+		to[i] = (float)gf_rng_normal(&b->rng);
 }
 
 /* Seconds of the thread that moves messages, apart from moving them. */
 static double handled_s(struct bench *b)
 {
-	struct gf_engine_totals t = gf_engine_totals(b->engine);
+	struct gf_engine_totals t = gf_engine_totals(b->exchange.engine);
 
 	return t.hooks_s + t.coding_s;
 }
@@ -160,33 +139,41 @@ static int meet(struct gf_comm *comm, void *ctx, struct gf_error *err)
 	return gf_comm_barrier(comm, err);
 }
 
+/* What came, for the optimiser; a caller's memory has it. */
+static int take(struct bench *b, struct gf_error *err)
+{
+	struct gf_select_sums sums;
+	int rc = b->memory ? 0
+			   : gf_select_sums(&b->exchange.select, 0, &sums, err);
+
+	if (rc == 0 && !b->memory)
+		gf_select_adopt(&b->exchange.select, 0);
+	return rc;
+}
+
 static int run_step(struct bench *b, size_t step, double *cost_s,
 		    struct gf_error *err)
 {
-	const struct gf_work *work;
-	struct gf_select_sums sums;
+	struct gf_exchange *x = &b->exchange;
 	double before_s = handled_s(b), own_s, from_s;
-	size_t n;
 	int rc;
 
 	fill(b);
-	rc = gf_engine_call(b->engine, meet, NULL, err);
+	rc = gf_engine_call(x->engine, meet, NULL, err);
+	if (rc)
+		return rc;
 	from_s = gf_clock_s();
-	gf_select_begin(&b->select, 0, step, &work, &n);
+	(void)gf_exchange_begin(x, step, 1);
 	own_s = gf_clock_s() - from_s;
-	if (rc)
-		return rc;
-	gf_engine_begin_work(b->engine, work, n);
-	gf_engine_ready(b->engine, 0);
-	gf_engine_backward_end(b->engine);
-	rc = gf_engine_wait(b->engine, err);
+	if (b->memory)
+		gf_memory_post(&x->memory, 0, b->memory);
+	gf_engine_ready(x->engine, 0);
+	gf_engine_backward_end(x->engine);
+	rc = gf_exchange_await(x, x->begun, err);
 	from_s = gf_clock_s();
-	rc = rc ? rc : gf_select_sums(&b->select, 0, &sums, err);
-	if (rc)
-		return rc;
-	gf_select_adopt(&b->select, 0);
+	rc = rc ? rc : take(b, err);
 	*cost_s = own_s + gf_clock_s() - from_s + handled_s(b) - before_s;
-	return 0;
+	return rc;
 }
 
 static int slowest_rank(struct gf_comm *comm, void *ctx, struct gf_error *err)
@@ -199,7 +186,7 @@ static int repeats_of(struct bench *b, double began_s, int *repeats,
 		      struct gf_error *err)
 {
 	double step_s = (gf_clock_s() - began_s) / UNCOUNTED;
-	int rc = gf_engine_call(b->engine, slowest_rank, &step_s, err);
+	int rc = gf_engine_call(b->exchange.engine, slowest_rank, &step_s, err);
 
 	*repeats = (int)fmin(MOST, fmax(FEWEST, b->config->time_s / step_s));
 	return rc;
@@ -235,8 +222,7 @@ static int sit(const struct gf_bench_selections *c, const char *name,
 	*runs = rc == 0 && gf_select_check(&b.plan, &why) == 0 &&
 		gf_plan_runnable(&b.plan, &why) == 0;
 	if (*runs) {
-		rc = gf_comm_agree(c->comm, open_selector(&b, err), err);
-		rc = rc ? rc : open_engine(&b, err);
+		rc = open_exchange(&b, err);
 		rc = rc ? rc : measure_size(&b, median_s, err);
 	}
 	close_bench(&b);

@@ -2,6 +2,7 @@
 #ifndef GF_MEASURE_SELECTIONS_H
 #define GF_MEASURE_SELECTIONS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/error.h"
@@ -10,9 +11,10 @@
 
 struct gf_bench_selections {
 	struct gf_comm *comm;
-	int threads;      /* that compute beside messages, per rank */
-	size_t max_bytes; /* of a message; three sizes are measured anyway */
-	double time_s;    /* of a size, roughly */
+	int threads;         /* that compute beside messages, per rank */
+	size_t max_bytes;    /* of a message; three sizes are measured anyway */
+	bool callers_memory; /* measure/exchange.h */
+	double time_s;       /* of a size, roughly */
 	double timeout_s;
 };
 

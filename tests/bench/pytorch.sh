@@ -57,7 +57,7 @@ median() { sort -n | awk '{v[NR] = $1} END {print (v[int((NR + 1) / 2)] + v[int(
 
 if [ ! -e "$work/network.json" ]; then
 	peer profile "$work" || exit 1
-	launch gf-profile -q --transport ucx --budget "${BUDGET:-20s}" --max-bytes 16M > "$work/network.part" || exit 1
+	launch gf-profile -q --transport ucx --callers-memory --budget "${BUDGET:-20s}" --max-bytes 16M > "$work/network.part" || exit 1
 	mv "$work/network.part" "$work/network.json"
 fi
 plan() { # NAME OPTION...: a contestant

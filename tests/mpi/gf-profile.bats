@@ -26,6 +26,9 @@ quick="--batch 2 --warmup 1 --repeats 3 --threads 1 --time 1ms --lanes 2 --max-b
 	jq -e '(has("model") | not) and [.network.allreduce[].algorithm] == ["ring"]' out.txt
 	jq -e '.network.ranks == 3' out.txt
 	jq -e '[.network.allreduce[].contention[]?.gamma | length == 3 and .[0] == 1 and . == sort] | all' out.txt
+	jq -e '.measured.network | has("memory") | not' out.txt
+	wants 0 mpi 2 gf-profile -a ring --min-bytes 256 --max-bytes 256K --lanes 1 --time 1ms --callers-memory
+	jq -e '.measured.network.memory == "caller'"'s"'"' out.txt
 }
 
 @test "a pipe from gf-topo, and one rank" {

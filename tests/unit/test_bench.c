@@ -12,6 +12,7 @@
 #include "measure/sizes.h"
 #include "cost/stat.h"
 #include "comm/processors.h"
+#include "comm/shm.h"
 #include "doc/select.h"
 #include "select/select.h"
 #include "ranks.h"
@@ -260,13 +261,75 @@ static void test_threads(void)
 	on_ranks(4, threads_on, NULL);
 }
 
+/* Where gradients lie, and what two messages over neighbours, or over others,
+ * make of rank + 1: sums in the pool, means in a caller's memory. */
+struct lies {
+	const char *codec;
+	bool callers_memory, neighbours;
+	size_t copies; /* of each message */
+	float want;    /* on two ranks */
+};
+
+static void exchange_on(struct gf_comm *comm, void *ctx)
+{
+	enum { ELEMS = 1000, MESSAGES = 2 };
+	const struct lies *l = ctx;
+	const struct gf_bench_exchange_config config = {
+		.comm = comm,
+		.algorithm = "ring",
+		.codec = l->codec,
+		.count_elems = ELEMS,
+		.messages = MESSAGES,
+		.lanes = 1,
+		.compute_threads = 1,
+		.timeout_s = TEST_PATIENCE_S,
+		.callers_memory = l->callers_memory,
+	};
+	struct gf_bench_exchange x;
+	struct gf_error err = {""};
+	size_t copied, i;
+	float *data;
+
+	EXPECT(!gf_bench_exchange_open(&x, &config, &err), "%s", err.text);
+	data = l->callers_memory ? x.memory : x.exchange.pools[0].data;
+	for (i = 0; i < ELEMS * MESSAGES; i++)
+		data[i] = (float)comm->rank + 1;
+	EXPECT(!gf_bench_exchange_go(&x, &err), "%s", err.text);
+	for (i = 0; i < ELEMS * MESSAGES; i++)
+		EXPECT(data[i] == l->want, "element %zu: %g", i,
+		       (double)data[i]);
+	copied = (size_t)atomic_load(&x.exchange.memory.copied_bytes);
+	EXPECT(copied == l->copies * MESSAGES * ELEMS * sizeof(float),
+	       "%zu bytes copied", copied);
+	gf_bench_exchange_close(&x);
+}
+
+static void test_exchange(void)
+{
+	struct lies cases[] = {
+		{NULL, false, false, 0, 3},  {NULL, false, true, 0, 3},
+		{NULL, true, false, 0, 1.5}, {NULL, true, true, 2, 1.5},
+		{"f16", true, true, 0, 1.5}, /* coded where it lies */
+	};
+	size_t i;
+
+	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++)
+		on_ranks_over(2, cases[i].neighbours ? gf_comm_shm_over : NULL,
+			      exchange_on, &cases[i]);
+}
+
+struct measured {
+	const struct gf_model *model;
+	bool callers_memory;
+};
+
 static void profile_on(struct gf_comm *comm, void *ctx)
 {
 	static const char *const algorithms[] = {"ring", NULL};
-	const struct gf_model *model = ctx;
+	const struct measured *m = ctx;
 	struct gf_bench_profile config = {
 		.comm = comm,
-		.model = model,
+		.model = m->model,
 		.backend = gf_backend_find("ref"),
 		.batch = 1,
 		.warmup = 1,
@@ -279,6 +342,7 @@ static void profile_on(struct gf_comm *comm, void *ctx)
 				.min_bytes = 256,
 				.max_bytes = 256 << 10,
 				.lanes = 3,
+				.callers_memory = m->callers_memory,
 				.time_s = 1e-4,
 				.budget_s = 5,
 				.timeout_s = TEST_PATIENCE_S,
@@ -294,6 +358,8 @@ static void profile_on(struct gf_comm *comm, void *ctx)
 	comm->crowded = true;
 	EXPECT(!gf_bench_profile(&config, &p, &remarks, &err), "%s", err.text);
 	EXPECT(!gf_profile_check(&p, &err), "%s", err.text);
+	EXPECT(!strstr(p.measured, "\"memory\"") == !m->callers_memory, "%s",
+	       p.measured);
 	EXPECT(p.model->overlap_slowdown >= 1 &&
 		       p.model->overlap_slowdown <= 100,
 	       "%g", p.model->overlap_slowdown);
@@ -358,8 +424,8 @@ static void test_profile(void)
 	struct gf_model model = {0};
 
 	load_model("share/models/digits-mlp.json", &model);
-	on_ranks(2, profile_on, &model);
-	on_ranks(3, profile_on, &model);
+	on_ranks(2, profile_on, &(struct measured){&model, true});
+	on_ranks(3, profile_on, &(struct measured){&model, false});
 	gf_model_release(&model);
 }
 
@@ -407,6 +473,7 @@ int main(void)
 	test_share();
 	test_threads();
 	test_refused();
+	test_exchange();
 	test_profile();
 	return TEST_END();
 }

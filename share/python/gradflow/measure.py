@@ -200,8 +200,9 @@ def network(path, sizes=None, device="cpu", rounds=7, group=None):
 
 
 def exchange_costs(path, budget_s=20, max_bytes=16 << 20, group=None):
-    """Measure gradflow's own all-reduces between the ranks; rank 0 writes a gf-profile
-    (network half) for gf-plan. Every rank runs gf-profile for about budget_s."""
+    """Measure gradflow's own all-reduces between the ranks, of gradients that lie in
+    PyTorch's memory; rank 0 writes a gf-profile (network half) for gf-plan. Every rank runs
+    gf-profile for about budget_s."""
     if dist.get_world_size(group) == 1:
         raise ValueError("exchange_costs: want two ranks or more, one has nothing to exchange")
     rank, failure, done = dist.get_rank(group), None, None
@@ -212,7 +213,7 @@ def exchange_costs(path, budget_s=20, max_bytes=16 << 20, group=None):
         done = subprocess.run(
             [commands.find("gf-profile"), "-q", "--join", place[0], "--rank", str(rank), "--ranks",
              str(dist.get_world_size(group)), "--budget", f"{budget_s}s", "--max-bytes",
-             str(max_bytes)], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
+             str(max_bytes), "--callers-memory"], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
             env={k: v for k, v in commands.environment().items() if not k.startswith(("OMPI_", "PMIX_"))})
         if done.returncode:
             failure = RuntimeError(done.stderr.strip() or f"gf-profile: status {done.returncode}")
