@@ -16,7 +16,7 @@ load common
 			ran=$((ran + 1))
 			if ! timeout 300 bash -c "set -o pipefail; $line" > example.out 2> example.err < /dev/null; then
 				echo "$(basename "$page"): $line"
-				head -n 5 example.err
+				tail -n 30 example.err
 				failed=1
 			fi
 		done < <(awk '/^\.Sh /{on = /EXAMPLES/; first = /DESCRIPTION/}
