@@ -113,7 +113,8 @@ static void close_bench(struct bench *b)
 {
 	gf_exchange_close(&b->exchange);
 	gf_plan_release(&b->plan);
-	free(b->memory);
+	if (b->memory && !b->config->comm->broken)
+		free(b->memory); /* measure/exchange.c */
 }
 
 static void fill(struct bench *b)
