@@ -93,8 +93,8 @@ int gf_engine_new(const struct gf_engine_config *config, struct gf_engine **e,
 void gf_engine_free(struct gf_engine *e);
 
 /* In place of gf_engine_free where ranks are lost: the thread ends, and the
- * communicator is the caller's again, who may close it. The engine's memory
- * stays, since the transport may write to it until then. NULL is allowed. */
+ * communicator is the caller's again, to be closed. The engine's memory stays,
+ * since the transport may write to it until then. NULL is allowed. */
 void gf_engine_abandon(struct gf_engine *e);
 
 /* So many steps were done by an earlier run: messages count on from there.
