@@ -95,7 +95,8 @@ static void *watch(void *arg)
 
 	pthread_mutex_lock(&d->lock);
 	off = off_by(d, d->asked_s);
-	while (!off && !(stopped = find_stopped()) && waited_s < d->limit_s) {
+	while (!off && !(d->cli->launched && (stopped = find_stopped())) &&
+	       waited_s < d->limit_s) {
 		off = off_by(d, LOOK_EVERY_S);
 		waited_s += LOOK_EVERY_S;
 	}
@@ -108,10 +109,11 @@ static void *watch(void *arg)
 			    "is stopped",
 			    d->what, waited_s, stopped);
 	else
-		gf_cli_warn(d->cli,
-			    "MPI has not %s for %g s: a rank is late, or "
-			    "ended without it",
-			    d->what, d->limit_s);
+		gf_cli_warn(d->cli, "MPI has not %s for %g s%s", d->what,
+			    d->limit_s,
+			    d->cli->launched
+				    ? ": a rank is late, or ended without it"
+				    : "");
 	_exit(gf_cli_status(-ETIMEDOUT));
 }
 
@@ -155,7 +157,7 @@ struct gf_deadline *gf_cli_start_deadline(const struct gf_cli *cli,
 struct gf_deadline *gf_cli_close_deadline(const struct gf_cli *cli,
 					  double timeout_s)
 {
-	if (!cli->launched || timeout_s <= 0)
+	if (timeout_s <= 0)
 		return NULL;
 	return begin(cli, "ended", timeout_s, timeout_s);
 }

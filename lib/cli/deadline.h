@@ -25,7 +25,8 @@ struct gf_deadline;
  * themselves. */
 struct gf_deadline *gf_cli_start_deadline(const struct gf_cli *cli,
 					  const char *join, double timeout_s);
-/* The same for the end, in which nothing takes long. */
+/* The same for the end, in which nothing takes long; of one rank, too, since
+ * MPI's own threads have stood still there. */
 struct gf_deadline *gf_cli_close_deadline(const struct gf_cli *cli,
 					  double timeout_s);
 /* For gf_comm_open: years where timeout_s is 0 (never). */
