@@ -466,8 +466,8 @@ static void cut(struct caller_rank *r)
 	caller_close(&c);
 }
 
-/* A load that stops the exchange and cannot start it again, for other ranks
- * are lost, leaves one that answers all the same. */
+/* An exchange answers calls also after a load that failed half way: other ranks
+ * are lost, and the exchange cannot be started again. */
 static void stopped(struct caller_rank *r)
 {
 	struct gf_error why = {"rank 1: lost"};
