@@ -306,3 +306,14 @@ int gf_engine_call(struct gf_engine *e,
 	pthread_mutex_unlock(&e->thread.lock);
 	return rc;
 }
+
+static int barrier(struct gf_comm *comm, void *ctx, struct gf_error *err)
+{
+	(void)ctx;
+	return gf_comm_barrier(comm, err);
+}
+
+int gf_engine_barrier(struct gf_engine *e, struct gf_error *err)
+{
+	return gf_engine_call(e, barrier, NULL, err);
+}

@@ -212,5 +212,7 @@ int gf_engine_call(struct gf_engine *e,
 		   int (*fn)(struct gf_comm *comm, void *ctx,
 			     struct gf_error *err),
 		   void *ctx, struct gf_error *err);
+/* The same call where all ranks only wait for each other. */
+int gf_engine_barrier(struct gf_engine *e, struct gf_error *err);
 
 #endif

@@ -115,20 +115,18 @@ int gf_bench_exchange_open(struct gf_bench_exchange *x,
 	return rc;
 }
 
+void gf_bench_memory_free(const struct gf_comm *comm, float *memory)
+{
+	if (!comm->broken)
+		free(memory);
+}
+
 void gf_bench_exchange_close(struct gf_bench_exchange *x)
 {
 	gf_exchange_close(&x->exchange);
 	gf_plan_release(&x->plan);
-	/* a rank may yet fetch a lost message from there */
-	if (x->memory && !x->config.comm->broken)
-		free(x->memory);
+	gf_bench_memory_free(x->config.comm, x->memory);
 	memset(x, 0, sizeof(*x));
-}
-
-static int meet(struct gf_comm *comm, void *ctx, struct gf_error *err)
-{
-	(void)ctx;
-	return gf_comm_barrier(comm, err);
 }
 
 void gf_bench_exchange_begin(struct gf_bench_exchange *x)
@@ -164,7 +162,7 @@ int gf_bench_exchange_go(struct gf_bench_exchange *x, struct gf_error *err)
 static int exchange_once(struct gf_bench_exchange *x, double *elapsed_s,
 			 struct gf_error *err)
 {
-	int rc = gf_engine_call(x->engine, meet, NULL, err);
+	int rc = gf_engine_barrier(x->engine, err);
 	double start = gf_clock_s();
 
 	if (rc < 0)

@@ -47,18 +47,12 @@ static int alone(void *load, const struct gf_bench_budget *budget,
 	return gf_bench_exchange_measure(load, budget, samples, err);
 }
 
-static int meet(struct gf_comm *comm, void *ctx, struct gf_error *err)
-{
-	(void)ctx;
-	return gf_comm_barrier(comm, err);
-}
-
 /* Backward with nothing beside it, all ranks at once. */
 static int without_messages(struct gf_bench_exchange *x,
 			    struct gf_bench_pass *pass, double *took_s,
 			    struct gf_error *err)
 {
-	int rc = gf_engine_call(x->engine, meet, NULL, err);
+	int rc = gf_engine_barrier(x->engine, err);
 
 	if (rc)
 		return rc;
@@ -66,7 +60,7 @@ static int without_messages(struct gf_bench_exchange *x,
 	gf_bench_pass_settle(pass);
 	gf_bench_pass_begin(pass);
 	*took_s = gf_bench_pass_backward(pass);
-	rc = gf_engine_call(x->engine, meet, NULL, err);
+	rc = gf_engine_barrier(x->engine, err);
 	gf_bench_pass_forward(pass);
 	gf_bench_pass_settle(pass);
 	gf_bench_exchange_begin(x);

@@ -113,8 +113,7 @@ static void close_bench(struct bench *b)
 {
 	gf_exchange_close(&b->exchange);
 	gf_plan_release(&b->plan);
-	if (b->memory && !b->config->comm->broken)
-		free(b->memory); /* measure/exchange.c */
+	gf_bench_memory_free(b->config->comm, b->memory);
 }
 
 static void fill(struct bench *b)
@@ -132,12 +131,6 @@ static double handled_s(struct bench *b)
 	struct gf_engine_totals t = gf_engine_totals(b->exchange.engine);
 
 	return t.hooks_s + t.coding_s;
-}
-
-static int meet(struct gf_comm *comm, void *ctx, struct gf_error *err)
-{
-	(void)ctx;
-	return gf_comm_barrier(comm, err);
 }
 
 /* What came, for the optimiser; a caller's memory has it. */
@@ -160,7 +153,7 @@ static int run_step(struct bench *b, size_t step, double *cost_s,
 	int rc;
 
 	fill(b);
-	rc = gf_engine_call(x->engine, meet, NULL, err);
+	rc = gf_engine_barrier(x->engine, err);
 	if (rc)
 		return rc;
 	from_s = gf_clock_s();

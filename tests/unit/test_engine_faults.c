@@ -254,12 +254,6 @@ static void behind(struct gf_comm *c, void *ctx)
 	rig_close(&r);
 }
 
-static int barrier(struct gf_comm *c, void *ctx, struct gf_error *err)
-{
-	(void)ctx;
-	return gf_comm_barrier(c, err);
-}
-
 static void absent(struct gf_comm *c, void *ctx)
 {
 	struct rig r = {0};
@@ -271,7 +265,7 @@ static void absent(struct gf_comm *c, void *ctx)
 	if (c->rank == 1) {
 		gate_wait(&gate, c->ranks - 1);
 	} else {
-		rc = gf_engine_call(r.engine, barrier, NULL, &err);
+		rc = gf_engine_barrier(r.engine, &err);
 		EXPECT(rc == -ETIMEDOUT, "%d", rc);
 		EXPECT(strstr(err.text, "rank 1 has not come to it, it is in "
 					"step 0"),
