@@ -13,15 +13,18 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/end.h"
 #include "base/heap.h"
 
 /* How often stopped processes are looked for, once that counts. */
 #define LOOK_EVERY_S 0.1
+/* A message needs less, unless nobody reads it. */
+#define TELL_S 1.0
 
 /* A thread, for a signal could interrupt what it watches. */
 struct gf_deadline {
 	const struct gf_cli *cli;
-	const char *what; /* has not happened */
+	const char *what; /* "MPI has not started" */
 	double asked_s;   /* after which a stopped process ends the wait */
 	double limit_s;   /* after which anything does */
 	pthread_t thread;
@@ -89,6 +92,7 @@ static bool off_by(struct gf_deadline *d, double seconds)
 static void *watch(void *arg)
 {
 	struct gf_deadline *d = arg;
+	const int status = gf_cli_status(-ETIMEDOUT);
 	double waited_s = d->asked_s;
 	int stopped = 0;
 	bool off;
@@ -103,18 +107,17 @@ static void *watch(void *arg)
 	pthread_mutex_unlock(&d->lock);
 	if (off)
 		return NULL;
+	(void)gf_end_within(TELL_S, status);
 	if (stopped)
 		gf_cli_warn(d->cli,
-			    "MPI has not %s for %g s: process %d of this job "
-			    "is stopped",
+			    "%s for %g s: process %d of this job is stopped",
 			    d->what, waited_s, stopped);
 	else
-		gf_cli_warn(d->cli, "MPI has not %s for %g s%s", d->what,
-			    d->limit_s,
+		gf_cli_warn(d->cli, "%s for %g s%s", d->what, d->limit_s,
 			    d->cli->launched
 				    ? ": a rank is late, or ended without it"
 				    : "");
-	_exit(gf_cli_status(-ETIMEDOUT));
+	_exit(status);
 }
 
 double gf_cli_open_limit_s(double timeout_s)
@@ -148,9 +151,13 @@ static struct gf_deadline *begin(const struct gf_cli *cli, const char *what,
 struct gf_deadline *gf_cli_start_deadline(const struct gf_cli *cli,
 					  const char *join, double timeout_s)
 {
-	if (!cli->launched || join || timeout_s <= 0)
+	const double joined_s = GF_DEADLINE_LEAST_S + 3 * timeout_s;
+
+	if (timeout_s <= 0)
 		return NULL;
-	return begin(cli, "started", timeout_s,
+	if (join)
+		return begin(cli, "the ranks have not met", joined_s, joined_s);
+	return begin(cli, "MPI has not started", timeout_s,
 		     fmax(timeout_s, GF_DEADLINE_LEAST_S));
 }
 
@@ -159,7 +166,7 @@ struct gf_deadline *gf_cli_close_deadline(const struct gf_cli *cli,
 {
 	if (timeout_s <= 0)
 		return NULL;
-	return begin(cli, "ended", timeout_s, timeout_s);
+	return begin(cli, "MPI has not ended", timeout_s, timeout_s);
 }
 
 void gf_cli_end_deadline(struct gf_deadline *d)

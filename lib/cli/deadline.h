@@ -15,18 +15,18 @@
  * machine for seconds, and MPI does not say which of them are late. So a start
  * may take GF_DEADLINE_LEAST_S, even if less is asked for, unless a process of
  * the same launcher on this host is found to be stopped. The result is NULL,
- * and nothing happens, if timeout_s is 0 (never) or if there is no launcher.
+ * and nothing happens, if timeout_s is 0 (never). One rank without a launcher
+ * is watched, too, since MPI's own threads have stood still there.
  */
 #define GF_DEADLINE_LEAST_S 20.0
 
 struct gf_deadline;
 
-/* join: NULL, or a place at which ranks meet within such a limit by
- * themselves. */
+/* join: NULL, or a place, at which ranks meet within up to three such limits by
+ * themselves: the deadline is for what has none, as the look-up of a host. */
 struct gf_deadline *gf_cli_start_deadline(const struct gf_cli *cli,
 					  const char *join, double timeout_s);
-/* The same for the end, in which nothing takes long; of one rank, too, since
- * MPI's own threads have stood still there. */
+/* The same for the end, in which nothing takes long. */
 struct gf_deadline *gf_cli_close_deadline(const struct gf_cli *cli,
 					  double timeout_s);
 /* For gf_comm_open: years where timeout_s is 0 (never). */

@@ -2,17 +2,14 @@
 #include "comm/comm.h"
 
 #include <errno.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/end.h"
 #include "base/heap.h"
 #include "comm/backoff.h"
-
-/* A launcher has this long to end the job. */
-#define ABORT_S 4.0
 
 int gf_comm_barrier(struct gf_comm *c, struct gf_error *err)
 {
@@ -229,18 +226,10 @@ out:
 	return rc;
 }
 
-static void *end_in_time(void *status)
-{
-	gf_clock_sleep(ABORT_S);
-	_Exit(*(int *)status);
-}
-
 void gf_comm_abort(struct gf_comm *c, int status)
 {
-	pthread_t timer;
-
 	/* without a timer there is no waiting for a launcher */
-	if (!pthread_create(&timer, NULL, end_in_time, &status))
+	if (gf_end_within(GF_COMM_ABORT_S, status))
 		c->ops->abort(c, status);
 	_Exit(status);
 }

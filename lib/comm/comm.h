@@ -192,8 +192,9 @@ int gf_comm_agree(struct gf_comm *c, int rc, struct gf_error *err);
  * rank 0, and both values; the same words on every rank. */
 int gf_comm_same_text(struct gf_comm *c, const char *what, const char *text,
 		      struct gf_error *err);
-/* Ends the whole job; does not return. A launcher that does not manage it is
- * waited for 4 s: then this process ends by itself. */
+/* Ends the whole job; does not return. A launcher has this long to manage it:
+ * then this process ends by itself. */
+#define GF_COMM_ABORT_S 4.0
 void gf_comm_abort(struct gf_comm *c, int status) __attribute__((noreturn));
 /* Of a broken communicator. true: messages under way are given up, and their
  * memory may be freed; false: it stays in use until the process ends. */

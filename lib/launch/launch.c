@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "base/end.h"
 #include "cli/deadline.h"
 #include "engine/session.h"
 
@@ -35,8 +36,12 @@ static int tell(const struct gf_launch *l, struct gf_comm *comm, int rc,
 		struct gf_error *err)
 {
 	bool lost = comm && comm->broken && comm->ranks > 1;
-	int status = gf_cli_exit_rank(l->cli, rc, comm && !lost, err);
+	int status;
 
+	/* a launcher that stands still reads no message */
+	if (lost || (rc < 0 && !comm))
+		(void)gf_end_within(GF_COMM_ABORT_S, gf_cli_status(rc));
+	status = gf_cli_exit_rank(l->cli, rc, comm && !lost, err);
 	if (l->before_abort)
 		l->before_abort(l->ctx);
 	if (lost)

@@ -5,13 +5,14 @@
  *
  *	GF_STRIKE=FUNCTION:N:ACTION[:RANK]
  *
- * At the Nth call of FUNCTION the process stops (stop), dies (kill), or sees
- *the call fail for want of space (full: write, fsync, rename). RANK: only that
- *rank of mpirun's job.
+ * At the Nth call of FUNCTION the process stops (stop), dies (kill), never
+ * returns from the call (hang), or sees it fail for want of space (full: write,
+ * fsync, rename). RANK: only that rank of mpirun's job.
  */
 #include <dlfcn.h>
 #include <errno.h>
 #include <mpi.h>
+#include <netdb.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -59,6 +60,8 @@ static bool strikes(const char *function)
 		errno = ENOSPC;
 		return true;
 	}
+	while (strcmp(strike.action, "hang") == 0)
+		pause();
 	kill(getpid(), strcmp(strike.action, "stop") == 0 ? SIGSTOP : SIGKILL);
 	return false;
 }
@@ -130,4 +133,8 @@ COUNTED(ucs_status_ptr_t, ucp_ep_close_nbx,
 
 COUNTED(ssize_t, write, (int fd, const void *data, size_t n), (fd, data, n))
 COUNTED(int, fsync, (int fd), (fd))
+COUNTED(int, getaddrinfo,
+	(const char *host, const char *port, const struct addrinfo *hints,
+	 struct addrinfo **list),
+	(host, port, hints, list))
 COUNTED(int, rename, (const char *from, const char *to), (from, to))

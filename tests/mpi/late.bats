@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: BSD-3-Clause
-# A rank that never starts MPI, or ends before: the others end with 4, and say so.
-# All jobs wait at the same time.
+# A rank that never starts MPI, or ends before: the others end with 4, and say so. So does
+# one that waits in a call that never returns. All jobs wait at the same time.
 load ../cli/common
 
 teardown() {
@@ -9,12 +9,13 @@ teardown() {
 	for pid in $(jobs -p); do { kill "$pid" && wait "$pid"; } 2> /dev/null || true; done
 }
 
-# begin NAME MPIRUN-ARGUMENT...: $NAME.out, $NAME.err
+mpirun="mpirun --oversubscribe --bind-to none"
+
+# begin NAME COMMAND...: $NAME.out, $NAME.err
 begin() {
 	local name=$1
 	shift
-	timeout -k 5 200 mpirun --oversubscribe --bind-to none "$@" \
-		> "$name.out" 2> "$name.err" < /dev/null 3>&- &
+	timeout -k 5 200 "$@" > "$name.out" 2> "$name.err" < /dev/null 3>&- &
 	job[$name]=$!
 }
 
@@ -33,10 +34,10 @@ ends() {
 	local name began=$SECONDS
 	printf '#!/bin/bash\n[ "$OMPI_COMM_WORLD_RANK" = 1 ] && sleep 100\nexec "$@"\n' > late
 	chmod +x late
-	begin train -np 2 ./late gf-train -q --steps 1 --timeout 1s
-	begin profile -np 2 ./late gf-profile --time 1ms --timeout 1s
-	begin allreduce -np 2 ./late gf-allreduce -b 1K -e 1K --timeout 1s
-	begin version -np 1 gf-allreduce --version : -np 2 gf-allreduce -b 1K -e 1K --timeout 1s
+	begin train $mpirun -np 2 ./late gf-train -q --steps 1 --timeout 1s
+	begin profile $mpirun -np 2 ./late gf-profile --time 1ms --timeout 1s
+	begin allreduce $mpirun -np 2 ./late gf-allreduce -b 1K -e 1K --timeout 1s
+	begin version $mpirun -np 1 gf-allreduce --version : -np 2 gf-allreduce -b 1K -e 1K --timeout 1s
 	for name in train profile allreduce version; do
 		ends $name
 		# where the others had begun when rank 0 ended, mpirun ends them by
@@ -46,4 +47,31 @@ ends() {
 		says 'MPI has not started for 20 s: a rank is late, or ended without it'
 	done
 	[ $((SECONDS - began)) -lt 90 ]
+}
+
+# Also where nobody reads what is said, as behind an mpirun that is stopped.
+@test "a start, a meeting or an end that never returns, of one rank without a launcher" {
+	declare -A job
+	local name train="gf-train -q --model digits-mlp --data synthetic:200 --batch 8 --threads 1 --steps 1 --timeout 1s"
+	strike=$(realpath -m "$GF_SOURCE/$BUILD/faults/strike.so")
+	[ -e "$strike" ] || skip "a sanitizer cannot be preloaded into"
+	mkfifo full
+	exec 9<> full
+	timeout 1 cat /dev/zero >&9 || true
+	begin start env LD_PRELOAD="$strike" GF_STRIKE=MPI_Init_thread:1:hang $train
+	begin meet env LD_PRELOAD="$strike" GF_STRIKE=getaddrinfo:1:hang $train --join localhost:29600 --rank 0 --ranks 2
+	begin end env LD_PRELOAD="$strike" GF_STRIKE=MPI_Finalize:1:hang $train
+	begin unread env LD_PRELOAD="$strike" GF_STRIKE=MPI_Finalize:1:hang sh -c 'exec "$@" 2>&9' - $train
+	begin lost env LD_PRELOAD="$strike" GF_STRIKE=MPI_Iallgather:8:kill:1 \
+		$mpirun -np 2 sh -c '"$@" 2> full; echo $? > "status.$OMPI_COMM_WORLD_RANK"; sleep 100' - $train
+	for name in end unread start meet; do
+		ends $name
+		[ $status -eq 4 ]
+		case $name in
+		end) says 'gf-train: MPI has not ended for 1 s' ;;
+		start) says 'gf-train: MPI has not started for 20 s' ;;
+		meet) says 'gf-train: the ranks have not met for 23 s' ;;
+		esac
+	done
+	grep -x '[34]' status.0
 }
