@@ -242,14 +242,39 @@ bool gf_comm_sever(struct gf_comm *c)
 	return true;
 }
 
+void gf_comm_leave(struct gf_comm *c, struct gf_left *memory)
+{
+	memory->next = c->left;
+	c->left = memory;
+}
+
+/* A broken transport still runs. */
+static void keep(struct gf_left *memory)
+{
+	static _Atomic(struct gf_left *) kept;
+
+	memory->next = atomic_load(&kept);
+	while (!atomic_compare_exchange_weak(&kept, &memory->next, memory))
+		;
+}
+
 void gf_comm_close(struct gf_comm *c)
 {
 	struct gf_comm *launcher = c ? c->launcher : NULL;
+	struct gf_left *left = c ? c->left : NULL, *one;
+	bool broken = c && c->broken;
 
 	if (!c)
 		return;
 	if (launcher)
 		launcher->broken |= c->broken;
 	c->ops->close(c);
+	while ((one = left)) {
+		left = one->next;
+		if (broken)
+			keep(one);
+		else
+			free(one);
+	}
 	gf_comm_close(launcher);
 }

@@ -149,7 +149,13 @@ struct gf_comm {
 	int machine;       /* lowest rank on the same kernel (same) */
 	/* What the ranks found each other by, closed after it; or NULL. */
 	struct gf_comm *launcher;
+	struct gf_left *left; /* gf_comm_leave */
 	void *priv;
+};
+
+/* The beginning of memory that a message may touch. */
+struct gf_left {
+	struct gf_left *next;
 };
 
 /* Channels above GF_CHANNEL_LAST are the library's own. */
@@ -199,6 +205,9 @@ void gf_comm_abort(struct gf_comm *c, int status) __attribute__((noreturn));
 /* Of a broken communicator. true: messages under way are given up, and their
  * memory may be freed; false: it stays in use until the process ends. */
 bool gf_comm_sever(struct gf_comm *c);
+/* Takes memory that a message which was given up may yet touch. It is freed
+ * when the communicator is closed; that of a broken one stays. */
+void gf_comm_leave(struct gf_comm *c, struct gf_left *memory);
 void gf_comm_close(struct gf_comm *c);
 
 /* How the ranks of a communicator find each other and what carries their

@@ -15,6 +15,7 @@ struct note {
 
 /* On its way; owns what it sends. */
 struct outgoing {
+	struct gf_left left;
 	struct note note;
 	struct gf_request *request;
 	struct outgoing *next;
@@ -55,7 +56,7 @@ void gf_liveness_free(struct gf_liveness *l)
 	while ((o = l->outgoing)) {
 		l->outgoing = o->next;
 		l->comm->ops->cancel(l->comm, o->request);
-		free(o);
+		gf_comm_leave(l->comm, &o->left);
 	}
 	free(l->ranks);
 	free(l);
@@ -110,9 +111,11 @@ static int sweep(struct gf_liveness *l, struct gf_error *err)
 			continue;
 		}
 		*at = o->next;
-		free(o);
-		if (rc < 0)
+		if (rc < 0) {
+			gf_comm_leave(l->comm, &o->left);
 			return rc;
+		}
+		free(o);
 	}
 	return 0;
 }

@@ -89,7 +89,6 @@ static void mpi_close(struct gf_comm *c)
 			keep_libraries();
 			MPI_Finalize();
 		}
-		gf_mpi_left_free(m);
 	}
 	while ((r = gf_slab_spare(&m->requests)))
 		free(r->many);

@@ -15,35 +15,23 @@
 
 #define CARTON_BYTES ((size_t)4 << 20)
 
-struct gf_mpi_carton {
-	struct gf_mpi_carton *next;
+struct carton {
+	struct gf_left left;
 	char data[];
 };
 
-static struct gf_mpi_carton *carton(size_t size_bytes)
+static struct carton *carton(size_t size_bytes)
 {
-	return gf_xmalloc(sizeof(struct gf_mpi_carton) + size_bytes);
+	return gf_xmalloc(sizeof(struct carton) + size_bytes);
 }
 
 /* After a failure MPI may yet use it. */
-static void put_away(struct gf_mpi *m, struct gf_mpi_carton *box, int rc)
+static void put_away(struct gf_comm *c, struct carton *box, int rc)
 {
-	if (!rc) {
+	if (rc)
+		gf_comm_leave(c, &box->left);
+	else
 		free(box);
-		return;
-	}
-	box->next = m->left;
-	m->left = box;
-}
-
-void gf_mpi_left_free(struct gf_mpi *m)
-{
-	struct gf_mpi_carton *box;
-
-	while ((box = m->left)) {
-		m->left = box->next;
-		free(box);
-	}
 }
 
 static size_t most_bytes(const struct gf_mpi *m)
@@ -87,8 +75,7 @@ int gf_mpi_bcast(struct gf_comm *c, int root, void *data, size_t size_bytes,
 		 struct gf_error *err)
 {
 	size_t limit = most_bytes(gf_mpi_of(c)), first, size;
-	struct gf_mpi_carton *box =
-		carton(size_bytes < limit ? size_bytes : limit);
+	struct carton *box = carton(size_bytes < limit ? size_bytes : limit);
 	MPI_Request request;
 	int rc = 0;
 
@@ -103,7 +90,7 @@ int gf_mpi_bcast(struct gf_comm *c, int root, void *data, size_t size_bytes,
 			memcpy((char *)data + first, box->data, size);
 	}
 out:
-	put_away(gf_mpi_of(c), box, rc);
+	put_away(c, box, rc);
 	return rc;
 }
 
@@ -112,7 +99,7 @@ int gf_mpi_allgather(struct gf_comm *c, const void *send, size_t size_bytes,
 {
 	const size_t own = (size_t)c->rank * size_bytes;
 	const size_t all = (size_t)c->ranks * size_bytes;
-	struct gf_mpi_carton *box;
+	struct carton *box;
 	MPI_Request request;
 	char *to = recv;
 	int rank, rc = 0;
@@ -133,7 +120,7 @@ int gf_mpi_allgather(struct gf_comm *c, const void *send, size_t size_bytes,
 	if (!rc)
 		memcpy(to, box->data, all);
 out:
-	put_away(gf_mpi_of(c), box, rc);
+	put_away(c, box, rc);
 	return rc;
 }
 

@@ -61,7 +61,6 @@ struct gf_mpi {
 	size_t piece_bytes;
 	struct gf_slab requests;
 	struct gf_mpi_asked asked;
-	struct gf_mpi_carton *left; /* of collectives that stay pending */
 	MPI_Request nothing;    /* persistent: from nobody, done when started */
 	MPI_Datatype two_bytes; /* f16 and bf16, which MPI does not know */
 	MPI_Op half_ops[GF_DTYPES][GF_OPS];
@@ -120,8 +119,6 @@ void gf_mpi_asked_release(struct gf_mpi_asked *a);
 
 /* --- mpi_meet.c */
 
-/* Once MPI does not use it any more. */
-void gf_mpi_left_free(struct gf_mpi *m);
 int gf_mpi_barrier(struct gf_comm *c, struct gf_error *err);
 int gf_mpi_bcast(struct gf_comm *c, int root, void *data, size_t size_bytes,
 		 struct gf_error *err);

@@ -468,6 +468,7 @@ int gf_comm_shm_over(struct gf_comm *below, struct gf_comm **comm,
 	s->comm.ops = &s->ops;
 	s->comm.priv = s;
 	s->comm.launcher = NULL; /* below's */
+	s->comm.left = NULL;
 	*comm = &s->comm;
 	return 0;
 }

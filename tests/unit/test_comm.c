@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include <errno.h>
+
 #include "base/clock.h"
 #include "comm/backoff.h"
+#include "comm/liveness.h"
 #include "comm/transport.h"
 #include "ranks.h"
 #include "transport.h"
@@ -96,6 +99,88 @@ static void test_registry(void)
 	}
 }
 
+/* A transport that never gets rid of what it is to send. */
+static struct {
+	const void *data;
+	char bytes[512];
+	size_t size_bytes;
+	int cancelled, closed;
+} slow;
+
+static int slow_isend(struct gf_comm *c, int peer, uint64_t tag,
+		      const void *data, size_t size_bytes,
+		      struct gf_request **request, struct gf_error *err)
+{
+	(void)c, (void)peer, (void)tag, (void)request, (void)err;
+	slow.data = data;
+	slow.size_bytes = size_bytes;
+	memcpy(slow.bytes, data, size_bytes);
+	return 0;
+}
+
+static bool slow_is_intact(void)
+{
+	return memcmp(slow.data, slow.bytes, slow.size_bytes) == 0;
+}
+
+static void slow_cancel(struct gf_comm *c, struct gf_request *r)
+{
+	(void)c, (void)r;
+	slow.cancelled++;
+}
+
+static int slow_probe(struct gf_comm *c, uint64_t tag, int *peer,
+		      struct gf_error *err)
+{
+	(void)c, (void)tag, (void)peer, (void)err;
+	return 0;
+}
+
+static int slow_test(struct gf_comm *c, struct gf_request *r,
+		     struct gf_error *err)
+{
+	(void)c, (void)r;
+	return gf_error_set(err, -ECONNRESET, "rank 1 is gone");
+}
+
+static void slow_close(struct gf_comm *c)
+{
+	(void)c;
+	slow.closed++;
+	EXPECT(slow_is_intact(), "a note that may yet be sent");
+}
+
+/* Notes under way outlive their sender: as long as the communicator is used,
+ * and for good where it is broken. */
+static void test_notes(void)
+{
+	static const struct gf_comm_ops ops = {.isend = slow_isend,
+					       .test = slow_test,
+					       .cancel = slow_cancel,
+					       .probe = slow_probe,
+					       .close = slow_close};
+	const struct gf_standing self = {.step = 7, .text = "why"};
+	struct gf_error err = {""};
+	int broken;
+
+	for (broken = 0; broken < 2; broken++) {
+		struct gf_comm c = {.ops = &ops, .ranks = 2, .broken = broken};
+		struct gf_liveness *l = gf_liveness_new(&c);
+
+		EXPECT(!gf_liveness_tell(l, &self, &err), "%s", err.text);
+		EXPECT(gf_liveness_poll(l, &self, &err) == -ECONNRESET &&
+			       slow_is_intact(),
+		       "a note that may yet be sent");
+		EXPECT(!gf_liveness_tell(l, &self, &err), "%s", err.text);
+		gf_liveness_free(l);
+		EXPECT(slow.cancelled == broken + 1 && slow_is_intact(),
+		       "a note that may yet be sent");
+		gf_comm_close(&c);
+		EXPECT(slow.closed == broken + 1, "closed");
+	}
+	EXPECT(slow_is_intact(), "a broken transport still runs");
+}
+
 int main(void)
 {
 	static const int ranks[] = {1, 2, 3, 4, 7, 16};
@@ -110,5 +195,6 @@ int main(void)
 	EXPECT(gf_comm_local_new(0, &comm, &err) == -EINVAL, "no ranks");
 	test_backoff();
 	test_registry();
+	test_notes();
 	return TEST_END();
 }
