@@ -15,7 +15,7 @@ signal that nobody sent, or a sanitizer's report. With --lab (root) hosts are st
 emulated cluster of share/lab, a rank on each host. The outcome is a table; the exit status
 is 1 if anything crashed, hung, was lost, or differed in silence.
 """
-import argparse, json, os, random, re, shutil, signal, statistics, subprocess, sys, tempfile, time, uuid
+import argparse, fcntl, json, os, random, re, shutil, signal, statistics, subprocess, sys, tempfile, time, uuid
 
 TIMEOUT_S = 3
 GRACE_S = 5      # after the verdict
@@ -469,13 +469,14 @@ class Campaign:
         return outcome
 
     def add_totals(self):
-        """What earlier campaigns found, and this one, becomes the file's."""
-        if os.path.exists(self.o.totals):
-            with open(self.o.totals) as f:
-                for kind, row in json.load(f).items():
-                    mine = self.rows.setdefault(kind, {})
-                    mine.update({k: mine.get(k, type(v)()) + v for k, v in row.items()})
-        with open(self.o.totals, "w") as f:
+        """What earlier campaigns found, others beside this one, and this one, becomes the file's."""
+        with open(self.o.totals, "a+") as f:
+            fcntl.flock(f, fcntl.LOCK_EX)
+            f.seek(0)
+            for kind, row in json.loads(f.read() or "{}").items():
+                mine = self.rows.setdefault(kind, {})
+                mine.update({k: mine.get(k, type(v)()) + v for k, v in row.items()})
+            f.truncate(0)
             json.dump(self.rows, f)
 
     def table(self):
