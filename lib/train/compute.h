@@ -58,6 +58,9 @@ struct gf_compute_ops {
 	double (*forward_s)(const struct gf_compute *c);
 	int (*update)(struct gf_compute *c, struct gf_method *m, size_t step,
 		      double lr, struct gf_error *err);
+	/* After a failure: no thread of it reads samples any more. Its memory,
+	 * which a device or a transport may yet use, stays. (optional) */
+	void (*abandon)(struct gf_compute *c);
 	void (*close)(struct gf_compute *c);
 };
 

@@ -379,15 +379,25 @@ int gf_compute_test(struct gf_compute *c, const float *running,
 	return rc ? rc : after;
 }
 
+static void abandon_net(struct gf_compute *c)
+{
+	struct net *n = c->priv;
+
+	if (!n)
+		return;
+	gf_loader_free(n->loader);
+	n->loader = NULL;
+}
+
 static void close_net(struct gf_compute *c)
 {
 	struct net *n = c->priv;
 
 	if (!n)
 		return;
+	abandon_net(c);
 	if (n->net)
 		n->config.backend->net_free(n->net);
-	gf_loader_free(n->loader);
 	if (!n->device) {
 		free(n->values);
 		free(n->labels);
@@ -405,6 +415,7 @@ static const struct gf_compute_ops net_ops = {
 	.backward = backward,
 	.result = result,
 	.update = update,
+	.abandon = abandon_net,
 	.close = close_net,
 };
 
@@ -417,6 +428,7 @@ static const struct gf_compute_ops resident_ops = {
 	.backward_early = backward_early,
 	.result = result,
 	.update = update,
+	.abandon = abandon_net,
 	.close = close_net,
 };
 
@@ -430,6 +442,7 @@ static const struct gf_compute_ops staged_ops = {
 	.result = result,
 	.forward_s = forward_s,
 	.update = update,
+	.abandon = abandon_net,
 	.close = close_net,
 };
 

@@ -399,10 +399,12 @@ void gf_trainer_close(struct gf_trainer *t)
 {
 	gf_method_close(&t->method);
 	/* The transport may yet write: the caller is about to end the process.
-	 * One rank has none, and its caller closes the data that loaders read.
-	 */
-	if (t->config->comm->broken && t->config->comm->ranks > 1)
+	 * Before that it closes the data. */
+	if (t->config->comm->broken && t->config->comm->ranks > 1) {
+		if (t->compute.ops && t->compute.ops->abandon)
+			t->compute.ops->abandon(&t->compute);
 		return;
+	}
 	if (t->compute.ops)
 		t->compute.ops->close(&t->compute);
 	gf_state_release(&t->state);
