@@ -177,7 +177,8 @@ help:
 	@echo '  demo        install what is missing, build, plan, train, compare'
 	@echo '  check       install what is missing, build with -Werror, run the tests'
 	@echo '              (minutes; DEPS=0 installs nothing, and skips more)'
-	@echo '  check-long  slower tests; threads, memory under sanitizers'
+	@echo '  check-long  slower tests; unit tests and jobs of two ranks under'
+	@echo '              sanitizers (a quarter of an hour, or two)'
 	@echo '  check-unit  check-cli  check-mpi  check-docs   parts of check'
 	@echo '  check-torch tests of the Python package with the newest PyTorch, which'
 	@echo '              pip gets (gigabytes, the first time; kept)'
@@ -186,7 +187,7 @@ help:
 	@echo '              without one)'
 	@echo '  bench-gpu   their rates, beside a copy, CUB and PyTorch'
 	@echo '  carry-gpu   both, for a bare GPU machine, in $(BUILD)/carried.tar.xz'
-	@echo '  asan tsan   the tests again under a sanitizer'
+	@echo '  asan tsan   the tests again under a sanitizer (SUITES="cli mpi": some)'
 	@echo '  analyze     gcc -fanalyzer, clang --analyze, cppcheck (ANALYZERS=: some);'
 	@echo '              findings are mended, or explained in tests/analyze.txt'
 	@echo '  faults soak fuzz   faults in jobs, long runs, hostile inputs'
@@ -435,13 +436,13 @@ check-torch: deps
 	  echo 'skipped: no PyTorch, and no index to get one from'; exit; }; \
 	  GF_PYTHON=$$python BUILD=$(BUILD) tests/run.sh python
 
-# What takes longer, and asan and tsan.
+# What takes longer. The commands' suites under AddressSanitizer, which take an hour,
+# are make asan's; here the commands run in pairs.
 check-long: deps
 	+$(Q)$(MAKE) --no-print-directory $(every_processor) WERROR=1 check-build
-	$(Q)FUZZ_SECONDS=60 BUILD=$(BUILD) tests/run.sh --long fuzz unit cli mpi python
+	$(Q)FUZZ_SECONDS=$${FUZZ_SECONDS:-20} BUILD=$(BUILD) tests/run.sh --long fuzz unit cli mpi python
 	$(Q)BUILD=$(BUILD) tests/run.sh lab
-	+$(Q)$(MAKE) --no-print-directory check-torch
-	+$(Q)$(MAKE) --no-print-directory asan
+	+$(Q)$(MAKE) --no-print-directory SUITES='unit fuzz two-ranks' asan
 	+$(Q)$(MAKE) --no-print-directory tsan
 
 # Every source by every analyzer that is there; a changed header does all anew.
@@ -526,12 +527,12 @@ check-unit check-cli check-mpi check-lab check-docs: check-%:
 	$(Q)BUILD=$(BUILD) tests/run.sh $*
 
 # hwloc's plugins leak memory in modules that are unloaded, where no suppression
-# finds it; its core discovers enough for the tests
+# finds it; its core discovers enough for the tests. SUITES takes other suites.
 asan:
 	+$(Q)$(MAKE) --no-print-directory $(every_processor) BUILD=$(BUILD)/asan \
 	  SAN=address,undefined CFLAGS='-O1 -g' WERROR=1 check-build
 	$(Q)HWLOC_PLUGINS_PATH=/nonexistent BUILD=$(BUILD)/asan \
-	  tests/run.sh unit fuzz cli mpi
+	  tests/run.sh $(or $(SUITES),unit fuzz cli mpi)
 
 # UCX watches calls that threads make when ThreadSanitizer has left them.
 tsan:
@@ -539,7 +540,7 @@ tsan:
 	  SAN=thread CFLAGS='-O1 -g' WERROR=1 check-build
 	$(Q)OMP_NUM_THREADS=1 UCX_MEM_EVENTS=n BUILD=$(BUILD)/tsan \
 	  TSAN_OPTIONS=suppressions=$(CURDIR)/tests/tsan.txt \
-	  tests/run.sh --threads unit two-ranks
+	  tests/run.sh --threads $(or $(SUITES),unit two-ranks)
 
 format:
 	clang-format -i $(wildcard cmd/*.c lib/*/*.[ch] kernels/*.[ch] \

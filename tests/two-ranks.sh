@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# The commands as jobs of two ranks, for make tsan: each method and each transport once,
+# The commands as jobs of two ranks, for sanitizers: each method and each transport once,
 # in few steps. A sanitizer's report gives a rank, and so the job, another status.
 #   BUILD=build/tsan tests/two-ranks.sh
 set -u

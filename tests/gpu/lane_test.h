@@ -232,7 +232,8 @@ static inline void lane_test_algorithms(struct lane_test *t)
 				args.skew_elems = lane_test_sizes[n].skew_elems;
 				args.grain_elems = 0;
 				args.lossy = false;
-				if ((c && !it->build) ||
+				if (!test_tries(a + c + n, 1) ||
+				    (c && !it->build) ||
 				    (it->applicable &&
 				     it->applicable(&args, NULL)))
 					continue;

@@ -17,12 +17,20 @@ static int test_failures;
  * tests/run.sh, what is only slow on a busy machine goes on. */
 #define TEST_PATIENCE_S 600
 
+/* ThreadSanitizer takes ten times as long, and needs no case twice. */
+#ifdef __SANITIZE_THREAD__
+#define TEST_SPARSER 3
+#else
+#define TEST_SPARSER 1
+#endif
+
 /* Of a sweep of many cases `make check` tries each case whose number divides by
  * `every`, `make check-long` all (tests/run.sh --long). A sum of indices as the
  * number leaves no value of any of them out. */
 static inline int test_tries(size_t number, size_t every)
 {
-	return number % every == 0 || getenv("GF_TEST_LONG") != NULL;
+	return number % (every * TEST_SPARSER) == 0 ||
+	       getenv("GF_TEST_LONG") != NULL;
 }
 
 /* The text is flushed, since the program may crash next. */

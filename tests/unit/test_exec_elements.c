@@ -180,6 +180,8 @@ static void numbers(struct gf_comm *c, void *ctx)
 						 .count_elems = sizes[n]}};
 
 				op = (dtype + c->ranks + (int)a) % GF_OPS;
+				if (!test_tries(a + (size_t)dtype + n, 1))
+					continue;
 				check_numbers(c, &m, (enum gf_dtype)dtype,
 					      (enum gf_op)op);
 			}
@@ -266,8 +268,9 @@ static void codecs(struct gf_comm *c, void *ctx)
 						 .segment_elems =
 							 sizes[n].segment}};
 
-				if (gf_algorithms[a]->build ||
-				    gf_codecs[k].adds)
+				if (test_tries(a + k + n, 1) &&
+				    (gf_algorithms[a]->build ||
+				     gf_codecs[k].adds))
 					check_codec(c, &m, gf_codecs[k].name);
 			}
 }
