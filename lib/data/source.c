@@ -2,14 +2,21 @@
 #include "data/source.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <zlib.h>
 
 #include "base/heap.h"
 
 #define FIRST_BLOCK ((size_t)1 << 20)
+/* gzip can say a thousand bytes in one. Data need fewer: so a small file does
+ * not become all of a host's memory. The first bytes are not counted. */
+#define UNPACKED_MOST 50
+#define UNPACKED_FREE (1 << 25)
 
 char *gf_source_find(const char *folder, const char *name)
 {
@@ -28,12 +35,24 @@ char *gf_source_find(const char *folder, const char *name)
 
 int gf_source_open(struct gf_source *s, char *path, struct gf_error *err)
 {
+	struct stat st = {0};
+	int fd, rc;
+
 	s->path = path;
-	s->stream = gzopen(path, "rb");
-	if (!s->stream)
-		return gf_error_errno(err, errno ? -errno : -ENOMEM, "%s",
-				      path);
-	return 0;
+	/* what is no file could keep the caller waiting for good */
+	fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+	if (fd < 0)
+		return gf_error_errno(err, -errno, "%s", path);
+	if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode))
+		s->stream = gzdopen(fd, "rb");
+	if (s->stream)
+		return 0;
+	rc = S_ISREG(st.st_mode)
+		     ? gf_error_errno(err, -ENOMEM, "%s", path)
+		     : gf_error_set(err, -EINVAL, "%s: want a regular file",
+				    path);
+	close(fd);
+	return rc;
 }
 
 void gf_source_close(struct gf_source *s)
@@ -42,6 +61,15 @@ void gf_source_close(struct gf_source *s)
 		gzclose_r(s->stream);
 	free(s->path);
 	memset(s, 0, sizeof(*s));
+}
+
+/* Has what was read so far grown by more than data do that tell anything? */
+static bool is_swollen(gzFile stream)
+{
+	z_off_t read = gztell(stream);
+
+	return read > UNPACKED_FREE && !gzdirect(stream) &&
+	       read / UNPACKED_MOST > gzoffset(stream);
 }
 
 int gf_source_read(struct gf_source *s, void *out, size_t want, size_t *got,
@@ -58,6 +86,12 @@ int gf_source_read(struct gf_source *s, void *out, size_t want, size_t *got,
 
 		if (n > 0) {
 			done += (size_t)n;
+			if (is_swollen(s->stream))
+				return gf_error_set(
+					err, -EINVAL,
+					"%s: want at most %d bytes from a byte "
+					"of gzip, got more",
+					s->path, UNPACKED_MOST);
 			continue;
 		}
 		gzerror(s->stream, &code);

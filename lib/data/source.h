@@ -9,8 +9,9 @@
 /*
  * One file of a data set, plain or compressed by gzip, read from front to back.
  * A size that a file states about itself is not trusted: memory grows with the
- * bytes that are really there. Errors name the file; a truncated or damaged
- * gzip stream is -EINVAL (private to lib/data).
+ * bytes that are really there. Errors name the file; a truncated, damaged or
+ * swollen gzip stream is -EINVAL, and so is what is no regular file (private to
+ * lib/data).
  */
 struct gf_source {
 	char *path; /* owned */

@@ -62,6 +62,16 @@ bounded() { # STATUS COMMAND...
 	grep -q 'chosen.json: /chosen: want an algorithm, got none' err.txt
 }
 
+@test "data that swell or never come are refused" {
+	mkdir swollen waiting
+	head -c 64M /dev/zero | tr '\0' a | gzip > swollen/all.txt.gz
+	wants 2 gf-train --device cpu --steps 1 --model lstm-text --data swollen
+	says 'swollen/all.txt.gz: want at most 50 bytes from a byte of gzip, got more'
+	mkfifo waiting/train.txt
+	wants 2 timeout 60 gf-train --device cpu --steps 1 --model lstm-text --data waiting
+	says 'waiting/train.txt: want a regular file'
+}
+
 @test "no document below 1 MB takes more than 5 s or 1 GB" {
 	command -v python3 > /dev/null || skip "python3 is not installed"
 	is_bounded || skip "a sanitizer needs more"
