@@ -233,7 +233,8 @@ static int emit(const struct arguments *a, const struct gf_documents *d,
 	if (a->table)
 		gf_profile_table(profile, &out);
 	else
-		gf_text_addf(&out, "%s%s", d->passed_on ? d->passed_on : "",
+		gf_text_addf(&out, "%s%s",
+			     d->passed_on.data ? d->passed_on.data : "",
 			     written);
 	gf_profile_quality(profile, remarks);
 	gf_cli_warn_lines(&a->cli, remarks->data);

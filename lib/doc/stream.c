@@ -129,52 +129,37 @@ static bool gathers(const struct gf_documents *d, const struct format *f)
 	       f->document == offsetof(struct gf_documents, plan);
 }
 
-static bool is_among(const struct gf_documents *d, const struct gf_plan *p)
+/* Takes p. */
+static void gather(struct gf_documents *d, struct gf_plan *p,
+		   const char digest[72], const char *file)
 {
-	char *text = gf_plan_write(p);
-	bool found = false;
+	struct gf_other_plan *other;
 	size_t i;
 
-	for (i = 0; i < d->nother_plans && !found; i++) {
-		char *other = gf_plan_write(d->other_plans[i]);
-
-		found = strcmp(text, other) == 0;
-		free(other);
-	}
-	free(text);
-	return found;
-}
-
-/* Takes p. */
-static void gather(struct gf_documents *d, struct gf_plan *p, const char *file)
-{
-	size_t n = d->nother_plans;
-
-	if (is_among(d, p)) {
-		gf_plan_release(p);
-		free(p);
-		return;
-	}
-	d->other_plans = gf_xreallocarray(d->other_plans, n + 1,
-					  sizeof(*d->other_plans));
-	d->other_plan_files = gf_xreallocarray(d->other_plan_files, n + 1,
-					       sizeof(*d->other_plan_files));
-	d->other_plans[n] = p;
-	d->other_plan_files[n] = gf_xstrdup(file);
-	d->nother_plans++;
+	for (i = 0; i < d->nother_plans; i++)
+		if (strcmp(d->other_plans[i].digest, digest) == 0) {
+			gf_plan_release(p);
+			free(p);
+			return;
+		}
+	other = gf_array_push(&d->other_plans, &d->nother_plans,
+			      &d->other_capacity);
+	other->plan = p;
+	other->file = gf_xstrdup(file);
+	memcpy(other->digest, digest, sizeof(other->digest));
 }
 
 /* Makes one document of d's and a second that differs from it; the second is
  * taken unless that fails, and then nothing has changed. */
 static int combine(struct gf_documents *d, const struct format *f, void *second,
-		   const char *file, struct gf_error *err)
+		   const char *digest, const char *file, struct gf_error *err)
 {
 	void *first = *slot_of(d, f);
 	char *text;
 	int rc;
 
 	if (gathers(d, f)) {
-		gather(d, second, file);
+		gather(d, second, digest, file);
 		return 0;
 	}
 	if (!f->combine)
@@ -193,13 +178,7 @@ static int combine(struct gf_documents *d, const struct format *f, void *second,
 
 static void pass_on(struct gf_documents *d, const char *text)
 {
-	char *longer;
-
-	if (!text)
-		return;
-	longer = gf_xasprintf("%s%s", d->passed_on ? d->passed_on : "", text);
-	free(d->passed_on);
-	d->passed_on = longer;
+	gf_text_add(&d->passed_on, text, strlen(text));
 }
 
 static int add_root(struct gf_documents *d, const struct gf_json *root,
@@ -229,7 +208,7 @@ static int add_root(struct gf_documents *d, const struct gf_json *root,
 	} else if (strcmp(digest, digest_of(d, f)) == 0) {
 		free_document(f, document);
 	} else {
-		rc = combine(d, f, document, file, err);
+		rc = combine(d, f, document, digest, file, err);
 		if (rc)
 			free_document(f, document);
 		else
@@ -275,11 +254,10 @@ static void free_files(struct gf_documents *d)
 	size_t i;
 
 	for (i = 0; i < d->nother_plans; i++)
-		free(d->other_plan_files[i]);
-	free(d->other_plan_files);
+		free(d->other_plans[i].file);
 	free(d->other_plans);
-	d->other_plan_files = NULL;
 	d->other_plans = NULL;
+	d->other_capacity = 0;
 	d->nother_plans = 0;
 }
 
@@ -300,7 +278,8 @@ static int merge(struct gf_documents *d, struct gf_documents *fresh,
 	for (f = formats; f < end; f++) {
 		if (!differ(d, fresh, f))
 			continue;
-		rc = combine(d, f, *slot_of(fresh, f), *file_of(fresh, f), err);
+		rc = combine(d, f, *slot_of(fresh, f), digest_of(fresh, f),
+			     *file_of(fresh, f), err);
 		if (rc)
 			return rc;
 		*slot_of(fresh, f) = NULL;
@@ -316,7 +295,9 @@ static int merge(struct gf_documents *d, struct gf_documents *fresh,
 		*file_of(fresh, f) = NULL;
 	}
 	for (i = 0; i < fresh->nother_plans; i++)
-		gather(d, fresh->other_plans[i], fresh->other_plan_files[i]);
+		gather(d, fresh->other_plans[i].plan,
+		       fresh->other_plans[i].digest,
+		       fresh->other_plans[i].file);
 	free_files(fresh);
 	return 0;
 }
@@ -356,8 +337,8 @@ static int add_text(struct gf_documents *d, const char *text, size_t size,
 	}
 	if (!rc)
 		rc = merge(d, &fresh, err);
-	if (!rc && from_stdin)
-		pass_on(d, fresh.passed_on);
+	if (!rc && from_stdin && fresh.passed_on.data)
+		pass_on(d, fresh.passed_on.data);
 	gf_documents_release(&fresh);
 	return rc;
 }
@@ -409,10 +390,10 @@ void gf_documents_release(struct gf_documents *d)
 		free(*file_of(d, &formats[i]));
 	}
 	for (i = 0; i < d->nother_plans; i++) {
-		gf_plan_release(d->other_plans[i]);
-		free(d->other_plans[i]);
+		gf_plan_release(d->other_plans[i].plan);
+		free(d->other_plans[i].plan);
 	}
 	free_files(d);
-	free(d->passed_on);
+	gf_text_release(&d->passed_on);
 	memset(d, 0, sizeof(*d));
 }

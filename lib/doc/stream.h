@@ -6,6 +6,7 @@
 #include <stddef.h>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "doc/model.h"
 #include "doc/plan.h"
 #include "doc/profile.h"
@@ -24,9 +25,11 @@ struct gf_documents {
 	/* Set first, where plans that differ are taken side by side: the first
 	 * is `plan`, and these are the others in order of arrival. */
 	bool several_plans;
-	struct gf_plan **other_plans;
-	char **other_plan_files;
-	size_t nother_plans;
+	struct gf_other_plan {
+		struct gf_plan *plan;
+		char *file, digest[72];
+	} * other_plans;
+	size_t nother_plans, other_capacity;
 	struct gf_topology *topology; /* each NULL when not given */
 	struct gf_profile *profile;
 	struct gf_plan *plan;
@@ -39,7 +42,7 @@ struct gf_documents {
 		*training_file;
 	/* The documents from standard input, as our writers print them, in
 	 * order of arrival: gf-profile passes them on. */
-	char *passed_on;
+	struct gf_text passed_on;
 };
 
 /* gf_documents_add for callers that know their documents as void *. */

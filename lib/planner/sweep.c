@@ -31,7 +31,7 @@ static bool shared(const struct gf_documents *d, const char *file)
 	size_t n = strcmp(d->plan_file, file) == 0, i;
 
 	for (i = 0; i < d->nother_plans; i++)
-		n += strcmp(d->other_plan_files[i], file) == 0;
+		n += strcmp(d->other_plans[i].file, file) == 0;
 	return n > 1;
 }
 
@@ -79,9 +79,9 @@ int gf_sweep_plans(struct gf_sweep *s, const struct gf_documents *d,
 	s->names = gf_xcalloc(s->nplans, sizeof(*s->names));
 	for (i = 0; i < s->nplans; i++) {
 		const char *file =
-			i ? d->other_plan_files[i - 1] : d->plan_file;
+			i ? d->other_plans[i - 1].file : d->plan_file;
 
-		s->plans[i] = i ? d->other_plans[i - 1] : d->plan;
+		s->plans[i] = i ? d->other_plans[i - 1].plan : d->plan;
 		if (s->plans[i]->rule)
 			return gf_error_set(err, -EINVAL,
 					    "want a plan with messages, got a "

@@ -70,6 +70,10 @@ READERS = ("gf-plan", "gf-sim", "gf-topo --import", "gf-profile --import", "gf-t
            "gf-train --steps 1 --model")
 put("deep.json", "[" * 900_000, *READERS)
 put("nested.json", '{"a":' * 190_000, *READERS)
+rule = {"format": "gf-plan", "version": 1, "rule": {
+    "threshold_bytes": 1, "lanes": 1, "algorithms": [{"min_bytes": 0, "algorithm": "ring"}]}}
+put("plans.json", "".join(json.dumps({**rule, "rule": {**rule["rule"], "threshold_bytes": i + 1}}) for i in range(6000)),
+    "gf-sim")
 put("keys.json", "{" + ",".join(f'"k{i}":1' for i in range(80_000)) + "}", *READERS)
 put("many.json", "{}" * 499_000, *READERS)
 

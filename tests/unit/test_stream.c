@@ -134,7 +134,7 @@ static void test_passed_on(void)
 	EXPECT(!gf_documents_add_text(&d, MODEL_HALF, strlen(MODEL_HALF), "a",
 				      &err),
 	       "%s", err.text);
-	EXPECT(!d.passed_on, "an argument");
+	EXPECT(!d.passed_on.data, "an argument");
 	EXPECT(!gf_documents_add_text(&d, TOPOLOGY TOPOLOGY,
 				      2 * strlen(TOPOLOGY), "-", &err),
 	       "%s", err.text);
@@ -142,7 +142,7 @@ static void test_passed_on(void)
 		       !gf_topology_read(root, "t", &t, &err),
 	       "%s", err.text);
 	written = gf_topology_write(&t);
-	EXPECT_TEXT(d.passed_on, written);
+	EXPECT_TEXT(d.passed_on.data, written);
 	gf_topology_release(&t);
 	gf_json_free(root);
 	free(written);
