@@ -13,26 +13,18 @@ static const char source[] = "--params";
 struct parameters {
 	struct gf_csv csv;
 	int name, elems; /* columns */
-	char *taken;     /* per row */
+	size_t *left; /* elements per row; 0: the row is taken, or says none */
 };
-
-static size_t elems_of(const struct parameters *p, size_t row)
-{
-	return strtoull(gf_csv_field(&p->csv, row, p->elems), NULL, 10);
-}
 
 /* The last row not taken that can be this tensor; nrows if there is none. */
 static size_t find(const struct parameters *p, const struct gf_tensor *t)
 {
 	size_t row;
 
-	for (row = p->csv.nrows; row-- > 0;) {
-		size_t elems = elems_of(p, row);
-
-		if (!p->taken[row] && elems > 0 &&
-		    (t->count_elems == 0 || t->count_elems == elems))
+	for (row = p->csv.nrows; row-- > 0;)
+		if (p->left[row] &&
+		    (t->count_elems == 0 || t->count_elems == p->left[row]))
 			return row;
-	}
 	return p->csv.nrows;
 }
 
@@ -50,8 +42,8 @@ static int name_all(struct parameters *p, struct gf_model_profile *m,
 					    "%s: no parameter is left for "
 					    "gradient %zu, of %zu elements",
 					    source, t, tensor->count_elems);
-		p->taken[row] = 1;
-		tensor->count_elems = elems_of(p, row);
+		tensor->count_elems = p->left[row];
+		p->left[row] = 0;
 		free(tensor->name);
 		tensor->name = gf_xstrdup(gf_csv_field(&p->csv, row, p->name));
 	}
@@ -62,6 +54,7 @@ int gf_import_names(const struct gf_import *in, struct gf_model_profile *m,
 		    struct gf_error *err)
 {
 	struct parameters p = {0};
+	size_t row;
 	int rc = gf_csv_read(in->parameters, strlen(in->parameters), source,
 			     &p.csv, err);
 
@@ -71,9 +64,12 @@ int gf_import_names(const struct gf_import *in, struct gf_model_profile *m,
 	if (rc == 0)
 		rc = gf_csv_need(&p.csv, "count_elems", &p.elems, err);
 	if (rc == 0) {
-		p.taken = gf_xcalloc(p.csv.nrows + 1, 1);
+		p.left = gf_xcalloc(p.csv.nrows + 1, sizeof(*p.left));
+		for (row = 0; row < p.csv.nrows; row++)
+			p.left[row] = strtoull(
+				gf_csv_field(&p.csv, row, p.elems), NULL, 10);
 		rc = name_all(&p, m, err);
-		free(p.taken);
+		free(p.left);
 	}
 	gf_csv_release(&p.csv);
 	return rc;

@@ -109,6 +109,12 @@ put("quote.csv", '"' + "x" * 900_000, "gf-profile --import")
 put("kineto.json", {"traceEvents": [
     {"ph": "X", "cat": "cpu_op", "name": "autograd::engine::evaluate_function: AddmmBackward0", "pid": 1,
      "tid": 2, "ts": i, "dur": 2 * (7000 - i)} for i in range(7000)]}, "gf-profile --import")
+put("gradients.json", {"traceEvents": [
+    {"ph": "X", "cat": "user_annotation", "name": "ProfilerStep#0", "pid": 1, "tid": 2, "ts": 0, "dur": 99999}] + [
+    {"ph": "X", "cat": "cpu_op", "name": "autograd::engine::evaluate_function: " + name, "pid": 1, "tid": 2,
+     "ts": 9 + 3 * i, "dur": 1} for i, name in enumerate(["AddmmBackward0"] + 6000 * ["torch::autograd::AccumulateGrad"])]})
+put("names.csv", "name,count_elems\n" + "a,2\n" * 6000 + "b,0\n" * 240_000,
+    "gf-profile --import gradients.json --params")
 
 wide = copy.deepcopy(mlp)
 wide["layers"][0]["outputs"] = 2_000_000_000
