@@ -21,6 +21,10 @@
 
 #define FORMAT "gf-lock"
 #define BEATS  5 /* of an owner, in a lease */
+/* An owner locks its file, and then writes its name: looks at a locked file
+ * before a name is believed, and before it is held to have none. */
+#define LOOKS_NAMED    1
+#define LOOKS_NAMELESS 5
 /* More than any record takes. */
 #define MAX_BYTES 4096
 
@@ -37,7 +41,8 @@ struct gf_ckpt_owner {
 	struct gf_ckpt_claim claim;
 	bool made; /* DIR is */
 	struct record self;
-	int fd; /* -1: not owned */
+	int fd;    /* -1: not owned */
+	int looks; /* at a file that another process has locked */
 	/* of another's lock file that is watched: its last change, and since
 	 * when there was none */
 	struct timespec changed;
@@ -297,21 +302,29 @@ int gf_ckpt_claim_poll(struct gf_ckpt_owner *o, struct gf_error *err)
 {
 	struct gf_error why = {""};
 	struct record other = {0};
-	bool locked = false;
+	bool locked = false, own, unsure;
 	char *name;
 	int fd = -1, rc = open_lock(o, &fd, &locked, &why);
 
 	if (fd >= 0)
 		read_record(fd, o->path, &other);
 	name = name_of(&other);
+	own = other.token && strcmp(other.token, o->self.token) == 0;
+	if (rc == -EBUSY && !why.text[0] &&
+	    o->looks++ < (other.token ? LOOKS_NAMED : LOOKS_NAMELESS))
+		rc = -EAGAIN;
 	/* an owner under this kernel would hold the lock */
-	if (!rc && other.token &&
+	if (!rc && other.token && !own &&
 	    !(locked && strcmp(other.kernel, o->self.kernel) == 0))
 		rc = watch(o, fd, name);
-	if (!rc && other.token)
+	if (!rc && other.token && !own)
 		tell(o, gf_xasprintf("%s: %s is no more: taken over", o->path,
 				     name));
-	rc = rc ? rc : write_record(o, fd, &why);
+	if (!rc && !own)
+		rc = write_record(o, fd, &why);
+	/* without a lock another job may write at the same moment: who stays
+	 * there is seen at the next look */
+	unsure = !rc && !own && !locked && o->fd < 0;
 	if (rc == -EBUSY && !why.text[0])
 		gf_error_set(err, rc,
 			     "%s: is in use by %s: want a folder that no other "
@@ -327,7 +340,7 @@ int gf_ckpt_claim_poll(struct gf_ckpt_owner *o, struct gf_error *err)
 		unlink(o->path);
 	gf_record_release(&record, &other);
 	free(name);
-	return rc;
+	return unsure ? -EAGAIN : rc;
 }
 
 int gf_ckpt_owns(struct gf_ckpt_owner *o, struct gf_error *err)
@@ -339,6 +352,7 @@ int gf_ckpt_owns(struct gf_ckpt_owner *o, struct gf_error *err)
 
 	if (fd < 0 && errno == ENOENT) {
 		o->watches = false;
+		o->looks = LOOKS_NAMELESS;
 		rc = gf_ckpt_claim_poll(o, err);
 		return rc == -EAGAIN
 			       ? gf_error_set(err, -EBUSY,

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The owner of a folder: one at a time, and none that is no more. */
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -113,14 +115,14 @@ static void test_killed(void)
 }
 
 /* A file in DIR/lock as another host's job has it. */
+static const char other_text[] =
+	"{\"format\": \"gf-lock\", \"version\": 1, \"host\": \"n9\", "
+	"\"pid\": 1, \"since\": \"then\", \"kernel\": \"other\", "
+	"\"token\": \"t\"}\n";
+
 static void write_other(const char *path)
 {
-	static const char text[] =
-		"{\"format\": \"gf-lock\", \"version\": 1, \"host\": \"n9\", "
-		"\"pid\": 1, \"since\": \"then\", \"kernel\": \"other\", "
-		"\"token\": \"t\"}\n";
-
-	gf_file_write(path, text, strlen(text), NULL);
+	gf_file_write(path, other_text, strlen(other_text), NULL);
 }
 
 static void test_other_host(void)
@@ -178,11 +180,59 @@ static void test_other_host(void)
 	free(dir);
 }
 
+/* Two jobs begin at the same moment. */
+static void test_at_once(void)
+{
+	char *dir = gf_xasprintf("%s/once", folder);
+	char *path = gf_xasprintf("%s/" GF_OWNER_NAME, dir);
+	const struct gf_ckpt_claim locked = {.lease_s = TEST_PATIENCE_S};
+	const struct gf_ckpt_claim unlocked = {.lease_s = TEST_PATIENCE_S,
+					       .unlocked = true};
+	struct gf_ckpt_owner *o;
+	struct gf_error err = {""};
+	int fd, rc;
+
+	/* the other has locked the file, and has not written its name yet */
+	o = gf_ckpt_claim(dir, &locked);
+	fd = open(path, O_RDWR | O_CREAT, 0666);
+	EXPECT(fd >= 0 && !flock(fd, LOCK_EX), "%s", path);
+	EXPECT(gf_ckpt_claim_poll(o, &err) == -EAGAIN, "%s", err.text);
+	EXPECT(pwrite(fd, other_text, strlen(other_text), 0) > 0, "%s", path);
+	EXPECT(gf_ckpt_claim_poll(o, &err) == -EBUSY &&
+		       strstr(err.text, "(process 1 on n9"),
+	       "%s", err.text);
+	gf_ckpt_release(o);
+	/* it never does */
+	EXPECT(!ftruncate(fd, 0), "%s", path);
+	rc = claim(dir, NULL, false, &o, &err);
+	EXPECT(rc == -EBUSY && strstr(err.text, "does not say its name"),
+	       "%d, %s", rc, err.text);
+	gf_ckpt_release(o);
+	close(fd);
+	unlink(path);
+
+	/* there are no locks, and the other has written after this one */
+	o = gf_ckpt_claim(dir, &unlocked);
+	EXPECT(gf_ckpt_claim_poll(o, &err) == -EAGAIN, "not known yet");
+	write_other(path);
+	EXPECT(gf_ckpt_claim_poll(o, &err) == -EAGAIN, "the other's");
+	gf_clock_sleep(0.02);
+	write_other(path);
+	EXPECT(gf_ckpt_claim_poll(o, &err) == -EBUSY &&
+		       strstr(err.text, "(process 1 on n9"),
+	       "%s", err.text);
+	gf_ckpt_release(o);
+	EXPECT(is_file(path), "not ours to remove");
+	free(path);
+	free(dir);
+}
+
 int main(void)
 {
 	make_folder("test_ckpt_owner");
 	test_two();
 	test_killed();
 	test_other_host();
+	test_at_once();
 	return TEST_END();
 }
