@@ -231,7 +231,9 @@ static int set_aside(const char *folder, struct gf_error *err)
 	return rc ? gf_error_errno(err, rc, "%s", folder) : 0;
 }
 
-/* A set of the same step, of before the run went back, makes way. */
+/* A set of the same step, of before the run went back, makes way, and lies at
+ * `from` then. Where the file system can that is one step, so that one of the
+ * two is always in place. */
 static int move_into_place(const char *from, const char *to,
 			   struct gf_error *err)
 {
@@ -242,6 +244,8 @@ static int move_into_place(const char *from, const char *to,
 		return 0;
 	if (errno != ENOTEMPTY && errno != EEXIST)
 		return gf_error_errno(err, -errno, "%s", to);
+	if (renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_EXCHANGE) == 0)
+		return 0;
 	old = gf_xasprintf("%s" REPLACED, to);
 	if (rename(to, old)) {
 		rc = gf_error_errno(err, -errno, "%s", to);
@@ -249,7 +253,7 @@ static int move_into_place(const char *from, const char *to,
 		rc = gf_error_errno(err, -errno, "%s", to);
 		rename(old, to);
 	} else {
-		remove_folder(old);
+		rename(old, from);
 	}
 	free(old);
 	return rc;
@@ -281,8 +285,10 @@ int gf_ckpt_publish(const char *dir, struct gf_manifest *m, bool adopts,
 		rc = set_aside(to, err);
 	rc = rc ? rc : move_into_place(from, to, err);
 	rc = rc ? rc : gf_file_sync_parent(to, err);
-	if (!rc)
+	if (!rc) {
+		remove_folder(from); /* what has made way */
 		remove_others(dir, m->step, m->run, adopts);
+	}
 	free(from);
 	free(to);
 	return rc;

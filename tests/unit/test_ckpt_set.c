@@ -2,11 +2,13 @@
 /* Sets: when one is whole, and which are removed. Nothing damaged passes for
  * one, nor anything of another run, step or rank. */
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdint.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/array.h"
@@ -156,12 +158,22 @@ int fsync(int fd)
 	return (int)syscall(SYS_fsync, fd);
 }
 
+/* Between two names a set that makes way has neither. */
+static bool dies_halfway;
+
 int rename(const char *from, const char *to)
 {
+	const size_t length = strlen(to);
+	const bool halfway = length > 4 && strcmp(to + length - 4, ".old") == 0;
+
 	gf_text_addf(&calls, "rename");
 	add_path(from);
 	add_path(to);
 	gf_text_addf(&calls, "\n");
+	if (dies_halfway && halfway) {
+		syscall(SYS_rename, from, to);
+		_exit(0);
+	}
 	return (int)syscall(SYS_rename, from, to);
 }
 
@@ -251,6 +263,34 @@ static void test_sets(void)
 	       "%s", err.text);
 	unlink(stray);
 	free(stray);
+	free(dir);
+}
+
+/* A job that ends while a set takes the place of another of its step: one of
+ * the two is there, where the file system can exchange names. */
+static void test_halfway(void)
+{
+	char *dir = in_folder("halfway"), *other = in_folder("other");
+	struct gf_error err = {""};
+	int status = -1;
+	pid_t child;
+
+	mkdir(dir, 0777);
+	mkdir(other, 0777);
+	if (renameat2(AT_FDCWD, dir, AT_FDCWD, other, RENAME_EXCHANGE) == 0) {
+		EXPECT(publish(dir, 5, &err) == 0, "%s", err.text);
+		child = fork();
+		if (child == 0) {
+			dies_halfway = true;
+			_exit(publish(dir, 5, &err) != 0);
+		}
+		waitpid(child, &status, 0);
+		EXPECT(status == 0 && newest(dir) == 5 &&
+			       check(dir, 5, &err) == 0,
+		       "%d: %s", status, err.text);
+		EXPECT(!there(dir, "step-5.tmp"), "removed");
+	}
+	free(other);
 	free(dir);
 }
 
@@ -584,6 +624,7 @@ int main(void)
 	make_folder("test_ckpt_set");
 	test_order();
 	test_sets();
+	test_halfway();
 	test_others();
 	test_link();
 	test_names();
