@@ -404,6 +404,11 @@ int gf_ckpt_check_part(const char *dir, const struct gf_manifest *m, int rank,
 	if (m->run) {
 		rc = rc ? rc : same_marks(&s, m, rank, err);
 		rc = rc ? rc : same_seal(&s, &m->files[rank], err);
+	} else if (!rc && gf_safetensors_has_metadata(&s, GF_CKPT_RUN)) {
+		rc = gf_error_set(err, -EINVAL,
+				  "%s: want the part of an earlier version, "
+				  "as rank 0's is, found that of a run",
+				  path);
 	}
 	gf_safetensors_close(&s);
 	free(path);

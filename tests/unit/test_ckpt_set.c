@@ -593,7 +593,7 @@ static void test_full(void)
 /* Sets of earlier versions have neither manifests nor names of runs. */
 static void test_old(void)
 {
-	char *dir = in_folder("old"), *from, *to, *path;
+	char *dir = in_folder("old"), *from, *to, *path, *run;
 	struct gf_manifest m = {0};
 	struct gf_error err = {""};
 	int r;
@@ -610,6 +610,13 @@ static void test_old(void)
 	gf_manifest_release(&m);
 	EXPECT(check(dir, 5, &err) == 0, "%s", err.text);
 	path = part(dir, 5, 1);
+	gf_ckpt_begin(dir, 6, &err);
+	write_part(dir, 6, 1, RUN, NULL);
+	run = gf_ckpt_part(dir, 6, 1, true);
+	copy_file(run, path);
+	EXPECT(check(dir, 5, &err) == -EINVAL && strstr(err.text, path), "%s",
+	       err.text);
+	free(run);
 	EXPECT(truncate(path, 40) == 0 && check(dir, 5, &err) == -EINVAL &&
 		       strstr(err.text, path),
 	       "%s", err.text);
