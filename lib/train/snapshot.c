@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "train/snapshot.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -249,6 +250,24 @@ static int add_up(struct gf_team *team, double *squares, struct gf_error *err)
 	return rc;
 }
 
+/* A folder that is only read may be another job's, who replaces sets whole. */
+static int check_still_there(const struct gf_folder *f, struct gf_error *err)
+{
+	struct gf_manifest m = {0};
+	int rc = 0;
+
+	if (f->from.sha256) /* an earlier version's has none */
+		rc = gf_ckpt_describe(f->dir, f->from.step, &m, err);
+	if (!rc && f->from.sha256 &&
+	    (!m.sha256 || strcmp(m.sha256, f->from.sha256) != 0))
+		rc = gf_error_set(err, -EINVAL,
+				  "%s/step-%zu: want the set that was found, "
+				  "another job has replaced it since",
+				  f->dir, f->from.step);
+	gf_manifest_release(&m);
+	return rc;
+}
+
 int gf_snapshot_read(struct gf_team *team, const struct gf_folder *folder,
 		     struct gf_snapshot_source *source,
 		     const struct gf_run_identity *id,
@@ -298,6 +317,11 @@ int gf_snapshot_read(struct gf_team *team, const struct gf_folder *folder,
 			       err);
 	free(heirs);
 	rc = gf_team_agree(team, rc, err);
+	if (!rc) /* all have read */
+		rc = gf_team_agree(
+			team,
+			comm->rank == 0 ? check_still_there(folder, err) : 0,
+			err);
 	return rc || !source->resharded ? rc
 					: add_up(team, &source->carried, err);
 }

@@ -6,6 +6,7 @@
 #include "base/rng.h"
 #include "folder.h"
 #include "selections.h"
+#include "train/snapshot.h"
 #include "train_run.h"
 
 #define RANKS 3
@@ -241,6 +242,56 @@ static void test_two_jobs(void)
 	free(dir);
 }
 
+/* A set that another job replaces between the look at it and its reading. */
+static void test_replaced(void)
+{
+	char *dir = gf_xasprintf("%s/replaced", folder);
+	const struct gf_folder_wish wish = {.dir = dir, .resume = true};
+	const struct gf_selection dense = SELECT_DENSE;
+	const struct gf_snapshot_words words = {.samples = "samples"};
+	const struct gf_run_identity id = {.words = &words,
+					   .model = "m",
+					   .method = "dense",
+					   .optimizer = "sgd",
+					   .selection = &dense,
+					   .codecs = "f32",
+					   .loss_scale = "none",
+					   .training = "{}",
+					   .ways = "[]"};
+	uint64_t word = 1;
+	struct gf_folder writer = {0}, reader = {0};
+	struct gf_snapshot_source from = {0};
+	struct gf_state state = {0};
+	struct gf_comm *comm = NULL;
+	struct gf_error err = {""};
+	struct gf_team team;
+
+	mkdir(dir, 0777);
+	EXPECT(!gf_comm_local_new(1, &comm, &err), "%s", err.text);
+	team = (struct gf_team){.comm = comm};
+	gf_state_add_words(&state, GF_STATE_SHARED, "w", "U64", &word, 1);
+	EXPECT(!gf_folder_claim(&team, &wish, &writer, &err) &&
+		       !gf_snapshot_write(&team, &writer, 5, &id, &state, &err),
+	       "%s", err.text);
+	EXPECT(!gf_folder_find(&team, &wish, &reader, &err) &&
+		       !gf_snapshot_read(&team, &reader, &from, &id, &state,
+					 &err),
+	       "%s", err.text);
+	word = 2;
+	EXPECT(!gf_snapshot_write(&team, &writer, 5, &id, &state, &err), "%s",
+	       err.text);
+	EXPECT(gf_snapshot_read(&team, &reader, &from, &id, &state, &err) ==
+			       -EINVAL &&
+		       strstr(err.text, "/step-5: "),
+	       "%s", err.text);
+	gf_folder_release(&writer);
+	gf_folder_release(&reader);
+	gf_state_release(&state);
+	gf_comm_close(comm);
+	shell("rm -r %s%s", dir, "");
+	free(dir);
+}
+
 int main(void)
 {
 	size_t i;
@@ -250,5 +301,6 @@ int main(void)
 	for (i = 0; i < GF_ARRAY_LENGTH(selections); i++)
 		try_all(i);
 	test_two_jobs();
+	test_replaced();
 	return TEST_END();
 }
