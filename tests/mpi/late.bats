@@ -63,7 +63,7 @@ ends() {
 	begin end env LD_PRELOAD="$strike" GF_STRIKE=MPI_Finalize:1:hang $train
 	begin unread env LD_PRELOAD="$strike" GF_STRIKE=MPI_Finalize:1:hang sh -c 'exec "$@" 2>&9' - $train
 	begin lost env LD_PRELOAD="$strike" GF_STRIKE=MPI_Iallgather:8:kill:1 \
-		$mpirun -np 2 sh -c '"$@" 2> full; echo $? > "status.$OMPI_COMM_WORLD_RANK"; sleep 100' - $train
+		$mpirun -np 2 sh -c '"$@" 2> full; echo $? > "status.$OMPI_COMM_WORLD_RANK"; exec sleep 10' - $train
 	for name in end unread start meet; do
 		ends $name
 		[ $status -eq 4 ]
