@@ -11,6 +11,8 @@
 #include "json/record.h"
 
 #define FORMAT "gf-model"
+/* Arrays of them, which a few bytes of a document make. */
+#define PARAMS_MOST 20000
 
 size_t gf_shape_elems(const struct gf_shape *s)
 {
@@ -129,6 +131,11 @@ static int infer_layer(struct gf_infer *c)
 		rc = infer_training(c);
 	if (rc)
 		return rc;
+	if (c->model->nparams > PARAMS_MOST)
+		return gf_infer_refuse(c, NULL,
+				       "want at most %d parameters in all "
+				       "layers, got more",
+				       PARAMS_MOST);
 	if (too_large(&l->out))
 		return gf_infer_refuse(c, NULL,
 				       "want an output of at most 2^44 "
