@@ -12,6 +12,8 @@
  * unless a bound says that nothing can come of it. So is every set of ways, if
  * there are SETS_MOST ways or fewer.
  *
+ * Of very many tensors, neighbours are cut as one on more than one lane.
+ *
  * Within the problem's tolerance of the best, the plan with the fewest lanes
  * wins, then that with the fewest messages: such gains are smaller than what
  * the model leaves out.
@@ -42,7 +44,10 @@
 /* Lanes that are searched: all up to the first, then powers of two. */
 #define LANES_EACH 8
 #define LANES_MOST 64
-#define SAME       1e-12 /* relative: sums in another order */
+/* Tensors times lanes (LANES_EACH at the most): of more, neighbours are cut as
+ * one (blocks.c), but on one lane. */
+#define EFFORT_MOST 40000
+#define SAME        1e-12 /* relative: sums in another order */
 
 /* All drafts, so that the simplest of the good ones can win. Options are those
  * of the whole menu. Sets of ways have a bit for each. */
@@ -393,21 +398,66 @@ static void release(struct drafts *all)
 	free(all->searched);
 }
 
-static void draft(const struct gf_work *w, struct gf_draft *d)
+static size_t most_tensors(const struct gf_work *w)
 {
-	struct drafts all = {0};
+	return w->lanes == 1
+		       ? SIZE_MAX
+		       : (size_t)(EFFORT_MOST / fmin(w->lanes, LANES_EACH));
+}
+
+/* The simplest draft of those within the tolerance. (Of a large model that by
+ * blocks has been simplified.) */
+static void choose(const struct gf_work *w, struct drafts *all,
+		   struct gf_draft *d)
+{
 	double fastest_s = INFINITY, limit_s;
 	size_t i;
 
-	search_ways(w, gf_menu_all(&w->menu), &all);
-	for (i = 0; i < all.nfound; i++)
-		fastest_s = fmin(fastest_s, all.found[i].draft.iteration_s);
+	for (i = 0; i < all->nfound; i++)
+		fastest_s = fmin(fastest_s, all->found[i].draft.iteration_s);
 	limit_s = fastest_s * (1 + w->in->tolerance);
-	if (w->in->tolerance > 0)
-		simplify(w, &all, limit_s);
-	*d = copy(&simplest(&all, limit_s, false)->draft);
+	if (w->in->tolerance > 0 && w->ntensors <= most_tensors(w))
+		simplify(w, all, limit_s);
+	*d = copy(&simplest(all, limit_s, false)->draft);
 	if (d->iteration_s > fastest_s)
 		d->fastest_s = fastest_s;
+}
+
+/* Tensor by tensor on one lane, and what other policies find; on more lanes by
+ * blocks of tensors. */
+static void search_large(const struct gf_work *w, struct drafts *all)
+{
+	const uint32_t ways = gf_menu_all(&w->menu);
+	struct gf_work part, line = *w;
+	size_t *options = gf_work_part(w, ways, &part);
+	struct field f = {&part, ways, options, all, INFINITY};
+	struct drafts by_blocks = {0};
+	struct gf_blocks b;
+	struct gf_draft d;
+
+	line.lanes = 1;
+	search_ways(&line, ways, all);
+	offer_others(&f);
+	gf_blocks_init(&b, w, most_tensors(w));
+	search_ways(&b.work, ways, &by_blocks);
+	choose(&b.work, &by_blocks, &d);
+	gf_blocks_expand(&b, &d);
+	offer_found(&f, &d, 0);
+	release(&by_blocks);
+	gf_blocks_release(&b);
+	gf_work_part_release(&part);
+	free(options);
+}
+
+static void draft(const struct gf_work *w, struct gf_draft *d)
+{
+	struct drafts all = {0};
+
+	if (w->ntensors > most_tensors(w))
+		search_large(w, &all);
+	else
+		search_ways(w, gf_menu_all(&w->menu), &all);
+	choose(w, &all, d);
 	release(&all);
 }
 

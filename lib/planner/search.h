@@ -44,4 +44,21 @@ void gf_search_merge(const struct gf_work *w, double limit_s, double budget,
 void gf_search_fewest(const struct gf_work *w, const struct gf_draft *fastest,
 		      double limit_s, struct gf_draft *d);
 
+/*
+ * The same problem in which up to `most` blocks of neighbouring tensors of one
+ * dtype stand for the tensors, so that a search of a very large model ends
+ * (blocks.c): more, only where dtypes change often. A draft by b.work has the
+ * times of the draft that it expands to.
+ */
+struct gf_blocks {
+	struct gf_work work;
+	struct gf_problem problem;
+	struct gf_model_profile model;
+	size_t *last; /* tensor of each block */
+};
+
+void gf_blocks_init(struct gf_blocks *b, const struct gf_work *w, size_t most);
+void gf_blocks_expand(const struct gf_blocks *b, struct gf_draft *d);
+void gf_blocks_release(struct gf_blocks *b);
+
 #endif

@@ -59,6 +59,17 @@ for name, sizes in TOPOLOGIES.items():
 
 put("tensors.json", costs(9000), "gf-plan", "gf-plan --compare", "gf-plan --policy optimal --lanes 8",
     "gf-plan --policy dear --halves", "gf-plan --explain", "gf-plan --selection topk", "gf-plan --emit ddp")
+uneven = costs(14_000, allreduce=[entry(contention=[1, 1.1, 1.2, 1.3, 1.5, 1.6, 1.7], algorithm=name)
+                                  for name in ("ring", "rhd")])
+for i, tensor in enumerate(uneven["model"]["tensors"]):
+    tensor.update(name=f"{i:x}", count_elems=i * 7919 % 100003 + 1, ready_s=round(tensor["ready_s"], 4))
+put("uneven.json", uneven, "gf-plan", "gf-plan --explain")
+put("lanes.json", {
+    "format": "gf-plan", "version": 1, "ranks": 4, "lanes": 1_000_000,
+    "model": {key: value for key, value in profile["model"].items() if key != "tensors"}, "network": profile["network"],
+    "tensors": costs(5000)["model"]["tensors"], "messages": [
+    {"first": i, "last": i, "mode": "simultaneous" if i else "normal", "release": "ready", "half": "all",
+     "algorithm": "ring", "codec": "f32"} for i in range(5000)]}, "gf-sim", "gf-sim --verify")
 put("elements.json", costs(8000, 2**40), "gf-plan", "gf-plan --selection csc --chunk 1")
 put("gammas.json", costs(6, allreduce=[entry(contention=[1] * 100000)]), "gf-plan",
     "gf-plan --lanes 100000")
@@ -118,5 +129,11 @@ put("names.csv", "name,count_elems\n" + "a,2\n" * 6000 + "b,0\n" * 240_000,
 
 wide = copy.deepcopy(mlp)
 wide["layers"][0]["outputs"] = 2_000_000_000
+for layers in 4900, 20_000:
+    put(f"lstm-{layers}.json", {**mlp, "input": [64], "classes": 4, "layers": [
+        {"name": "e", "type": "embedding", "entries": 128, "outputs": 4}] + [
+        {"name": f"{i}", "type": "lstm", "outputs": 4} for i in range(layers)]},
+        "gf-plan --gpu v100 4x2-1gbe --compare --model", "gf-plan --gpu v100 4x2-1gbe --halves --model",
+        "gf-plan --gpu v100 4x2-1gbe --policy optimal --lanes 8 --model", "gf-profile --estimate --flops 1e12 --model")
 put("wide.json", wide, "gf-plan topology-most.json --model", "gf-profile --estimate --flops 1e12 --model",
     "gf-train --device cpu --steps 1 --model")
