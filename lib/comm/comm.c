@@ -17,18 +17,84 @@ int gf_comm_barrier(struct gf_comm *c, struct gf_error *err)
 	return c->ops->barrier(c, err);
 }
 
+/*
+ * No transport can take back what ranks do together. If on_wait gives up, a
+ * late rank's bytes are written when they come: the caller's memory may be gone
+ * by then. So bytes go through a carton, which stays, too.
+ */
+#define CARTON_BYTES ((size_t)4 << 20)
+
+struct carton {
+	struct gf_left left;
+	char data[];
+};
+
+static struct carton *carton(size_t size_bytes)
+{
+	return gf_xmalloc(sizeof(struct carton) + size_bytes);
+}
+
+static void put_away(struct gf_comm *c, struct carton *box, int rc)
+{
+	if (rc)
+		gf_comm_leave(c, &box->left);
+	else
+		free(box);
+}
+
 int gf_comm_bcast(struct gf_comm *c, int root, void *data, size_t size_bytes,
 		  struct gf_error *err)
 {
+	struct carton *box =
+		carton(size_bytes < CARTON_BYTES ? size_bytes : CARTON_BYTES);
+	size_t first, size;
+	int rc = 0;
+
 	c->waits++;
-	return c->ops->bcast(c, root, data, size_bytes, err);
+	for (first = 0; first < size_bytes && !rc; first += size) {
+		size = size_bytes - first < CARTON_BYTES ? size_bytes - first
+							 : CARTON_BYTES;
+		if (c->rank == root)
+			memcpy(box->data, (char *)data + first, size);
+		rc = c->ops->bcast(c, root, box->data, size, err);
+		if (!rc && c->rank != root)
+			memcpy((char *)data + first, box->data, size);
+	}
+	put_away(c, box, rc);
+	return rc;
+}
+
+static int gather_large(struct gf_comm *c, const void *send, size_t size_bytes,
+			char *recv, struct gf_error *err)
+{
+	int rank, rc = 0;
+
+	memcpy(recv + (size_t)c->rank * size_bytes, send, size_bytes);
+	for (rank = 0; rank < c->ranks && !rc; rank++)
+		rc = gf_comm_bcast(c, rank, recv + (size_t)rank * size_bytes,
+				   size_bytes, err);
+	return rc;
 }
 
 int gf_comm_allgather(struct gf_comm *c, const void *send, size_t size_bytes,
 		      void *recv, struct gf_error *err)
 {
+	const size_t own = (size_t)c->rank * size_bytes;
+	const size_t all = (size_t)c->ranks * size_bytes;
+	struct carton *box;
+	int rc;
+
+	if (size_bytes > CARTON_BYTES)
+		return gather_large(c, send, size_bytes, recv, err);
+	box = carton(all);
+	if (size_bytes > 0)
+		memcpy(box->data + own, send, size_bytes);
 	c->waits++;
-	return c->ops->allgather(c, send, size_bytes, recv, err);
+	rc = c->ops->allgather(c, box->data, size_bytes, err);
+	if (!rc && size_bytes > 0)
+		memcpy(recv, box->data, all);
+	put_away(c, box, rc);
+	return rc;
 }
 
 void gf_comm_rest(struct gf_comm *c, double most_s)

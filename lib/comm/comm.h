@@ -106,13 +106,14 @@ struct gf_comm_ops {
 	 * that is broken. (optional: it is never known) */
 	bool (*is_gone)(struct gf_comm *c, int rank);
 
-	/* Blocking, all ranks. Sizes equal everywhere. */
+	/* Blocking, all ranks. Sizes equal everywhere, and a few megabytes at
+	 * the most. After a failure the memory stays. */
 	int (*barrier)(struct gf_comm *c, struct gf_error *err);
 	int (*bcast)(struct gf_comm *c, int root, void *data, size_t size_bytes,
 		     struct gf_error *err);
-	/* recv holds ranks * size_bytes, in rank order. */
-	int (*allgather)(struct gf_comm *c, const void *send, size_t size_bytes,
-			 void *recv, struct gf_error *err);
+	/* all holds ranks * size_bytes, in rank order, and this rank's. */
+	int (*allgather)(struct gf_comm *c, void *all, size_t size_bytes,
+			 struct gf_error *err);
 	/* The library's own reduction, in place, non-blocking
 	 * (MPI_Iallreduce); all ranks call it in the same order. An average is
 	 * left as the sum. -ENOTSUP: not of such elements; the same on every

@@ -72,8 +72,8 @@ void gf_local_unlink(struct gf_local_queue *q, struct gf_request **at);
 int gf_local_barrier(struct gf_comm *c, struct gf_error *err);
 int gf_local_bcast(struct gf_comm *c, int root, void *data, size_t size_bytes,
 		   struct gf_error *err);
-int gf_local_allgather(struct gf_comm *c, const void *send, size_t size_bytes,
-		       void *recv, struct gf_error *err);
+int gf_local_allgather(struct gf_comm *c, void *all, size_t size_bytes,
+		       struct gf_error *err);
 int gf_local_iallreduce(struct gf_comm *c, void *data, size_t count_elems,
 			const struct gf_element *element,
 			struct gf_request **request, struct gf_error *err);

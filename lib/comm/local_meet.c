@@ -85,17 +85,18 @@ int gf_local_bcast(struct gf_comm *c, int root, void *data, size_t size_bytes,
 	return meet(c, NULL, err);
 }
 
-int gf_local_allgather(struct gf_comm *c, const void *send, size_t size_bytes,
-		       void *recv, struct gf_error *err)
+int gf_local_allgather(struct gf_comm *c, void *all, size_t size_bytes,
+		       struct gf_error *err)
 {
+	char *to = all;
 	int rank, rc;
 
-	rc = meet(c, send, err);
+	rc = meet(c, to + (size_t)c->rank * size_bytes, err);
 	if (rc)
 		return rc;
-	for (rank = 0; rank < c->ranks && size_bytes > 0; rank++)
-		memcpy((char *)recv + (size_t)rank * size_bytes,
-		       world(c)->shown[rank], size_bytes);
+	for (rank = 0; rank < c->ranks; rank++, to += size_bytes)
+		if (rank != c->rank && size_bytes > 0)
+			memcpy(to, world(c)->shown[rank], size_bytes);
 	return meet(c, NULL, err);
 }
 

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "comm/meet.h"
 
-#include <string.h>
-
 /* What one rank sends and receives in a round. */
 struct round {
 	struct gf_comm *c;
@@ -103,21 +101,18 @@ static int post_blocks(struct round *r, bool receive, int peer, char *all,
 
 /* Bruck et al., 1997, in place: with n blocks from its own on, each rank
  * fetches the next n from the one n further. */
-int gf_meet_allgather(struct gf_comm *c, const void *send, size_t size_bytes,
-		      void *recv, struct gf_error *err)
+int gf_meet_allgather(struct gf_comm *c, void *all, size_t size_bytes,
+		      struct gf_error *err)
 {
 	struct round r = {.c = c};
 	int p = c->ranks, n, more, rc = 0;
 
-	if (size_bytes > 0)
-		memcpy((char *)recv + (size_t)c->rank * size_bytes, send,
-		       size_bytes);
 	for (n = 1; n < p && !rc; n += more) {
 		more = n < p - n ? n : p - n;
-		rc = post_blocks(&r, true, (c->rank + n) % p, recv, size_bytes,
+		rc = post_blocks(&r, true, (c->rank + n) % p, all, size_bytes,
 				 (c->rank + n) % p, more, err);
 		rc = rc ? rc
-			: post_blocks(&r, false, (c->rank + p - n) % p, recv,
+			: post_blocks(&r, false, (c->rank + p - n) % p, all,
 				      size_bytes, c->rank, more, err);
 		rc = finish(&r, rc, err);
 	}

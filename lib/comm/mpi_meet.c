@@ -1,43 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Over MPI: what all ranks do together.
- *
- * MPI cannot take a collective back. If on_wait gives up, the collective stays
- * pending, and a late rank's bytes are written when they come: the caller's
- * memory may be gone by then. So bytes go through a carton, which stays, too.
+ * Over MPI: what all ranks do together. MPI cannot take a collective back: if
+ * on_wait gives up, the collective stays pending.
  */
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/heap.h"
 #include "comm/backoff.h"
 #include "comm/mpi_state.h"
-
-#define CARTON_BYTES ((size_t)4 << 20)
-
-struct carton {
-	struct gf_left left;
-	char data[];
-};
-
-static struct carton *carton(size_t size_bytes)
-{
-	return gf_xmalloc(sizeof(struct carton) + size_bytes);
-}
-
-/* After a failure MPI may yet use it. */
-static void put_away(struct gf_comm *c, struct carton *box, int rc)
-{
-	if (rc)
-		gf_comm_leave(c, &box->left);
-	else
-		free(box);
-}
-
-static size_t most_bytes(const struct gf_mpi *m)
-{
-	return m->piece_bytes < CARTON_BYTES ? m->piece_bytes : CARTON_BYTES;
-}
 
 /* Waits for a collective that has been started. */
 static int finish(struct gf_comm *c, MPI_Request *request, struct gf_error *err)
@@ -74,53 +41,26 @@ out:
 int gf_mpi_bcast(struct gf_comm *c, int root, void *data, size_t size_bytes,
 		 struct gf_error *err)
 {
-	size_t limit = most_bytes(gf_mpi_of(c)), first, size;
-	struct carton *box = carton(size_bytes < limit ? size_bytes : limit);
 	MPI_Request request;
 	int rc = 0;
 
-	for (first = 0; first < size_bytes && !rc; first += size) {
-		size = size_bytes - first < limit ? size_bytes - first : limit;
-		if (c->rank == root)
-			memcpy(box->data, (char *)data + first, size);
-		MPI_TRY(MPI_Ibcast, box->data, (int)size, MPI_BYTE, root,
-			gf_mpi_of(c)->world, &request);
-		rc = finish(c, &request, err);
-		if (!rc && c->rank != root)
-			memcpy((char *)data + first, box->data, size);
-	}
+	MPI_TRY(MPI_Ibcast, data, (int)size_bytes, MPI_BYTE, root,
+		gf_mpi_of(c)->world, &request);
+	rc = finish(c, &request, err);
 out:
-	put_away(c, box, rc);
 	return rc;
 }
 
-int gf_mpi_allgather(struct gf_comm *c, const void *send, size_t size_bytes,
-		     void *recv, struct gf_error *err)
+int gf_mpi_allgather(struct gf_comm *c, void *all, size_t size_bytes,
+		     struct gf_error *err)
 {
-	const size_t own = (size_t)c->rank * size_bytes;
-	const size_t all = (size_t)c->ranks * size_bytes;
-	struct carton *box;
 	MPI_Request request;
-	char *to = recv;
-	int rank, rc = 0;
+	int rc = 0;
 
-	if (size_bytes > most_bytes(gf_mpi_of(c))) {
-		memcpy(to + own, send, size_bytes);
-		for (rank = 0; rank < c->ranks && !rc; rank++)
-			rc = gf_mpi_bcast(c, rank,
-					  to + (size_t)rank * size_bytes,
-					  size_bytes, err);
-		return rc;
-	}
-	box = carton(all);
-	memcpy(box->data + own, send, size_bytes);
-	MPI_TRY(MPI_Iallgather, MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, box->data,
+	MPI_TRY(MPI_Iallgather, MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, all,
 		(int)size_bytes, MPI_BYTE, gf_mpi_of(c)->world, &request);
 	rc = finish(c, &request, err);
-	if (!rc)
-		memcpy(to, box->data, all);
 out:
-	put_away(c, box, rc);
 	return rc;
 }
 

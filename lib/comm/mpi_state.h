@@ -122,8 +122,8 @@ void gf_mpi_asked_release(struct gf_mpi_asked *a);
 int gf_mpi_barrier(struct gf_comm *c, struct gf_error *err);
 int gf_mpi_bcast(struct gf_comm *c, int root, void *data, size_t size_bytes,
 		 struct gf_error *err);
-int gf_mpi_allgather(struct gf_comm *c, const void *send, size_t size_bytes,
-		     void *recv, struct gf_error *err);
+int gf_mpi_allgather(struct gf_comm *c, void *all, size_t size_bytes,
+		     struct gf_error *err);
 int gf_mpi_iallreduce(struct gf_comm *c, void *data, size_t count_elems,
 		      const struct gf_element *element,
 		      struct gf_request **request, struct gf_error *err);

@@ -282,13 +282,13 @@ static int shm_bcast(struct gf_comm *c, int root, void *data, size_t size_bytes,
 			 below->ops->bcast(below, root, data, size_bytes, err));
 }
 
-static int shm_allgather(struct gf_comm *c, const void *send, size_t size_bytes,
-			 void *recv, struct gf_error *err)
+static int shm_allgather(struct gf_comm *c, void *all, size_t size_bytes,
+			 struct gf_error *err)
 {
 	struct gf_comm *below = lend(of(c));
 
-	return take_back(of(c), below->ops->allgather(below, send, size_bytes,
-						      recv, err));
+	return take_back(of(c),
+			 below->ops->allgather(below, all, size_bytes, err));
 }
 
 static int shm_iallreduce(struct gf_comm *c, void *data, size_t count_elems,

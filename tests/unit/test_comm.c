@@ -181,6 +181,59 @@ static void test_notes(void)
 	EXPECT(slow_is_intact(), "a broken transport still runs");
 }
 
+/* A transport whose collectives give up, and go on all the same. */
+static struct {
+	char *data;
+	size_t size_bytes;
+} late;
+
+static int late_bcast(struct gf_comm *c, int root, void *data,
+		      size_t size_bytes, struct gf_error *err)
+{
+	(void)root;
+	c->broken = true;
+	late.data = data;
+	late.size_bytes = size_bytes;
+	return gf_error_set(err, -ETIMEDOUT, "late");
+}
+
+static int late_allgather(struct gf_comm *c, void *all, size_t size_bytes,
+			  struct gf_error *err)
+{
+	return late_bcast(c, 0, all, (size_t)c->ranks * size_bytes, err);
+}
+
+static void late_close(struct gf_comm *c)
+{
+	(void)c;
+	memset(late.data, 1, late.size_bytes);
+}
+
+/* What comes after the call has failed is not written to the caller's memory,
+ * which is gone by then. */
+static void test_late(void)
+{
+	static const struct gf_comm_ops ops = {.bcast = late_bcast,
+					       .allgather = late_allgather,
+					       .close = late_close};
+	static const char zeros[64];
+	struct gf_error err = {""};
+	char all[64] = {0};
+	int gathers;
+
+	for (gathers = 0; gathers < 2; gathers++) {
+		struct gf_comm c = {.ops = &ops, .rank = 1, .ranks = 2};
+
+		EXPECT((gathers ? gf_comm_allgather(&c, zeros, 32, all, &err)
+				: gf_comm_bcast(&c, 0, all, 64, &err)) ==
+			       -ETIMEDOUT,
+		       "%s", err.text);
+		gf_comm_close(&c);
+		EXPECT(late.size_bytes == 64 && !memcmp(all, zeros, 64),
+		       "%zu bytes were written", late.size_bytes);
+	}
+}
+
 int main(void)
 {
 	static const int ranks[] = {1, 2, 3, 4, 7, 16};
@@ -196,5 +249,6 @@ int main(void)
 	test_backoff();
 	test_registry();
 	test_notes();
+	test_late();
 	return TEST_END();
 }
