@@ -649,6 +649,12 @@ def refusals():
            "has outer.bias and 6 more")
     plan["tensors"][0]["count_elems"] += 1
     raises(lambda: gradflow.ddp(build(), plan), "outer.bias", "4 elements", "5")
+    plan["tensors"][0]["name"] = []
+    raises(lambda: gradflow.ddp(build(), plan), "want names, got list")
+    with tempfile.NamedTemporaryFile("w") as deep:
+        deep.write("[" * 200_000)
+        deep.flush()
+        raises(lambda: gradflow.ddp(build(), deep.name), "want JSON")
     raises(lambda: gradflow.ddp(build(), whole(build(), ranks=7)), "ranks", "7")
     raises(lambda: gradflow.ddp(build(), "/nonexistent/plan.json"), "/nonexistent/plan.json")
     raises(lambda: gradflow.ddp(build(), {"format": "gf-plan", "version": 1}), "plan")

@@ -23,7 +23,7 @@ def read(source):
     with open(where, encoding="utf-8") as f:
         try:
             return json.load(f), where
-        except ValueError as e:
+        except (ValueError, RecursionError) as e:
             raise PlanError(f"{where}: want JSON: {e}") from None
 
 
@@ -32,10 +32,13 @@ def check_names(plan, where, parameters):
     tensors = plan.get("tensors") if isinstance(plan, dict) else None
     if not isinstance(tensors, list):
         return
-    planned = {t.get("name"): t.get("count_elems") for t in tensors if isinstance(t, dict)}
-    names = [t.get("name") for t in tensors if isinstance(t, dict)]
-    twice = next((n for i, n in enumerate(names) if n in names[:i]), None)
-    want(twice is None, f"{where}: /tensors", "names of their own", f"{twice} twice")
+    planned = {}
+    for t in tensors:
+        if isinstance(t, dict):
+            name = t.get("name")
+            want(isinstance(name, str), f"{where}: /tensors", "names", type(name).__name__)
+            want(name not in planned, f"{where}: /tensors", "names of their own", f"{name} twice")
+            planned[name] = t.get("count_elems")
     lacks = [n for n in parameters if n not in planned]
     knows = [n for n in planned if n not in parameters]
     want(not lacks and not knows, f"{where}: /tensors",
