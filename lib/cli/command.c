@@ -4,6 +4,7 @@
 #include <argp.h>
 #include <assert.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -259,6 +260,18 @@ static void parse_silently(const struct argp *argp, int argc, char **argv,
 	setvbuf(stderr, NULL, _IONBF, 0);
 }
 
+/* No file that is opened later takes the place of a stream that is closed. To
+ * use that stream remains an error. */
+static void fill_closed_streams(void)
+{
+	int fd;
+
+	for (fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+		if (fcntl(fd, F_GETFD) < 0)
+			(void)open("/dev/null",
+				   fd == STDIN_FILENO ? O_WRONLY : O_RDONLY);
+}
+
 void gf_cli_parse(const struct gf_command *command, int argc, char **argv,
 		  void *arguments)
 {
@@ -272,6 +285,7 @@ void gf_cli_parse(const struct gf_command *command, int argc, char **argv,
 		.doc = command->help,
 	};
 
+	fill_closed_streams();
 	memset(p.cli, 0, sizeof(*p.cli));
 	p.cli->command = command;
 	find_rank(p.cli);

@@ -650,6 +650,10 @@ ms() { # OPTION...: of a plan of the job, as people read it
 	one_line
 	wants 3 bash -c "gf-plan --version >&-"
 	one_line
+	wants 3 bash -c "gf-plan '$share/profiles/six.json' >&-"
+	one_line
+	wants 0 bash -c "gf-plan -o closed.json '$share/profiles/six.json' <&- >&- 2>&-"
+	cmp plan.json closed.json
 }
 
 @test "times that overflow are refused" {
