@@ -655,6 +655,8 @@ def refusals():
         deep.write("[" * 200_000)
         deep.flush()
         raises(lambda: gradflow.ddp(build(), deep.name), "want JSON")
+    raises(lambda: gradflow.ddp(build(), {**whole(build(), ranks=2), "pipeline": []}),
+           "/pipeline: want an object, got list")
     raises(lambda: gradflow.ddp(build(), whole(build(), ranks=7)), "ranks", "7")
     raises(lambda: gradflow.ddp(build(), "/nonexistent/plan.json"), "/nonexistent/plan.json")
     raises(lambda: gradflow.ddp(build(), {"format": "gf-plan", "version": 1}), "plan")

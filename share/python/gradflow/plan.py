@@ -75,6 +75,7 @@ def selects_all(plan):
 def staleness(plan, where):
     """(K, the steps before it begins): the means of K - 1 steps ago are handed out."""
     pipeline = plan.get("pipeline", {}) if isinstance(plan, dict) else {}
+    want(isinstance(pipeline, dict), f"{where}: /pipeline", "an object", type(pipeline).__name__)
     late, begins = pipeline.get("staleness", 1), pipeline.get("warmup_steps", 0)
     want(late in (1, 2), f"{where}: /pipeline/staleness",
          "1 or 2 (gf-plan --staleness)", late)
