@@ -322,8 +322,8 @@ int gf_ckpt_claim_poll(struct gf_ckpt_owner *o, struct gf_error *err)
 				     name));
 	if (!rc && !own)
 		rc = write_record(o, fd, &why);
-	/* without a lock another job may write at the same moment: who stays
-	 * there is seen at the next look */
+	/* without a lock another job may write at the same moment: the next
+	 * look shows which name has stayed */
 	unsure = !rc && !own && !locked && o->fd < 0;
 	if (rc == -EBUSY && !why.text[0])
 		gf_error_set(err, rc,

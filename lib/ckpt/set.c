@@ -232,8 +232,8 @@ static int set_aside(const char *folder, struct gf_error *err)
 }
 
 /* A set of the same step, of before the run went back, makes way, and lies at
- * `from` then. Where the file system can that is one step, so that one of the
- * two is always in place. */
+ * `from` then. The two exchange their names at once where the file system can:
+ * one of them is always in place. */
 static int move_into_place(const char *from, const char *to,
 			   struct gf_error *err)
 {

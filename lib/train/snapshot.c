@@ -250,7 +250,8 @@ static int add_up(struct gf_team *team, double *squares, struct gf_error *err)
 	return rc;
 }
 
-/* A folder that is only read may be another job's, who replaces sets whole. */
+/* A folder that is only read may be another job's, and that job replaces sets
+ * whole. */
 static int check_still_there(const struct gf_folder *f, struct gf_error *err)
 {
 	struct gf_manifest m = {0};

@@ -209,8 +209,8 @@ static void late_close(struct gf_comm *c)
 	memset(late.data, 1, late.size_bytes);
 }
 
-/* What comes after the call has failed is not written to the caller's memory,
- * which is gone by then. */
+/* The caller's memory may be gone when a call has failed: nothing is written
+ * there any more. */
 static void test_late(void)
 {
 	static const struct gf_comm_ops ops = {.bcast = late_bcast,
