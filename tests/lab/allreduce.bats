@@ -2,14 +2,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # gf-allreduce across emulated hosts of two ranks each. Needs root; skipped
 # aloud without.
-load ../cli/common
-
-lab() { "$GF_SOURCE/share/lab/gf-lab" "$@"; }
+load lab
 
 setup_file() {
-	[ "$(id -u)" -eq 0 ] || skip "needs root"
-	ip netns add gf-try 2> /dev/null || skip "network namespaces are not permitted here"
-	ip netns del gf-try
+	needs_lab
 	lab up ballr --hosts 2 --ranks 2 --rate 100mbit
 }
 

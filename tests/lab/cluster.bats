@@ -3,7 +3,7 @@
 # The commands across emulated hosts: discover, measure, plan, replay. In some tests
 # a host dies, a link crawls or a rank does not come. Needs root; skipped aloud
 # without.
-load ../cli/common
+load lab
 
 # The links are slow enough that even a busy machine keeps up with them. One error
 # is left: the rendezvous of Open MPI's TCP makes messages beyond 64 KiB per hop
@@ -13,12 +13,8 @@ BYTE_S=8e-8
 # measured beside predicted, and a level's cost beside its rate: relative
 TOLERANCE=0.35
 
-lab() { "$GF_SOURCE/share/lab/gf-lab" "$@"; }
-
 setup_file() {
-	[ "$(id -u)" -eq 0 ] || skip "needs root"
-	ip netns add gf-try 2> /dev/null || skip "network namespaces are not permitted here"
-	ip netns del gf-try
+	needs_lab
 	lab up bclus --hosts 4 --rate $RATE
 	export SHARED=$BATS_FILE_TMPDIR
 	gf-profile --estimate --model resnet20 --forward 30ms --backward 60ms > "$SHARED/model.json"

@@ -1,9 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: BSD-3-Clause
 # The emulated cluster itself. Needs root; skipped aloud without.
-load ../cli/common
-
-lab() { "$GF_SOURCE/share/lab/gf-lab" "$@"; }
+load lab
 
 teardown() {
 	lab down btest > /dev/null 2>&1 || true
@@ -11,14 +9,8 @@ teardown() {
 	ip netns del gflab-btest-h1 2> /dev/null || true
 }
 
-root_only() {
-	[ "$(id -u)" -eq 0 ] || skip "needs root"
-	ip netns add btest-foreign 2> /dev/null || skip "network namespaces are not permitted here"
-	ip netns del btest-foreign
-}
-
 @test "lab: a name, a rate or a count that is none is refused" {
-	root_only
+	needs_lab
 	wants 2 lab up 'Bad Name'; says 'want a lab name'
 	wants 2 lab up btest --rate fast; says '--rate: want a rate'
 	wants 2 lab up btest --hosts 0; says '--hosts: want an integer from 1 to 64'
@@ -27,7 +19,7 @@ root_only() {
 }
 
 @test "lab: up, run, down leaves nothing behind" {
-	root_only
+	needs_lab
 	before=$(ip netns list; ip link show | grep -c veth || true)
 	wants 0 lab up btest --hosts 3 --ranks 2 --racks 2 --trunk 500mbit
 	wants 0 lab status; prints 'btest: hosts=3 ranks=2'
@@ -41,7 +33,7 @@ root_only() {
 }
 
 @test "lab: a namespace it did not make is not touched" {
-	root_only
+	needs_lab
 	ip netns add gflab-btest-h1
 	wants 3 lab up btest --hosts 2; says 'gflab-btest-h1 exists and is not this lab'
 	ip netns list | grep -q gflab-btest-h1
@@ -51,7 +43,7 @@ root_only() {
 }
 
 @test "lab: down ends what runs in it, the exit status of a command is kept" {
-	root_only
+	needs_lab
 	wants 0 lab up btest --hosts 1
 	wants 7 lab exec btest h0 bash -c 'exit 7'
 	lab exec btest h0 sleep 300 &

@@ -3,16 +3,12 @@
 # A host that falls silent, connections that are reset, a rank that is killed: over
 # MPI and over UCX, under mpirun and without. Each rank that can says who is missing
 # within the time-out, and no rank is left 5 s later.
-load ../cli/common
+load lab
 
 TIMEOUT=3
 
-lab() { "$GF_SOURCE/share/lab/gf-lab" "$@"; }
-
 setup_file() {
-	[ "$(id -u)" -eq 0 ] || skip "needs root"
-	ip netns add gf-try 2> /dev/null || skip "network namespaces are not permitted here"
-	ip netns del gf-try
+	needs_lab
 }
 
 setup() {
