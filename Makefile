@@ -526,17 +526,20 @@ check-unit check-cli check-mpi check-lab check-docs: check-%:
 	+$(Q)$(MAKE) --no-print-directory check-build
 	$(Q)BUILD=$(BUILD) tests/run.sh $*
 
+# A sanitizer sees nothing of a GPU's code: it is compiled for one kind.
+one_gpu = CUDA_ARCH=$(lastword $(CUDA_ARCH))
+
 # hwloc's plugins leak memory in modules that are unloaded, where no suppression
 # finds it; its core discovers enough for the tests. SUITES takes other suites.
 asan:
-	+$(Q)$(MAKE) --no-print-directory $(every_processor) BUILD=$(BUILD)/asan \
+	+$(Q)$(MAKE) --no-print-directory $(every_processor) BUILD=$(BUILD)/asan $(one_gpu) \
 	  SAN=address,undefined CFLAGS='-O1 -g' WERROR=1 check-build
 	$(Q)HWLOC_PLUGINS_PATH=/nonexistent BUILD=$(BUILD)/asan \
 	  tests/run.sh $(or $(SUITES),unit fuzz cli mpi)
 
 # UCX watches calls that threads make when ThreadSanitizer has left them.
 tsan:
-	+$(Q)$(MAKE) --no-print-directory $(every_processor) BUILD=$(BUILD)/tsan \
+	+$(Q)$(MAKE) --no-print-directory $(every_processor) BUILD=$(BUILD)/tsan $(one_gpu) \
 	  SAN=thread CFLAGS='-O1 -g' WERROR=1 check-build
 	$(Q)OMP_NUM_THREADS=1 UCX_MEM_EVENTS=n BUILD=$(BUILD)/tsan \
 	  TSAN_OPTIONS=suppressions=$(CURDIR)/tests/tsan.txt \
