@@ -17,9 +17,11 @@ static int test_failures;
  * tests/run.sh, what is only slow on a busy machine goes on. */
 #define TEST_PATIENCE_S 600
 
-/* ThreadSanitizer takes ten times as long, and needs no case twice. */
-#ifdef __SANITIZE_THREAD__
+/* Under sanitizers, tests take three to ten times as long. */
+#if defined(__SANITIZE_THREAD__)
 #define TEST_SPARSER 3
+#elif defined(__SANITIZE_ADDRESS__)
+#define TEST_SPARSER 2
 #else
 #define TEST_SPARSER 1
 #endif
