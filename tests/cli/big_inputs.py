@@ -133,7 +133,6 @@ for layers in 4900, 20_000:
     put(f"lstm-{layers}.json", {**mlp, "input": [64], "classes": 4, "layers": [
         {"name": "e", "type": "embedding", "entries": 128, "outputs": 4}] + [
         {"name": f"{i}", "type": "lstm", "outputs": 4} for i in range(layers)]},
-        "gf-plan --gpu v100 4x2-1gbe --compare --model", "gf-plan --gpu v100 4x2-1gbe --halves --model",
-        "gf-plan --gpu v100 4x2-1gbe --policy optimal --lanes 8 --model", "gf-profile --estimate --flops 1e12 --model")
+        "gf-plan --gpu v100 4x2-1gbe --model", "gf-profile --estimate --flops 1e12 --model")
 put("wide.json", wide, "gf-plan topology-most.json --model", "gf-profile --estimate --flops 1e12 --model",
     "gf-train --device cpu --steps 1 --model")
