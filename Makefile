@@ -436,8 +436,8 @@ check-torch: deps
 	  echo 'skipped: no PyTorch, and no index to get one from'; exit; }; \
 	  GF_PYTHON=$$python BUILD=$(BUILD) tests/run.sh python
 
-# What takes longer. The commands' suites under AddressSanitizer, which take an hour,
-# are make asan's; here the commands run in pairs.
+# What takes longer. The commands' suites under AddressSanitizer are make asan's; here
+# the commands run in pairs.
 check-long: deps
 	+$(Q)$(MAKE) --no-print-directory $(every_processor) WERROR=1 check-build
 	$(Q)FUZZ_SECONDS=$${FUZZ_SECONDS:-20} BUILD=$(BUILD) tests/run.sh --long fuzz unit cli mpi python

@@ -11,7 +11,7 @@
 #include "json/record.h"
 
 #define FORMAT "gf-model"
-/* Arrays of them, which a few bytes of a document make. */
+/* Tensors, each of which a few bytes of a document make. */
 #define PARAMS_MOST 20000
 
 size_t gf_shape_elems(const struct gf_shape *s)
@@ -133,8 +133,8 @@ static int infer_layer(struct gf_infer *c)
 		return rc;
 	if (c->model->nparams > PARAMS_MOST)
 		return gf_infer_refuse(c, NULL,
-				       "want at most %d parameters in all "
-				       "layers, got more",
+				       "want at most %d tensors of parameters "
+				       "in all layers, got more",
 				       PARAMS_MOST);
 	if (too_large(&l->out))
 		return gf_infer_refuse(c, NULL,
