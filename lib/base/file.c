@@ -295,3 +295,25 @@ int gf_file_sync_parent(const char *path, struct gf_error *err)
 	free(folder);
 	return rc;
 }
+
+int gf_file_open_regular(const char *path, int *fd, size_t *size_bytes,
+			 struct gf_error *err)
+{
+	int opened = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC), rc = 0;
+	struct stat st;
+
+	if (opened < 0)
+		return gf_error_errno(err, -errno, "%s", path);
+	if (fstat(opened, &st))
+		rc = gf_error_errno(err, -errno, "%s", path);
+	else if (!S_ISREG(st.st_mode))
+		rc = gf_error_set(err, -EINVAL, "%s: want a regular file",
+				  path);
+	if (rc) {
+		close(opened);
+		return rc;
+	}
+	*fd = opened;
+	*size_bytes = (size_t)st.st_size;
+	return 0;
+}

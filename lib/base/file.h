@@ -53,6 +53,11 @@ int gf_file_apart(const struct gf_file_wish *files, size_t n,
 int gf_file_write(const char *path, const void *data, size_t size,
 		  struct gf_error *err);
 
+/* Opens a regular file to be read. What is none is -EINVAL: nothing may ever be
+ * written to a pipe, whose opening would wait. */
+int gf_file_open_regular(const char *path, int *fd, size_t *size_bytes,
+			 struct gf_error *err);
+
 /* fsync on the folder that holds path, so that a rename in it survives. */
 int gf_file_sync_parent(const char *path, struct gf_error *err);
 

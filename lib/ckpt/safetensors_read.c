@@ -2,13 +2,12 @@
 #include "ckpt/safetensors.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "base/heap.h"
 #include "base/units.h"
 #include "ckpt/checksum.h"
@@ -257,19 +256,13 @@ static int read_length(const struct gf_safetensors *s, size_t file_bytes,
 	return 0;
 }
 
-static int read_header(struct gf_safetensors *s, struct gf_error *err)
+static int read_header(struct gf_safetensors *s, size_t file_bytes,
+		       struct gf_error *err)
 {
-	size_t length = 0, file_bytes;
-	struct stat st;
+	size_t length = 0;
 	char *text;
 	int rc;
 
-	if (fstat(s->fd, &st))
-		return gf_error_errno(err, -errno, "%s", s->path);
-	if (!S_ISREG(st.st_mode))
-		return gf_error_set(err, -EINVAL, "%s: want a regular file",
-				    s->path);
-	file_bytes = (size_t)st.st_size;
 	rc = read_length(s, file_bytes, &length, err);
 	if (rc)
 		return rc;
@@ -297,14 +290,13 @@ int gf_safetensors_open(const char *path, struct gf_safetensors *s,
 			struct gf_error *err)
 {
 	struct gf_safetensors opened = {.fd = -1};
-	int rc;
+	size_t file_bytes;
+	int rc = gf_file_open_regular(path, &opened.fd, &file_bytes, err);
 
-	/* a pipe under that name must not stop the opening */
-	opened.fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	if (opened.fd < 0)
-		return gf_error_errno(err, -errno, "%s", path);
+	if (rc)
+		return rc;
 	opened.path = gf_xstrdup(path);
-	rc = read_header(&opened, err);
+	rc = read_header(&opened, file_bytes, err);
 	if (rc) {
 		gf_safetensors_close(&opened);
 		return rc;

@@ -2,14 +2,13 @@
 #include "data/source.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 #include <zlib.h>
 
+#include "base/file.h"
 #include "base/heap.h"
 
 #define FIRST_BLOCK ((size_t)1 << 20)
@@ -35,24 +34,18 @@ char *gf_source_find(const char *folder, const char *name)
 
 int gf_source_open(struct gf_source *s, char *path, struct gf_error *err)
 {
-	struct stat st = {0};
+	size_t size_bytes;
 	int fd, rc;
 
 	s->path = path;
-	/* what is no file could keep the caller waiting for good */
-	fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-	if (fd < 0)
-		return gf_error_errno(err, -errno, "%s", path);
-	if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode))
-		s->stream = gzdopen(fd, "rb");
+	rc = gf_file_open_regular(path, &fd, &size_bytes, err);
+	if (rc)
+		return rc;
+	s->stream = gzdopen(fd, "rb");
 	if (s->stream)
 		return 0;
-	rc = S_ISREG(st.st_mode)
-		     ? gf_error_errno(err, -ENOMEM, "%s", path)
-		     : gf_error_set(err, -EINVAL, "%s: want a regular file",
-				    path);
 	close(fd);
-	return rc;
+	return gf_error_errno(err, -ENOMEM, "%s", path);
 }
 
 void gf_source_close(struct gf_source *s)
