@@ -28,7 +28,7 @@ ran=0
 while IFS= read -r line; do
 	[[ $line == *--plot* ]] && ! command -v gnuplot > /dev/null && continue
 	ran=$((ran + 1))
-	timeout 120 bash -c "set -o pipefail; $line" > out.txt 2> err.txt < /dev/null ||
+	timeout 600 bash -c "set -o pipefail; $line" > out.txt 2> err.txt < /dev/null ||
 		{ offend "$line: status $?"; tail -n 5 err.txt; }
 	case $line in
 	*--import*--tree*) shows 'gpu x4' ;;
