@@ -41,12 +41,13 @@
 #define ALONE_MOST 8
 /* Drafts whose messages are merged within the tolerance. */
 #define MERGED_MOST 3
-/* Lanes that are searched: all up to the first, then powers of two. */
+/* Lanes that are searched: all up to the first, then twice as many while the
+ * last count brought more than the tolerance. */
 #define LANES_EACH 8
 #define LANES_MOST 64
-/* Tensors times lanes (LANES_EACH at the most): of more, neighbours are cut as
+/* Tensors times lanes (LANES_MOST at the most): of more, neighbours are cut as
  * one (blocks.c), but on one lane. */
-#define EFFORT_MOST 40000
+#define EFFORT_MOST 36000
 #define SAME        1e-12 /* relative: sums in another order */
 
 /* All drafts, so that the simplest of the good ones can win. Options are those
@@ -88,6 +89,24 @@ static void offer(struct field *f, struct gf_draft *d)
 	*to = (struct found){*d, f->ways, false};
 }
 
+static int most_lanes(const struct gf_work *w)
+{
+	return w->lanes < LANES_MOST ? w->lanes : LANES_MOST;
+}
+
+static int next_lanes(int lanes, int most)
+{
+	int next = lanes < LANES_EACH ? lanes + 1 : 2 * lanes;
+
+	return lanes < most && next > most ? most : next;
+}
+
+/* A message costs a search as much more as there are lanes beyond so many. */
+static double share_of(int lanes)
+{
+	return fmin((double)LANES_EACH / lanes, 1);
+}
+
 static void offer_others(struct field *f)
 {
 	size_t i;
@@ -96,12 +115,13 @@ static void offer_others(struct field *f)
 	for (i = 0; gf_policies[i]; i++) {
 		const struct gf_policy *policy = gf_policies[i];
 		/* a policy of one lane needs no more */
-		int most = policy->lanes > 1 ? f->w->lanes : 1;
+		int most = policy->lanes > 1 ? most_lanes(f->w) : 1;
 		struct gf_draft d;
 
 		if (!policy->automatic || policy == &gf_policy_optimal)
 			continue;
-		for (lanes = 1; lanes <= most && lanes <= LANES_MOST; lanes++) {
+		for (lanes = 1; lanes <= most;
+		     lanes = next_lanes(lanes, most)) {
 			gf_draft_make(&d, f->w, policy, lanes);
 			offer(f, &d);
 		}
@@ -139,7 +159,9 @@ static void offer_found(struct field *f, struct gf_draft *d, int kicks)
 			offer(f, &found);
 		}
 		if (d->lanes > 1) {
-			gf_search_polish(f->w, polish_budget(f->w), kicks, d);
+			gf_search_polish(
+				f->w, share_of(d->lanes) * polish_budget(f->w),
+				kicks, d);
 			gf_work_predict(f->w, d, &result);
 		}
 	}
@@ -206,7 +228,7 @@ static void search_lanes(struct field *f, int lanes)
 {
 	struct gf_draft d = {.lanes = lanes};
 
-	gf_search_beam(f->w, f->best_s, BEAM_BUDGET,
+	gf_search_beam(f->w, f->best_s, share_of(lanes) * BEAM_BUDGET,
 		       f->w->ntensors > GF_SEARCH_LARGE ? GROWTH_LARGE : GROWTH,
 		       &d);
 	offer_found(f, &d, 0);
@@ -218,10 +240,14 @@ static void search_lanes(struct field *f, int lanes)
 
 static void search(struct field *f)
 {
-	int lanes;
+	double before_s = INFINITY; /* the best before the last count */
+	int lanes, most = most_lanes(f->w);
 
-	for (lanes = 1; lanes <= f->w->lanes && lanes <= LANES_MOST;
-	     lanes = lanes < LANES_EACH ? lanes + 1 : 2 * lanes) {
+	for (lanes = 1; lanes <= most; lanes = next_lanes(lanes, most)) {
+		if (lanes > LANES_EACH &&
+		    f->best_s * (1 + f->w->in->tolerance) >= before_s)
+			return;
+		before_s = f->best_s;
 		if (f->best_s <= gf_work_bound_s(f->w, lanes) * (1 + SAME))
 			continue;
 		if (lanes == 1)
@@ -265,7 +291,7 @@ static void search_part(struct field *f, const struct gf_work *whole,
 	size_t i;
 
 	free(gf_work_part(whole, ways, &part));
-	bound_s = gf_work_bound_s(&part, (int)fmin(part.lanes, LANES_MOST));
+	bound_s = gf_work_bound_s(&part, most_lanes(&part));
 	gf_work_part_release(&part);
 	if (f->best_s > bound_s * (1 + SAME) && !is_searched(f->all, ways))
 		search_ways(whole, ways, f->all);
@@ -400,9 +426,7 @@ static void release(struct drafts *all)
 
 static size_t most_tensors(const struct gf_work *w)
 {
-	return w->lanes == 1
-		       ? SIZE_MAX
-		       : (size_t)(EFFORT_MOST / fmin(w->lanes, LANES_EACH));
+	return w->lanes == 1 ? SIZE_MAX : (size_t)(EFFORT_MOST / most_lanes(w));
 }
 
 /* The simplest draft of those within the tolerance. (Of a large model that by

@@ -63,7 +63,7 @@ uneven = costs(14_000, allreduce=[entry(contention=[1, 1.1, 1.2, 1.3, 1.5, 1.6, 
                                   for name in ("ring", "rhd")])
 for i, tensor in enumerate(uneven["model"]["tensors"]):
     tensor.update(name=f"{i:x}", count_elems=i * 7919 % 100003 + 1, ready_s=round(tensor["ready_s"], 4))
-put("uneven.json", uneven, "gf-plan", "gf-plan --explain")
+put("uneven.json", uneven, "gf-plan", "gf-plan --explain", "gf-plan --lanes 64")
 put("lanes.json", {
     "format": "gf-plan", "version": 1, "ranks": 4, "lanes": 1_000_000,
     "model": {key: value for key, value in profile["model"].items() if key != "tensors"}, "network": profile["network"],
