@@ -109,7 +109,7 @@ static int same_folder(struct gf_team *team, const char *folder,
 	int rc = gf_team_same_text(team, "folder", folder ? folder : "none",
 				   err);
 
-	if (!rc && !folder)
+	if (!rc && (!folder || !folder[0]))
 		rc = gf_error_set(err, -EINVAL,
 				  "want a folder's name, got none");
 	return rc;

@@ -253,6 +253,7 @@ static void misuse(const char *plan, const char *folder)
 	refuse(gradflow_step(g, 1),
 	       "gradflow_step, step 1: want gradflow_begin");
 	refuse(gradflow_save(g, NULL), "want a folder's name");
+	refuse(gradflow_save(g, ""), "want a folder's name");
 	refuse(gradflow_save(g, gradflow_rank(g) ? folder : other), "folder: ");
 	check(gradflow_place(g, TENSORS) == SIZE_MAX, "place of no tensor", 0);
 	give(g, 1);
