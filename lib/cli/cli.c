@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "cli/command.h"
+#include "cli/deadline.h"
 
 int gf_cli_status(int rc)
 {
@@ -32,6 +33,7 @@ int gf_cli_status(int rc)
 
 static void say(const struct gf_cli *cli, const char *fmt, va_list ap)
 {
+	struct gf_deadline *deadline = gf_cli_reader_deadline(cli);
 	struct gf_text whole = {0};
 	char text[1024];
 
@@ -44,6 +46,7 @@ static void say(const struct gf_cli *cli, const char *fmt, va_list ap)
 			text);
 	else
 		fprintf(stderr, "%s: %s\n", cli->command->name, text);
+	gf_cli_end_deadline(deadline);
 }
 
 void gf_cli_warn(const struct gf_cli *cli, const char *fmt, ...)
@@ -69,13 +72,18 @@ void gf_cli_note(const struct gf_cli *cli, int level, const char *fmt, ...)
 int gf_cli_emit(const struct gf_cli *cli, const char *text,
 		struct gf_error *err)
 {
+	struct gf_deadline *deadline;
+	int rc = 0;
+
 	if (cli->output && strcmp(cli->output, "-") != 0)
 		return gf_file_write(cli->output, text, strlen(text), err);
+	deadline = gf_cli_reader_deadline(cli);
 	errno = 0;
 	if (fputs(text, stdout) == EOF || fflush(stdout))
-		return gf_error_errno(err, errno ? -errno : -EIO,
-				      "standard output");
-	return 0;
+		rc = gf_error_errno(err, errno ? -errno : -EIO,
+				    "standard output");
+	gf_cli_end_deadline(deadline);
+	return rc;
 }
 
 /* The files that the command line names to be written; returns how many. */

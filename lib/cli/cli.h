@@ -20,6 +20,9 @@ struct gf_cli {
 	int verbose;
 	int rank;      /* from the launcher's environment; 0 without one */
 	bool launched; /* under mpirun, srun, torchrun */
+	/* While other ranks wait for this one: for how long its words may wait
+	 * for a reader (cli/deadline.h); 0: for good. */
+	double reader_s;
 	/* Arguments that are no options, NULL-terminated. */
 	const char *const *files;
 	size_t nfiles;

@@ -21,10 +21,13 @@
 /* A message needs less, unless nobody reads it. */
 #define TELL_S 1.0
 
+static const char late_rank[] = ": a rank is late, or ended without it";
+
 /* A thread, for a signal could interrupt what it watches. */
 struct gf_deadline {
 	const struct gf_cli *cli;
 	const char *what; /* "MPI has not started" */
+	const char *why;  /* ": a rank is late", likely under a launcher */
 	double asked_s;   /* after which a stopped process ends the wait */
 	double limit_s;   /* after which anything does */
 	pthread_t thread;
@@ -114,9 +117,7 @@ static void *watch(void *arg)
 			    d->what, waited_s, stopped);
 	else
 		gf_cli_warn(d->cli, "%s for %g s%s", d->what, d->limit_s,
-			    d->cli->launched
-				    ? ": a rank is late, or ended without it"
-				    : "");
+			    d->cli->launched ? d->why : "");
 	_exit(status);
 }
 
@@ -127,13 +128,15 @@ double gf_cli_open_limit_s(double timeout_s)
 
 /* NULL: without it the wait has no end, as before. */
 static struct gf_deadline *begin(const struct gf_cli *cli, const char *what,
-				 double asked_s, double limit_s)
+				 const char *why, double asked_s,
+				 double limit_s)
 {
 	struct gf_deadline *d = gf_xcalloc(1, sizeof(*d));
 	pthread_condattr_t monotonic;
 
 	d->cli = cli;
 	d->what = what;
+	d->why = why;
 	d->asked_s = asked_s;
 	d->limit_s = limit_s;
 	pthread_mutex_init(&d->lock, NULL);
@@ -156,8 +159,9 @@ struct gf_deadline *gf_cli_start_deadline(const struct gf_cli *cli,
 	if (timeout_s <= 0)
 		return NULL;
 	if (join)
-		return begin(cli, "the ranks have not met", joined_s, joined_s);
-	return begin(cli, "MPI has not started", timeout_s,
+		return begin(cli, "the ranks have not met", late_rank, joined_s,
+			     joined_s);
+	return begin(cli, "MPI has not started", late_rank, timeout_s,
 		     fmax(timeout_s, GF_DEADLINE_LEAST_S));
 }
 
@@ -166,7 +170,15 @@ struct gf_deadline *gf_cli_close_deadline(const struct gf_cli *cli,
 {
 	if (timeout_s <= 0)
 		return NULL;
-	return begin(cli, "MPI has not ended", timeout_s, timeout_s);
+	return begin(cli, "MPI has not ended", late_rank, timeout_s, timeout_s);
+}
+
+struct gf_deadline *gf_cli_reader_deadline(const struct gf_cli *cli)
+{
+	if (cli->reader_s <= 0)
+		return NULL;
+	return begin(cli, "nobody has read what this rank prints", "",
+		     cli->reader_s, cli->reader_s);
 }
 
 void gf_cli_end_deadline(struct gf_deadline *d)

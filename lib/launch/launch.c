@@ -59,6 +59,8 @@ int gf_launch_run(const struct gf_launch *l)
 
 	if (rc == 0) {
 		gf_session_begin(&session, comm, l->timeout_s);
+		if (comm->ranks > 1)
+			l->cli->reader_s = session.watch.timeout_s;
 		rc = l->work(l->ctx, comm, &err);
 	}
 	rc = gf_session_end(&session, rc, &err);

@@ -18,7 +18,7 @@
  *	return gf_launch_run(&l);
  */
 struct gf_launch {
-	const struct gf_cli *cli;
+	struct gf_cli *cli;
 	const struct gf_cli_start *start; /* NULL: MPI's ranks alone */
 	const char *transport; /* between hosts; NULL: the first that can */
 	double timeout_s;      /* 0: never */

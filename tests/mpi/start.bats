@@ -171,6 +171,19 @@ ring() {
 	done
 }
 
+@test "a rank whose table nobody reads ends, as the others do" {
+	mkfifo full
+	exec 9<> full
+	timeout 1 cat /dev/zero >&9 || true
+	to=(full /dev/null)
+	for rank in 0 1; do
+		timeout 60 gf-allreduce --join job --rank $rank --ranks 2 --timeout 5s -b 1K -e 1K > ${to[rank]} 2> err.$rank < /dev/null 3>&- &
+		pids[rank]=$!
+	done
+	ends 0 4 60 'nobody has read what this rank prints for 5 s'
+	ends 1 4 60
+}
+
 @test "ranks that disagree on their number" {
 	for rank in 0 1; do
 		timeout 60 gf-allreduce --join job --rank $rank --ranks $((2 + rank)) > out.$rank 2> err.$rank < /dev/null 3>&- &
