@@ -37,21 +37,15 @@ static int read_stream(FILE *stream, const char *path, struct gf_text *text,
 	return 0;
 }
 
-int gf_file_read(const char *path, char **data, size_t *size,
-		 struct gf_error *err)
+static int read_text(FILE *stream, const char *name, char **data, size_t *size,
+		     struct gf_error *err)
 {
-	int use_stdin = strcmp(path, "-") == 0;
-	const char *name = use_stdin ? "standard input" : path;
 	struct gf_text text = {0};
-	FILE *stream;
 	int rc;
 
-	stream = use_stdin ? stdin : fopen(path, "rb");
-	if (!stream)
-		return gf_error_errno(err, -errno, "%s", path);
 	errno = 0;
 	rc = read_stream(stream, name, &text, err);
-	if (!use_stdin)
+	if (stream != stdin)
 		fclose(stream);
 	if (rc) {
 		gf_text_release(&text);
@@ -62,6 +56,19 @@ int gf_file_read(const char *path, char **data, size_t *size,
 	*size = text.length;
 	*data = gf_text_take(&text);
 	return 0;
+}
+
+int gf_file_read(const char *path, char **data, size_t *size,
+		 struct gf_error *err)
+{
+	FILE *stream;
+
+	if (strcmp(path, "-") == 0)
+		return read_text(stdin, "standard input", data, size, err);
+	stream = fopen(path, "rb");
+	if (!stream)
+		return gf_error_errno(err, -errno, "%s", path);
+	return read_text(stream, path, data, size, err);
 }
 
 /* The file that a link leads to, whether it is there yet or not: a link stays
@@ -316,4 +323,20 @@ int gf_file_open_regular(const char *path, int *fd, size_t *size_bytes,
 	*fd = opened;
 	*size_bytes = (size_t)st.st_size;
 	return 0;
+}
+
+int gf_file_read_regular(const char *path, char **data, size_t *size,
+			 struct gf_error *err)
+{
+	FILE *stream;
+	int fd, rc = gf_file_open_regular(path, &fd, size, err);
+
+	if (rc)
+		return rc;
+	stream = fdopen(fd, "rb");
+	if (stream)
+		return read_text(stream, path, data, size, err);
+	rc = gf_error_errno(err, -errno, "%s", path);
+	close(fd);
+	return rc;
 }

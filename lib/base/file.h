@@ -57,6 +57,9 @@ int gf_file_write(const char *path, const void *data, size_t size,
  * written to a pipe, whose opening would wait. */
 int gf_file_open_regular(const char *path, int *fd, size_t *size_bytes,
 			 struct gf_error *err);
+/* gf_file_read of such a file. */
+int gf_file_read_regular(const char *path, char **data, size_t *size,
+			 struct gf_error *err);
 
 /* fsync on the folder that holds path, so that a rename in it survives. */
 int gf_file_sync_parent(const char *path, struct gf_error *err);

@@ -5,7 +5,6 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "base/file.h"
 #include "base/heap.h"
@@ -149,16 +148,10 @@ int gf_manifest_read(const char *path, size_t step, struct gf_manifest *m,
 {
 	struct gf_manifest got = {0};
 	struct gf_json *root = NULL;
-	struct stat st;
 	char *text = NULL;
 	size_t size;
-	int rc;
+	int rc = gf_file_read_regular(path, &text, &size, err);
 
-	/* nothing may ever be written to a pipe */
-	if (!stat(path, &st) && !S_ISREG(st.st_mode))
-		return gf_error_set(err, -EINVAL, "%s: want a regular file",
-				    path);
-	rc = gf_file_read(path, &text, &size, err);
 	rc = rc ? rc : check_seal(path, text, size, err);
 	rc = rc ? rc : gf_json_parse(text, size, path, &root, err);
 	rc = rc ? rc : gf_document_read(root, path, FORMAT, &record, &got, err);
