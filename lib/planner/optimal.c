@@ -101,7 +101,8 @@ static int next_lanes(int lanes, int most)
 	return lanes < most && next > most ? most : next;
 }
 
-/* A message costs a search as much more as there are lanes beyond so many. */
+/* The share of a search's budget that takes as long as the whole of it does
+ * with LANES_EACH lanes: a message takes longer, the more lanes there are. */
 static double share_of(int lanes)
 {
 	return fmin((double)LANES_EACH / lanes, 1);
