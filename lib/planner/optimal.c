@@ -47,7 +47,7 @@
 #define LANES_MOST 64
 /* Tensors times lanes (LANES_MOST at the most): of more, neighbours are cut as
  * one (blocks.c), but on one lane. */
-#define EFFORT_MOST 36000
+#define EFFORT_MOST 24000
 #define SAME        1e-12 /* relative: sums in another order */
 
 /* All drafts, so that the simplest of the good ones can win. Options are those

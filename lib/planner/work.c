@@ -95,8 +95,15 @@ void gf_work_part_release(struct gf_work *part)
 
 size_t gf_work_lazy_cut(const struct gf_work *w, size_t first, double theta)
 {
-	size_t low = first, high = w->run_last[first];
+	const size_t most = w->run_last[first];
+	size_t low = first, high = first, stride = 1;
 
+	/* of thousands, a message has a few */
+	while (high < most && gf_work_bytes(w, first, high) <= theta) {
+		low = high + 1;
+		high = most - high > stride ? high + stride : most;
+		stride *= 2;
+	}
 	while (low < high) {
 		size_t middle = low + (high - low) / 2;
 

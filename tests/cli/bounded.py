@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Runs the commands on standard input, one a line, and names those that end by a
 signal, say too much, or take more than 5 s or 1 GB. Processor time counts, which
-other work does not change, and memory in use: MPI and hwloc map more."""
+other work lengthens by half at most, and memory in use: MPI and hwloc map more."""
 import os
 import resource
 import signal
