@@ -81,3 +81,10 @@ unlike() {
 	wants 2 timeout 300 mpirun --oversubscribe --bind-to none -np 1 "$command" "${first[@]}" : -np 1 "$command" "$@"
 	[ "$(grep -c "^$command" err.txt)" -eq 1 ]
 }
+
+# A pipe of that name that takes no byte more, and that nobody reads.
+full_pipe() {
+	mkfifo "$1"
+	exec 9<> "$1"
+	timeout 1 cat /dev/zero >&9 || true
+}

@@ -55,9 +55,7 @@ ends() {
 	local name train="gf-train -q --model digits-mlp --data synthetic:200 --batch 8 --threads 1 --steps 1 --timeout 1s"
 	strike=$(realpath -m "$GF_SOURCE/$BUILD/faults/strike.so")
 	[ -e "$strike" ] || skip "a sanitizer cannot be preloaded into"
-	mkfifo full
-	exec 9<> full
-	timeout 1 cat /dev/zero >&9 || true
+	full_pipe full
 	begin start env LD_PRELOAD="$strike" GF_STRIKE=MPI_Init_thread:1:hang $train
 	begin meet env LD_PRELOAD="$strike" GF_STRIKE=getaddrinfo:1:hang $train --join localhost:29600 --rank 0 --ranks 2
 	begin end env LD_PRELOAD="$strike" GF_STRIKE=MPI_Finalize:1:hang $train

@@ -172,9 +172,7 @@ ring() {
 }
 
 @test "a rank whose table nobody reads ends, as the others do" {
-	mkfifo full
-	exec 9<> full
-	timeout 1 cat /dev/zero >&9 || true
+	full_pipe full
 	to=(full /dev/null)
 	for rank in 0 1; do
 		timeout 60 gf-allreduce --join job --rank $rank --ranks 2 --timeout 5s -b 1K -e 1K > ${to[rank]} 2> err.$rank < /dev/null 3>&- &

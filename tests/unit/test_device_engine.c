@@ -437,7 +437,7 @@ static const struct {
 	int late;
 	int rc; /* of the rank that finds out first */
 	const char *says[3];
-	const char * or ; /* in place of the last: the ranks' pace decides */
+	const char *instead; /* in place of the last: the ranks' pace decides */
 } failures[] = {
 	{"a GPU that stands still",
 	 {.hangs = 3, .after = 20},
@@ -502,7 +502,8 @@ static void test_failure(size_t f, const char *algorithm, int staleness,
 		found += strstr(text, failures[f].says[0]) &&
 			 strstr(text, failures[f].says[1]) &&
 			 (strstr(text, failures[f].says[2]) ||
-			  (failures[f].or &&strstr(text, failures[f].or)));
+			  (failures[f].instead &&
+			   strstr(text, failures[f].instead)));
 	}
 	/* rank 1 fails, between 0 and 2, or of 0 and 1 */
 	if (failures[f].faults.fails)
