@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "base/array.h"
-#include "base/file.h"
 #include "cli/command.h"
+#include "cli/deadline.h"
 #include "cli/list.h"
 #include "cli/progress.h"
 #include "cli/start.h"
@@ -197,6 +197,8 @@ static int tell_row(void *ctx, const struct gf_train_row *row,
 		    struct gf_error *err)
 {
 	struct session *s = ctx;
+	struct gf_deadline *reader;
+	int rc;
 
 	if (strcmp(row->part, "train") == 0)
 		s->epoch = *row;
@@ -210,7 +212,12 @@ static int tell_row(void *ctx, const struct gf_train_row *row,
 		free(line);
 		gf_progress_start(&s->progress, &s->a->cli, "training");
 	}
-	return s->log.stream ? gf_train_log_row(&s->log, row, err) : 0;
+	if (!s->log.stream)
+		return 0;
+	reader = gf_cli_reader_deadline(&s->a->cli, s->o->log);
+	rc = gf_train_log_row(&s->log, row, err);
+	gf_cli_end_deadline(reader);
+	return rc;
 }
 
 static void tell_progress(void *ctx, size_t step, size_t steps)
@@ -256,11 +263,15 @@ static int take_place(struct session *s, struct gf_error *err)
 static int open_files(struct session *s, struct gf_error *err)
 {
 	const struct gf_train_options *o = s->o;
+	struct gf_deadline *reader;
 	int rc = 0;
 
-	if (s->comm->rank == 0 && o->log)
+	if (s->comm->rank == 0 && o->log) {
+		reader = gf_cli_reader_deadline(&s->a->cli, o->log);
 		rc = gf_train_log_open(&s->log, o->log, o->log_every,
 				       &s->config, err);
+		gf_cli_end_deadline(reader);
+	}
 	rc = gf_comm_agree(s->comm, rc, err);
 	if (!rc && o->trace)
 		rc = gf_clock_compare(s->comm, &s->offset, err);
@@ -276,7 +287,7 @@ static int write_out(struct session *s, const struct gf_train_result *result,
 	int rc = gf_train_log_close(&s->log, err);
 
 	if (!rc && trace)
-		rc = gf_file_write(s->o->trace, trace, strlen(trace), err);
+		rc = gf_cli_write(&s->a->cli, s->o->trace, trace, err);
 	if (!rc)
 		rc = gf_cli_emit(&s->a->cli, text, err);
 	free(text);

@@ -33,7 +33,7 @@ int gf_cli_status(int rc)
 
 static void say(const struct gf_cli *cli, const char *fmt, va_list ap)
 {
-	struct gf_deadline *deadline = gf_cli_reader_deadline(cli);
+	struct gf_deadline *deadline = gf_cli_reader_deadline(cli, NULL);
 	struct gf_text whole = {0};
 	char text[1024];
 
@@ -69,21 +69,29 @@ void gf_cli_note(const struct gf_cli *cli, int level, const char *fmt, ...)
 	va_end(ap);
 }
 
-int gf_cli_emit(const struct gf_cli *cli, const char *text,
-		struct gf_error *err)
+int gf_cli_write(const struct gf_cli *cli, const char *path, const char *text,
+		 struct gf_error *err)
 {
 	struct gf_deadline *deadline;
 	int rc = 0;
 
-	if (cli->output && strcmp(cli->output, "-") != 0)
-		return gf_file_write(cli->output, text, strlen(text), err);
-	deadline = gf_cli_reader_deadline(cli);
+	if (path && strcmp(path, "-") == 0)
+		path = NULL;
+	deadline = gf_cli_reader_deadline(cli, path);
 	errno = 0;
-	if (fputs(text, stdout) == EOF || fflush(stdout))
+	if (path)
+		rc = gf_file_write(path, text, strlen(text), err);
+	else if (fputs(text, stdout) == EOF || fflush(stdout))
 		rc = gf_error_errno(err, errno ? -errno : -EIO,
 				    "standard output");
 	gf_cli_end_deadline(deadline);
 	return rc;
+}
+
+int gf_cli_emit(const struct gf_cli *cli, const char *text,
+		struct gf_error *err)
+{
+	return gf_cli_write(cli, cli->output, text, err);
 }
 
 /* The files that the command line names to be written; returns how many. */

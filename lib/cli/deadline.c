@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -26,10 +27,10 @@ static const char late_rank[] = ": a rank is late, or ended without it";
 /* A thread, for a signal could interrupt what it watches. */
 struct gf_deadline {
 	const struct gf_cli *cli;
-	const char *what; /* "MPI has not started" */
-	const char *why;  /* ": a rank is late", likely under a launcher */
-	double asked_s;   /* after which a stopped process ends the wait */
-	double limit_s;   /* after which anything does */
+	char *what;      /* "MPI has not started"; owned */
+	const char *why; /* ": a rank is late", likely under a launcher */
+	double asked_s;  /* after which a stopped process ends the wait */
+	double limit_s;  /* after which anything does */
 	pthread_t thread;
 	pthread_mutex_t lock;
 	pthread_cond_t off_now;
@@ -135,7 +136,7 @@ static struct gf_deadline *begin(const struct gf_cli *cli, const char *what,
 	pthread_condattr_t monotonic;
 
 	d->cli = cli;
-	d->what = what;
+	d->what = gf_xstrdup(what);
 	d->why = why;
 	d->asked_s = asked_s;
 	d->limit_s = limit_s;
@@ -173,12 +174,21 @@ struct gf_deadline *gf_cli_close_deadline(const struct gf_cli *cli,
 	return begin(cli, "MPI has not ended", late_rank, timeout_s, timeout_s);
 }
 
-struct gf_deadline *gf_cli_reader_deadline(const struct gf_cli *cli)
+struct gf_deadline *gf_cli_reader_deadline(const struct gf_cli *cli,
+					   const char *path)
 {
-	if (cli->reader_s <= 0)
+	struct gf_deadline *d;
+	struct stat st;
+	char *what;
+
+	if (cli->reader_s <= 0 ||
+	    (path && (stat(path, &st) || S_ISREG(st.st_mode))))
 		return NULL;
-	return begin(cli, "nobody has read what this rank prints", "",
-		     cli->reader_s, cli->reader_s);
+	what = path ? gf_xasprintf("%s: nobody has read it", path)
+		    : gf_xstrdup("nobody has read what this rank prints");
+	d = begin(cli, what, "", cli->reader_s, cli->reader_s);
+	free(what);
+	return d;
 }
 
 void gf_cli_end_deadline(struct gf_deadline *d)
@@ -194,5 +204,6 @@ void gf_cli_end_deadline(struct gf_deadline *d)
 	}
 	pthread_cond_destroy(&d->off_now);
 	pthread_mutex_destroy(&d->lock);
+	free(d->what);
 	free(d);
 }

@@ -31,8 +31,11 @@ struct gf_deadline *gf_cli_close_deadline(const struct gf_cli *cli,
 					  double timeout_s);
 /* For gf_comm_open: years where timeout_s is 0 (never). */
 double gf_cli_open_limit_s(double timeout_s);
-/* For words to a reader: a full pipe waits for ever. After cli->reader_s. */
-struct gf_deadline *gf_cli_reader_deadline(const struct gf_cli *cli);
+/* For what goes to a reader, after cli->reader_s: a full pipe waits for ever, and
+ * so does a named one that nobody opens. path: NULL is standard output and
+ * error; no file but a pipe and the like is watched. */
+struct gf_deadline *gf_cli_reader_deadline(const struct gf_cli *cli,
+					   const char *path);
 /* NULL is allowed. */
 void gf_cli_end_deadline(struct gf_deadline *d);
 

@@ -182,6 +182,23 @@ ring() {
 	ends 1 '[34]' 60 # by its own limit, or since rank 0 has gone
 }
 
+@test "a rank whose log, trace or -o nobody reads ends, as the others do" {
+	full_pipe full
+	mkfifo unopened
+	options=("--log full" "--log unopened" "--trace unopened" "-o unopened")
+	for n in ${!options[@]}; do # rank n of four jobs, and the other as rank n + 4
+		for rank in 0 1; do
+			timeout 60 gf-train --join job-$n --rank $rank --ranks 2 --timeout 5s --model digits-mlp --steps 2 ${options[n]} \
+				> out.$((n + 4 * rank)) 2> err.$((n + 4 * rank)) < /dev/null 3>&- 9>&- &
+			pids[n + 4 * rank]=$!
+		done
+	done
+	for n in ${!options[@]}; do
+		ends $n 4 60 "${options[n]##* }: nobody has read it for 5 s"
+		ends $((n + 4)) '[34]' 60 # by its own limit, or since rank 0 has gone
+	done
+}
+
 @test "ranks that disagree on their number" {
 	for rank in 0 1; do
 		timeout 60 gf-allreduce --join job --rank $rank --ranks $((2 + rank)) > out.$rank 2> err.$rank < /dev/null 3>&- &
