@@ -31,9 +31,9 @@ struct gf_deadline *gf_cli_close_deadline(const struct gf_cli *cli,
 					  double timeout_s);
 /* For gf_comm_open: years where timeout_s is 0 (never). */
 double gf_cli_open_limit_s(double timeout_s);
-/* For what goes to a reader, after cli->reader_s: a full pipe waits for ever, and
- * so does a named one that nobody opens. path: NULL is standard output and
- * error; no file but a pipe and the like is watched. */
+/* A write to a full pipe waits for ever for its reader, and so does the opening
+ * of a named pipe. This deadline is cli->reader_s. path: NULL is standard
+ * output and error; of others, regular files have no deadline. */
 struct gf_deadline *gf_cli_reader_deadline(const struct gf_cli *cli,
 					   const char *path);
 /* NULL is allowed. */
