@@ -19,6 +19,7 @@ import argparse, fcntl, json, os, random, re, shutil, signal, statistics, subpro
 
 TIMEOUT_S = 3
 LEAST_S = 5      # what a time-out below counts as, between steps
+START_S = 20     # what a start may take where nothing tells that a rank is stopped, as on another host
 GRACE_S = 5      # after the verdict
 HANG_S = 60      # nobody waits any longer
 PATIENCE_S = 60  # of runs that nothing strikes, on a machine that is busy
@@ -354,7 +355,9 @@ class Campaign:
         if done:
             return ("ok" if kind == "slow, any time" else "done"), what, took, text
         # words and a launcher on other hosts take a little longer
-        if took > LEAST_S + GRACE_S + (2 if kind in LAB_KINDS else 0) and "slow" not in kind and "while" not in kind:
+        start = kind in LAB_KINDS and "MPI has not started" in text
+        most = (START_S if start else LEAST_S) + GRACE_S + (2 if kind in LAB_KINDS else 0)
+        if took > most and "slow" not in kind and "while" not in kind:
             return "late", what, took, text
         # a job that had no checkpoint yet has nothing to resume from
         wrong = self.resume(case, folder) if glob_steps(folder) else None
