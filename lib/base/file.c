@@ -45,8 +45,6 @@ static int read_text(FILE *stream, const char *name, char **data, size_t *size,
 
 	errno = 0;
 	rc = read_stream(stream, name, &text, err);
-	if (stream != stdin)
-		fclose(stream);
 	if (rc) {
 		gf_text_release(&text);
 		return rc;
@@ -62,13 +60,16 @@ int gf_file_read(const char *path, char **data, size_t *size,
 		 struct gf_error *err)
 {
 	FILE *stream;
+	int rc;
 
 	if (strcmp(path, "-") == 0)
 		return read_text(stdin, "standard input", data, size, err);
 	stream = fopen(path, "rb");
 	if (!stream)
 		return gf_error_errno(err, -errno, "%s", path);
-	return read_text(stream, path, data, size, err);
+	rc = read_text(stream, path, data, size, err);
+	fclose(stream);
+	return rc;
 }
 
 /* The file that a link leads to, whether it is there yet or not: a link stays
@@ -329,14 +330,17 @@ int gf_file_read_regular(const char *path, char **data, size_t *size,
 			 struct gf_error *err)
 {
 	FILE *stream;
-	int fd, rc = gf_file_open_regular(path, &fd, size, err);
+	int fd = -1, rc = gf_file_open_regular(path, &fd, size, err);
 
 	if (rc)
 		return rc;
 	stream = fdopen(fd, "rb");
-	if (stream)
-		return read_text(stream, path, data, size, err);
-	rc = gf_error_errno(err, -errno, "%s", path);
-	close(fd);
+	if (!stream) {
+		rc = gf_error_errno(err, -errno, "%s", path);
+		close(fd);
+		return rc;
+	}
+	rc = read_text(stream, path, data, size, err);
+	fclose(stream);
 	return rc;
 }
