@@ -27,6 +27,9 @@ export OMPI_MCA_rmaps_base_oversubscribe=1
 # other ranks of a job that has failed after a second.
 export OMPI_MCA_pml=${OMPI_MCA_pml-ob1}
 export OMPI_MCA_odls_base_sigkill_timeout=${OMPI_MCA_odls_base_sigkill_timeout-0}
+# On a crowded machine PMIx gives up waiting for mpirun as a rank ends well, and mpirun then
+# calls that improper (docs/reliability.md).
+export OMPI_MCA_orte_allowed_exit_without_sync=${OMPI_MCA_orte_allowed_exit_without_sync-1}
 # Threads that wait for work leave the processors to the tests beside them.
 export OMP_WAIT_POLICY=${OMP_WAIT_POLICY-passive}
 

@@ -1,6 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: BSD-3-Clause
 # What `make wheel` makes, in an environment that has PyTorch and nothing else.
+# bats file_tags=long
 load torch
 
 setup_file() {
