@@ -72,12 +72,9 @@ void gf_cli_note(const struct gf_cli *cli, int level, const char *fmt, ...)
 int gf_cli_write(const struct gf_cli *cli, const char *path, const char *text,
 		 struct gf_error *err)
 {
-	struct gf_deadline *deadline;
+	struct gf_deadline *deadline = gf_cli_reader_deadline(cli, path);
 	int rc = 0;
 
-	if (path && strcmp(path, "-") == 0)
-		path = NULL;
-	deadline = gf_cli_reader_deadline(cli, path);
 	errno = 0;
 	if (path)
 		rc = gf_file_write(path, text, strlen(text), err);
@@ -91,7 +88,10 @@ int gf_cli_write(const struct gf_cli *cli, const char *path, const char *text,
 int gf_cli_emit(const struct gf_cli *cli, const char *text,
 		struct gf_error *err)
 {
-	return gf_cli_write(cli, cli->output, text, err);
+	const char *path = cli->output;
+
+	return gf_cli_write(cli, path && strcmp(path, "-") ? path : NULL, text,
+			    err);
 }
 
 /* The files that the command line names to be written; returns how many. */

@@ -42,11 +42,12 @@ void gf_cli_warn(const struct gf_cli *cli, const char *fmt, ...)
 void gf_cli_note(const struct gf_cli *cli, int level, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 
-/* Writes a document to a file, which appears whole or not at all, or to standard
- * output (NULL or "-"). A failed write (a full disk, /dev/full) is an error. */
+/* Writes a document to a file, which appears whole or not at all, or to
+ * standard output (NULL). A failed write (a full disk, /dev/full) is an error.
+ */
 int gf_cli_write(const struct gf_cli *cli, const char *path, const char *text,
 		 struct gf_error *err);
-/* To -o. */
+/* To -o, or standard output (none or "-"). */
 int gf_cli_emit(const struct gf_cli *cli, const char *text,
 		struct gf_error *err);
 
