@@ -6,7 +6,7 @@
 # --long runs the bats tests tagged "long" instead of the others, and of programs the
 # fuzzers, and the unit tests that leave cases out of a sweep otherwise; --threads
 # leaves out the programs of unit that start no thread.
-# JOBS programs or bats files run beside each other, in the order of the suites: two
+# JOBS programs or bats files run beside each other, in the order of the suites: three
 # more than there are processors, at most 8, since many wait more than they compute.
 # FILTER=regex limits programs and bats files by name. A test program exits 0, 1, or
 # 77 to skip with the reason on its last line; each bats test counts. A program or a
@@ -39,7 +39,7 @@ case ${1:-} in
 --threads) threads=1; shift ;;
 esac
 processors=$(nproc)
-jobs=${JOBS:-$((processors < 6 ? processors + 2 : 8))}
+jobs=${JOBS:-$((processors < 6 ? processors + 3 : 8))}
 passed=0 failed=0 skipped=0 busy_s=0
 scratch=$(mktemp -d) || exit 1
 trap 'rm -rf "$scratch"' EXIT
