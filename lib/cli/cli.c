@@ -85,13 +85,16 @@ int gf_cli_write(const struct gf_cli *cli, const char *path, const char *text,
 	return rc;
 }
 
+const char *gf_cli_output_file(const struct gf_cli *cli)
+{
+	return cli->output && strcmp(cli->output, "-") != 0 ? cli->output
+							    : NULL;
+}
+
 int gf_cli_emit(const struct gf_cli *cli, const char *text,
 		struct gf_error *err)
 {
-	const char *path = cli->output;
-
-	return gf_cli_write(cli, path && strcmp(path, "-") ? path : NULL, text,
-			    err);
+	return gf_cli_write(cli, gf_cli_output_file(cli), text, err);
 }
 
 /* The files that the command line names to be written; returns how many. */
@@ -107,7 +110,7 @@ static size_t outputs(const struct gf_cli *cli,
 				c->settings[i].name,
 				*(const char *const *)((const char *)cli +
 						       c->settings[i].offset)};
-	if (cli->output && strcmp(cli->output, "-") != 0)
+	if (gf_cli_output_file(cli))
 		files[n++] = (struct gf_file_wish){"output", cli->output};
 	return n;
 }

@@ -47,7 +47,9 @@ void gf_cli_note(const struct gf_cli *cli, int level, const char *fmt, ...)
  */
 int gf_cli_write(const struct gf_cli *cli, const char *path, const char *text,
 		 struct gf_error *err);
-/* To -o, or standard output (none or "-"). */
+/* Of -o; NULL: none or "-", which is standard output. Borrowed. */
+const char *gf_cli_output_file(const struct gf_cli *cli);
+/* To -o. */
 int gf_cli_emit(const struct gf_cli *cli, const char *text,
 		struct gf_error *err);
 

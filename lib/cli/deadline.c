@@ -127,8 +127,8 @@ double gf_cli_open_limit_s(double timeout_s)
 	return timeout_s > 0 ? timeout_s : 1e8;
 }
 
-/* NULL: without it the wait has no end, as before. */
-static struct gf_deadline *begin(const struct gf_cli *cli, const char *what,
+/* what is given away. NULL: without it the wait has no end, as before. */
+static struct gf_deadline *begin(const struct gf_cli *cli, char *what,
 				 const char *why, double asked_s,
 				 double limit_s)
 {
@@ -136,7 +136,7 @@ static struct gf_deadline *begin(const struct gf_cli *cli, const char *what,
 	pthread_condattr_t monotonic;
 
 	d->cli = cli;
-	d->what = gf_xstrdup(what);
+	d->what = what;
 	d->why = why;
 	d->asked_s = asked_s;
 	d->limit_s = limit_s;
@@ -160,10 +160,10 @@ struct gf_deadline *gf_cli_start_deadline(const struct gf_cli *cli,
 	if (timeout_s <= 0)
 		return NULL;
 	if (join)
-		return begin(cli, "the ranks have not met", late_rank, joined_s,
-			     joined_s);
-	return begin(cli, "MPI has not started", late_rank, timeout_s,
-		     fmax(timeout_s, GF_DEADLINE_LEAST_S));
+		return begin(cli, gf_xstrdup("the ranks have not met"),
+			     late_rank, joined_s, joined_s);
+	return begin(cli, gf_xstrdup("MPI has not started"), late_rank,
+		     timeout_s, fmax(timeout_s, GF_DEADLINE_LEAST_S));
 }
 
 struct gf_deadline *gf_cli_close_deadline(const struct gf_cli *cli,
@@ -171,13 +171,13 @@ struct gf_deadline *gf_cli_close_deadline(const struct gf_cli *cli,
 {
 	if (timeout_s <= 0)
 		return NULL;
-	return begin(cli, "MPI has not ended", late_rank, timeout_s, timeout_s);
+	return begin(cli, gf_xstrdup("MPI has not ended"), late_rank, timeout_s,
+		     timeout_s);
 }
 
 struct gf_deadline *gf_cli_reader_deadline(const struct gf_cli *cli,
 					   const char *path)
 {
-	struct gf_deadline *d;
 	struct stat st;
 	char *what;
 
@@ -186,9 +186,7 @@ struct gf_deadline *gf_cli_reader_deadline(const struct gf_cli *cli,
 		return NULL;
 	what = path ? gf_xasprintf("%s: nobody has read it", path)
 		    : gf_xstrdup("nobody has read what this rank prints");
-	d = begin(cli, what, "", cli->reader_s, cli->reader_s);
-	free(what);
-	return d;
+	return begin(cli, what, "", cli->reader_s, cli->reader_s);
 }
 
 void gf_cli_end_deadline(struct gf_deadline *d)

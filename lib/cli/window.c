@@ -12,8 +12,7 @@ enum { NARROWEST = 20, USUAL = 80 };
 
 bool gf_cli_to_terminal(const struct gf_cli *cli)
 {
-	return (!cli->output || strcmp(cli->output, "-") == 0) &&
-	       isatty(STDOUT_FILENO);
+	return !gf_cli_output_file(cli) && isatty(STDOUT_FILENO);
 }
 
 bool gf_cli_utf8(void)
