@@ -164,7 +164,7 @@ Q := $(if $(V),,@)
 say = $(if $(V),,@echo '   $(1)' $(patsubst $(BUILD)/%,%,$@);)
 
 .PHONY: all help config demo deps wheel check check-long check-build check-unit check-cli check-mpi \
-	faults soak fuzz fuzzers analyze analyses check-lab check-docs check-torch check-gpu bench-gpu carry-gpu asan tsan install uninstall clean golden bench convergence bench-methods bench-model \
+	faults soak fuzz fuzzers analyze analyses check-lab check-docs check-torch check-gpu bench-gpu carry-gpu asan tsan install uninstall clean bench convergence bench-methods bench-model \
 	bench-plan lint tools format deb \
 	tables completions
 .DEFAULT_GOAL := all
@@ -201,7 +201,6 @@ help:
 	@echo '  bench       measure (minutes); prints ratios within one run'
 	@echo '  tables      the papers'"'"' tables beside our predictions, as text'
 	@echo '              and pictures in $(BUILD)/tables'
-	@echo '  golden      regenerate golden files, to be reviewed as diffs'
 	@echo '  completions regenerate completions/ from the options of commands'
 	@echo '  wheel       the Python package, for pip, in $(BUILD)/wheel'
 	@echo '  deb         packages for Debian, in $(BUILD)/deb (dpkg-dev, debhelper)'
@@ -579,9 +578,6 @@ tables: $(BUILD)/bin/gf-plan $(BUILD)/tools/gf-figures
 	  echo --svg $(BUILD)/tables --pdf $(BUILD)/tables) \
 	  -o $(BUILD)/tables/report.txt
 	$(Q)cat $(BUILD)/tables/report.txt
-
-golden: check-build
-	$(Q)BUILD=$(BUILD) tests/golden.sh
 
 completions: $(COMMANDS:%=$(BUILD)/bin/%)
 	$(Q)python3 share/tools/completions.py completions $^

@@ -14,8 +14,8 @@ extern "C" {
  * (libgradflow), in two forms. The exchange (at the end of this file) hands
  * back means, and the program has parameters and an optimiser. The trainer has
  * these itself: it exchanges and applies gradients as a gf-plan(5) says, with
- * every selection (dense, csc, topk, gtopk), staleness, codec, algorithm and
- * lane; computing them is the caller's.
+ * every selection, staleness, codec, algorithm and lane; computing them is the
+ * caller's.
  *
  * Every process of an MPI job makes the same calls in the same order:
  *
@@ -66,8 +66,8 @@ struct gradflow_options {
 	/* The text of a gf-training(5) document, of which `optimizer` and
 	 * `loss_scale` count; NULL: SGD without momentum. */
 	const char *training;
-	size_t epoch_steps; /* steps of an epoch, for the warm-up of topk and
-			     * gtopk; 0: no warm-up */
+	size_t epoch_steps; /* steps of an epoch, for the warm-up of
+			     * selections by a density; 0: no warm-up */
 	double timeout_s;   /* without progress, once open; 0: never */
 	size_t tensor_size; /* of struct gradflow_tensor; 0: as it was when this
 			     * was not there */

@@ -230,7 +230,7 @@ peers() {
 cluster() {
 	local hosts=$1 ranks=$2 link=118.6e6 got
 	shift 2
-	begin_lab --hosts "$hosts" --ranks "$ranks" --rate 1gbit || return
+	begin_lab --hosts "$hosts" --ranks "$ranks" --rate 1gbit --shaper htb || return
 	if command -v iperf3 > /dev/null; then
 		local address
 		address=$("$lab" exec "$lab_up" h1 ip -4 -o addr show scope global | awk '{sub(/\/.*/, "", $4); print $4; exit}')
