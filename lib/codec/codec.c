@@ -12,6 +12,7 @@ const struct gf_codec gf_codecs[GF_CODECS + 1] = {
 	[GF_CODEC_F32] = {.name = "f32",
 			  .description = "gradients as they are",
 			  .elem_bits = 32,
+			  .plain = true,
 			  .adds = true,
 			  .dtype = GF_F32},
 	[GF_CODEC_F16] = {.name = "f16",
@@ -63,6 +64,13 @@ const struct gf_codec *gf_codec_find(const char *name)
 		if (strcmp(gf_codecs[i].name, name) == 0)
 			return &gf_codecs[i];
 	return NULL;
+}
+
+bool gf_codec_is_plain(const char *name)
+{
+	const struct gf_codec *c = gf_codec_find(name);
+
+	return c && c->plain;
 }
 
 char *gf_codec_names(bool adding, const char *quote)

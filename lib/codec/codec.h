@@ -20,6 +20,8 @@ struct gf_codec {
 	size_t block_elems, block_bytes;
 	/* On the wire; a block's elements fill whole bytes together. */
 	size_t elem_bits;
+	/* Gradients travel as they are. */
+	bool plain;
 	/* Encoded values are numbers of this type, which a library can add. */
 	bool adds;
 	enum gf_dtype dtype;
@@ -40,6 +42,7 @@ static inline enum gf_codec_number gf_codec_number(const struct gf_codec *c)
 }
 
 const struct gf_codec *gf_codec_find(const char *name); /* NULL: none */
+bool gf_codec_is_plain(const char *name); /* false of a name that is none */
 
 /* Names for a message, "f32, f16 or q8", each between two `quote`: of all
  * codecs, or of those that add. The caller frees. */

@@ -70,7 +70,7 @@ const struct gf_preset gf_presets[] = {
 	{NULL, NULL, NULL, {{0}, 0}},
 };
 
-const struct gf_preset *gf_preset_find(const char *name)
+static const struct gf_preset *find(const char *name)
 {
 	const struct gf_preset *p;
 
@@ -141,7 +141,7 @@ int gf_rates_take(const struct gf_rates *r, const struct gf_topology *t,
 {
 	static const struct gf_registry presets = {gf_presets,
 						   sizeof(*gf_presets), NULL};
-	const struct gf_preset *p = r->gpu ? gf_preset_find(r->gpu) : NULL;
+	const struct gf_preset *p = r->gpu ? find(r->gpu) : NULL;
 
 	if (r->gpu && !p)
 		return gf_registry_refuse(&presets, "--gpu", NULL, r->gpu, err);

@@ -28,8 +28,6 @@ extern const struct gf_preset gf_presets[]; /* name NULL ends it */
 #define GF_PRESET_FLOPS_SHARE  0.5
 #define GF_PRESET_MEMORY_SHARE 0.7
 
-/* NULL: there is none of that name. */
-const struct gf_preset *gf_preset_find(const char *name);
 /* Of the first GPU of the topology; NULL: it has none, or none that is known.
  */
 const struct gf_preset *gf_preset_of(const struct gf_topology *t);

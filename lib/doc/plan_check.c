@@ -125,7 +125,7 @@ static int check_codec(const struct gf_json_at *at, const char *place,
 	int rc = 0;
 
 	if (!(selection->traits & GF_SELECT_ADDS) &&
-	    strcmp(m->codec, "f32") != 0)
+	    !gf_codec_is_plain(m->codec))
 		return gf_json_refuse(
 			at, place, err,
 			"want \"f32\" with selection %s, %s, got \"%.40s\"",

@@ -246,7 +246,7 @@ const char *gf_allreduce_codec(const struct gf_allreduce_cost *c)
 
 bool gf_allreduce_plain(const struct gf_allreduce_cost *c)
 {
-	return gf_codec_find(gf_allreduce_codec(c)) == &gf_codecs[GF_CODEC_F32];
+	return gf_codec_is_plain(gf_allreduce_codec(c));
 }
 
 const struct gf_beside_backward *

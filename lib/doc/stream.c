@@ -11,7 +11,7 @@
 #include "base/file.h"
 #include "base/heap.h"
 
-void gf_document_digest(const char *written, char out[72])
+void gf_document_digest(const char *written, char out[GF_DIGEST_TEXT])
 {
 	gf_digest_text(written, strlen(written), out);
 }
@@ -131,7 +131,7 @@ static bool gathers(const struct gf_documents *d, const struct format *f)
 
 /* Takes p. */
 static void gather(struct gf_documents *d, struct gf_plan *p,
-		   const char digest[72], const char *file)
+		   const char digest[GF_DIGEST_TEXT], const char *file)
 {
 	struct gf_other_plan *other;
 	size_t i;
@@ -185,7 +185,7 @@ static int add_root(struct gf_documents *d, const struct gf_json *root,
 		    const char *file, struct gf_error *err)
 {
 	const struct format *f = NULL;
-	char *text, digest[72];
+	char *text, digest[GF_DIGEST_TEXT];
 	void *document;
 	int rc;
 

@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "base/digest.h"
 #include "base/error.h"
 #include "base/text.h"
 #include "doc/model.h"
@@ -27,7 +28,7 @@ struct gf_documents {
 	bool several_plans;
 	struct gf_other_plan {
 		struct gf_plan *plan;
-		char *file, digest[72];
+		char *file, digest[GF_DIGEST_TEXT];
 	} * other_plans;
 	size_t nother_plans, other_capacity;
 	struct gf_topology *topology; /* each NULL when not given */
@@ -35,8 +36,9 @@ struct gf_documents {
 	struct gf_plan *plan;
 	struct gf_model *model;
 	struct gf_training *training;
-	char topology_digest[72], profile_digest[72], plan_digest[72],
-		model_digest[72], training_digest[72];
+	char topology_digest[GF_DIGEST_TEXT], profile_digest[GF_DIGEST_TEXT],
+		plan_digest[GF_DIGEST_TEXT], model_digest[GF_DIGEST_TEXT],
+		training_digest[GF_DIGEST_TEXT];
 	/* The files they came from; NULL where there is none. */
 	char *topology_file, *profile_file, *plan_file, *model_file,
 		*training_file;
@@ -68,6 +70,6 @@ int gf_documents_require(const struct gf_documents *d, const char *format,
 void gf_documents_release(struct gf_documents *d);
 
 /* The digest of a document: SHA-256 of what its writer prints. */
-void gf_document_digest(const char *written, char out[72]);
+void gf_document_digest(const char *written, char out[GF_DIGEST_TEXT]);
 
 #endif

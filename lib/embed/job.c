@@ -57,7 +57,7 @@ void gf_job_close(struct gf_job *g)
 	free(g->folders);
 }
 
-struct gf_team gf_job_team(const struct gf_job *g)
+static struct gf_team team_of(const struct gf_job *g)
 {
 	return (struct gf_team){.comm = g->comm,
 				.engine = g->exchange->engine,
@@ -171,7 +171,7 @@ static int own_folder(struct gf_job *g, struct gf_team *team, const char *dir,
 
 int gf_job_save(struct gf_job *g, const char *folder, struct gf_error *err)
 {
-	struct gf_team team = gf_job_team(g);
+	struct gf_team team = team_of(g);
 	struct gf_run_identity id = identity(g);
 	int rc = g->ops->settle(g, err);
 
@@ -243,7 +243,7 @@ static int take_ways(struct gf_job *g, const char *folder, const char *ways,
 static int go_as_before(struct gf_job *g, const struct gf_folder *folder,
 			struct gf_error *err)
 {
-	struct gf_team team = gf_job_team(g);
+	struct gf_team team = team_of(g);
 	char *ways = NULL;
 	int rc = stored_ways(&team, folder, &ways, err);
 
@@ -278,7 +278,7 @@ static int count_on(struct gf_job *g, const char *folder,
 int gf_job_load(struct gf_job *g, const char *folder, double *carried,
 		struct gf_error *err)
 {
-	struct gf_team team = gf_job_team(g);
+	struct gf_team team = team_of(g);
 	struct gf_run_identity id = identity(g);
 	const struct gf_folder_wish wish = {.dir = folder, .resume = true};
 	struct gf_snapshot_source from = {.reshard = carried != NULL,
@@ -296,7 +296,7 @@ int gf_job_load(struct gf_job *g, const char *folder, double *carried,
 	rc = rc ? rc : gf_folder_find(&team, &wish, &found, err);
 	if (!rc && strcmp(g->asked, g->ways) != 0) {
 		rc = go_as_before(g, &found, err);
-		team = gf_job_team(g);
+		team = team_of(g);
 		id = identity(g);
 	}
 	rc = rc ? rc

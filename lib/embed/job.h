@@ -117,7 +117,6 @@ int gf_job_same(struct gf_comm *comm, const struct gf_said *said, size_t n,
 int gf_job_start(struct gf_job *job, struct gf_error *err);
 /* All of it, and its communicator; accepts one that was never started. */
 void gf_job_close(struct gf_job *job);
-struct gf_team gf_job_team(const struct gf_job *job);
 
 /* What failed once fails for good, for the same reason: keeps it, and tells. */
 int gf_job_keep(struct gf_job *job, int rc, const struct gf_error *err);

@@ -135,6 +135,8 @@ struct gf_json_writer {
 void gf_json_open_object(struct gf_json_writer *w, const char *key);
 void gf_json_open_line(struct gf_json_writer *w, const char *key);
 void gf_json_close_object(struct gf_json_writer *w);
+/* Ends a line of JSON Lines: it goes to out, and the writer begins anew. */
+void gf_json_close_line(struct gf_json_writer *w, struct gf_text *out);
 void gf_json_open_array(struct gf_json_writer *w, const char *key);
 void gf_json_open_row(struct gf_json_writer *w, const char *key);
 void gf_json_close_array(struct gf_json_writer *w);

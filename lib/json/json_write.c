@@ -173,6 +173,13 @@ void gf_json_close_object(struct gf_json_writer *w)
 	close_container(w, "}");
 }
 
+void gf_json_close_line(struct gf_json_writer *w, struct gf_text *out)
+{
+	gf_json_close_object(w);
+	gf_text_add(out, w->text.data, w->text.length);
+	gf_text_release(&w->text);
+}
+
 void gf_json_open_array(struct gf_json_writer *w, const char *key)
 {
 	open_container(w, key, "[", false);

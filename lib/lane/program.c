@@ -143,7 +143,7 @@ int gf_device_program_new(const struct gf_algorithm *a,
 			  const struct gf_codec *codec,
 			  struct gf_device_program *p, struct gf_error *err)
 {
-	if (codec && !strcmp(codec->name, "f32"))
+	if (codec && codec->plain)
 		codec = NULL;
 	if (!a->build) {
 		if (codec)

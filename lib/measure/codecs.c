@@ -86,7 +86,7 @@ int gf_bench_codecs(struct gf_comm *comm, struct gf_processing *out,
 	int i, rc = 0;
 
 	for (i = 0; i < GF_CODECS && rc == 0; i++) {
-		if (i == GF_CODEC_F32)
+		if (gf_codecs[i].plain)
 			continue;
 		b.codec = &gf_codecs[i];
 		b.wire = gf_xcalloc(1, gf_codec_wire_bytes(b.codec, ELEMS));

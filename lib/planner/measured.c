@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/heap.h"
+#include "cost/stat.h"
 #include "planner/traced.h"
 
 /* One step; each entry is the maximum over ranks. */
@@ -79,13 +80,6 @@ static void take_all(struct reading *r, const struct gf_traced *t)
 				  &t->ranks[rank].steps[i]);
 }
 
-static int ascending(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
-}
-
 /* The median of one member over every step from `first` on; NAN if a step lacks
  * it. */
 static double median(const struct reading *r, size_t first, double *values,
@@ -99,8 +93,7 @@ static double median(const struct reading *r, size_t first, double *values,
 		if (isnan(values[i]))
 			return NAN;
 	}
-	qsort(values, n, sizeof(*values), ascending);
-	return n % 2 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
+	return gf_stat_median(values, n);
 }
 
 static const double *whole(const struct step *s, size_t i)

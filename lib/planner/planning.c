@@ -55,7 +55,7 @@ static void assume_codecs(struct gf_planning *s, double bytes_per_s)
 		struct gf_codec_cost *c = &p->codecs[p->ncodecs];
 		double wire = gf_codec_ratio(&gf_codecs[i]);
 
-		if (i == GF_CODEC_F32)
+		if (gf_codecs[i].plain)
 			continue;
 		c->of.name = gf_xstrdup(gf_codecs[i].name);
 		c->of.device = gf_xstrdup(s->estimated->device);

@@ -96,7 +96,7 @@ static bool plain_only(const struct gf_selection *s, const struct gf_problem *p)
 	if (gf_selection_has(s, GF_SELECT_ADDS))
 		return false;
 	for (i = 0; p->codecs && p->codecs[i]; i++)
-		if (strcmp(p->codecs[i], "f32") == 0)
+		if (gf_codec_is_plain(p->codecs[i]))
 			return true;
 	return false;
 }
@@ -188,8 +188,8 @@ static void note_processing(const struct gf_task *t, struct gf_text *notes)
 	for (i = 0; p->codecs && p->codecs[i]; i++) {
 		const char *codec = p->codecs[i];
 
-		if (strcmp(codec, gf_codecs[GF_CODEC_F32].name) != 0 &&
-		    gf_codec_find(codec) && !measured_with(p->network, codec))
+		if (gf_codec_find(codec) && !gf_codec_is_plain(codec) &&
+		    !measured_with(p->network, codec))
 			judge((const void *)gf_fabric_codec(&f, codec), codec,
 			      &free, &assumed);
 	}

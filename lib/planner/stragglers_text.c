@@ -4,13 +4,6 @@
 #include "json/json.h"
 #include "planner/stragglers.h"
 
-static void close_line(struct gf_json_writer *w, struct gf_text *out)
-{
-	gf_json_close_object(w);
-	gf_text_add(out, w->text.data, w->text.length);
-	gf_text_release(&w->text);
-}
-
 void gf_stragglers_json(const struct gf_stragglers *s, struct gf_text *out)
 {
 	struct gf_json_writer w = {0};
@@ -26,7 +19,7 @@ void gf_stragglers_json(const struct gf_stragglers *s, struct gf_text *out)
 	gf_json_put_real(&w, "without_stragglers_s", s->without_s);
 	gf_json_put_real(&w, "slowdown", s->iteration_s / s->without_s);
 	gf_json_put_int(&w, "slowest_rank", s->ranks[s->slowest].rank);
-	close_line(&w, out);
+	gf_json_close_line(&w, out);
 	for (i = 0; i < s->nranks; i++) {
 		const struct gf_straggler *r = &s->ranks[i];
 
@@ -36,7 +29,7 @@ void gf_stragglers_json(const struct gf_stragglers *s, struct gf_text *out)
 		gf_json_put_real(&w, "factor", r->factor);
 		gf_json_put_real(&w, "noise", r->noise);
 		gf_json_put_real(&w, "cost_s", r->cost_s);
-		close_line(&w, out);
+		gf_json_close_line(&w, out);
 	}
 }
 

@@ -41,7 +41,7 @@ static void add_axes(const struct gf_plan *p, struct gf_text *out)
 		     b.algorithms);
 	if (b.policy[0])
 		gf_text_addf(out, ", policy %s", b.policy);
-	if (strcmp(b.codecs, gf_codecs[GF_CODEC_F32].name) != 0)
+	if (!gf_codec_is_plain(b.codecs))
 		gf_text_addf(out, ", codec %s", b.codecs);
 	if (!gf_selection_has(&p->selection, GF_SELECT_LOSSLESS))
 		gf_text_addf(out, ", selection %s", b.selection);

@@ -135,8 +135,10 @@ void gf_sweep_release(struct gf_sweep *s)
 
 /* --- planning anew ------------------------------------------------------- */
 
-int gf_replan(const struct gf_plan *p, const struct gf_what_if *w,
-	      struct gf_plan *out, struct gf_error *err)
+/* The plan that its system makes in these circumstances: on other ranks,
+ * levels, network or bandwidth. Selection, staleness and codecs stay. */
+static int replan(const struct gf_plan *p, const struct gf_what_if *w,
+		  struct gf_plan *out, struct gf_error *err)
 {
 	struct gf_plan bare = *p; /* its fabric, whatever its messages are */
 	struct gf_request r = {
@@ -217,7 +219,7 @@ static int add_replanned(struct way *w, const struct gf_plan *p,
 {
 	struct gf_plan *made = gf_xcalloc(1, sizeof(*made));
 	char *label = gf_xasprintf("%s replanned", name);
-	int rc = gf_replan(p, &w->what, made, w->err);
+	int rc = replan(p, &w->what, made, w->err);
 
 	if (rc < 0) {
 		free(made);

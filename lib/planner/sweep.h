@@ -48,9 +48,4 @@ void gf_sweep_documents(struct gf_what_if *w, const struct gf_documents *d,
 void gf_sweep_release(struct gf_sweep *s);
 void gf_swept_release(struct gf_swept *s);
 
-/* The plan that its system makes in these circumstances: on other ranks,
- * levels, network or bandwidth. Selection, staleness and codecs stay. */
-int gf_replan(const struct gf_plan *p, const struct gf_what_if *w,
-	      struct gf_plan *out, struct gf_error *err);
-
 #endif

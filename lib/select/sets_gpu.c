@@ -319,15 +319,6 @@ int gf_sparse_gpu_finish(struct gf_sparse_gpu *n, struct gf_gpu_stream *q,
 	return n->c.gpu->ops->check(n->c.gpu, err);
 }
 
-int gf_sparse_gpu_run(struct gf_sparse_gpu *n, struct gf_device_lane *lane,
-		      float *grads, size_t k, struct gf_error *err)
-{
-	int rc = gf_sparse_gpu_prepare(n, grads, k, lane->stream, err);
-
-	rc = rc ? rc : gf_device_lane_run(lane, &n->program, n->sets, err);
-	return rc ? rc : gf_sparse_gpu_finish(n, lane->stream, err);
-}
-
 void gf_sparse_gpu_look(const struct gf_sparse_gpu *n, struct gf_gpu_stream *s,
 			uint32_t *flag)
 {

@@ -19,15 +19,17 @@
  *	gf_sparse_gpu_new(&config, &n, &err)
  *	gf_device_lane_prepare(lane, gf_sparse_gpu_program(n), &err)
  *	... in every step, when its gradients are made:
- *	gf_sparse_gpu_run(n, lane, grads, k, &err) // on the lane's stream
+ *	gf_sparse_gpu_prepare(n, grads, k, stream, &err) // the lane's stream
+ *	gf_device_lane_run(lane, program, sets, &err)
+ *	gf_sparse_gpu_finish(n, stream, &err)
  *	... a stream that has waited for that:
  *	gf_sparse_gpu_look(n, stream, flag)	// is something not finite?
  *	gf_sparse_gpu_apply(n, stream, skip, &err)
  *
- * Between run and apply the gradients hold what was not sent and the residual
- * is as it was; apply makes sums of the one and this step's of the other. A
- * step that is skipped, as a word on the device says, leaves the residual alone
- * and the gradients without meaning.
+ * Between finish and apply the gradients hold what was not sent and the
+ *residual is as it was; apply makes sums of the one and this step's of the
+ *other. A step that is skipped, as a word on the device says, leaves the
+ *residual alone and the gradients without meaning.
  */
 struct gf_sparse_gpu;
 
@@ -53,15 +55,12 @@ gf_sparse_gpu_program(const struct gf_sparse_gpu *n);
 
 /* How the message goes: what of *w is not the plan's message. */
 void gf_sparse_gpu_work(const struct gf_sparse_gpu *n, struct gf_work *w);
-/* Before and after the sets have gone; and both with them. grads: the device's,
- * of this message, until apply has been; k: 1 to most_k,
- * the same on all ranks. */
+/* Before and after the sets have gone. grads: the device's, of this message,
+ * until apply has been; k: 1 to most_k, the same on all ranks. */
 int gf_sparse_gpu_prepare(struct gf_sparse_gpu *n, float *grads, size_t k,
 			  struct gf_gpu_stream *q, struct gf_error *err);
 int gf_sparse_gpu_finish(struct gf_sparse_gpu *n, struct gf_gpu_stream *q,
 			 struct gf_error *err);
-int gf_sparse_gpu_run(struct gf_sparse_gpu *n, struct gf_device_lane *lane,
-		      float *grads, size_t k, struct gf_error *err);
 /* *flag |= 1 if a sum is infinite or NaN; the same on all ranks. */
 void gf_sparse_gpu_look(const struct gf_sparse_gpu *n, struct gf_gpu_stream *s,
 			uint32_t *flag);

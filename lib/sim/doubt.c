@@ -196,7 +196,8 @@ void gf_doubt_raise(struct gf_model_profile *m, struct gf_network *net)
 	scale_model(m, true);
 }
 
-double gf_doubt_runs(const struct gf_plan *p)
+/* The share r by which runs differ; p has a prediction. */
+static double runs_differ(const struct gf_plan *p)
 {
 	const struct gf_prediction *pr = p->predicted;
 	double share = pr->iteration_s > 0
@@ -223,7 +224,7 @@ int gf_doubt_predict(struct gf_plan *p, struct gf_error *err)
 		rc = predict_end(p, true, &high, err);
 	if (rc)
 		return rc;
-	runs = gf_doubt_runs(p);
+	runs = runs_differ(p);
 	pr->iteration_low_s = fmin(low, pr->iteration_s) / (1 + runs);
 	pr->iteration_high_s = fmax(high, pr->iteration_s) * (1 + runs);
 	return 0;
@@ -248,5 +249,5 @@ void gf_doubt_text(const struct gf_plan *p, struct gf_text *out)
 		gf_human_time(pr->iteration_s, &h[0]),
 		gf_human_time(pr->iteration_low_s, &h[1]),
 		gf_human_time(pr->iteration_high_s, &h[2]), 100 * d.network,
-		100 * d.compute, 100 * gf_doubt_runs(p));
+		100 * d.compute, 100 * runs_differ(p));
 }

@@ -44,8 +44,6 @@ bool gf_doubt_recorded(const struct gf_model_profile *m,
 /* Of the surest of its entries: no plan's messages are known better. */
 double gf_doubt_least(const struct gf_network *net);
 struct gf_doubt gf_doubt_of(const struct gf_plan *p);
-/* The share r by which runs differ; p has a prediction. */
-double gf_doubt_runs(const struct gf_plan *p);
 
 /* Puts all of these costs and times at their high ends; net may be NULL. */
 void gf_doubt_raise(struct gf_model_profile *m, struct gf_network *net);

@@ -206,10 +206,13 @@ const struct gf_selection_cost *gf_fabric_selection(const struct gf_fabric *f,
 			     : NULL;
 }
 
-/* An algorithm without steps is one call: it encodes once before the call, and
- * decodes once after. */
-int gf_price_hops(const struct gf_fabric *f, const struct gf_priced *m,
-		  double *hops, struct gf_error *err)
+/* How often every byte of a message is passed on, one hop after the other: it
+ * is encoded before and decoded after each of them. A replay finds the same, or
+ * less where several ranks send to one (linear, hierarchical, ps): they encode
+ * at the same time. An algorithm without steps is one call: it encodes once
+ * before the call, and decodes once after. */
+static int count_hops(const struct gf_fabric *f, const struct gf_priced *m,
+		      double *hops, struct gf_error *err)
 {
 	const struct gf_algorithm *a = gf_algorithm_find(m->algorithm);
 	struct gf_link_cost unit = {0, 1, 0};
@@ -242,7 +245,7 @@ int gf_price_message(const struct gf_fabric *f, const struct gf_priced *m,
 	rc = price_plain(f, m, price, err);
 	if (rc < 0 || !cost)
 		return rc;
-	rc = gf_price_hops(f, m, &hops, err);
+	rc = count_hops(f, m, &hops, err);
 	if (rc == 0) /* per byte on the wire */
 		price->per_byte_s +=
 			hops *

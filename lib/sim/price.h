@@ -74,12 +74,6 @@ const struct gf_codec_cost *gf_fabric_codec(const struct gf_fabric *f,
 					    const char *codec);
 const struct gf_selection_cost *gf_fabric_selection(const struct gf_fabric *f,
 						    const char *method);
-/* How often every byte of a message is passed on, one hop after the other: it
- * is encoded before and decoded after each of them. A replay finds the same, or
- * less where several ranks send to one (linear, hierarchical, ps): they encode
- * at the same time. */
-int gf_price_hops(const struct gf_fabric *f, const struct gf_priced *m,
-		  double *hops, struct gf_error *err);
 
 /* One transfer of the given bytes between neighbours when all ranks send at
  * once, for costs that know only alpha and beta; derived from the ring's cost

@@ -101,7 +101,8 @@ size_t gf_sim_gathers(const struct gf_sim_input *in, struct gf_sim_gather *out)
 	return n;
 }
 
-double gf_sim_late_s(const struct gf_sim_gather *gathers, size_t n)
+/* How much later forward ends that waits for them. */
+static double late_s(const struct gf_sim_gather *gathers, size_t n)
 {
 	double late = 0;
 	size_t i;
@@ -117,7 +118,7 @@ static double forward_end_s(const struct gf_sim_input *in)
 	struct gf_sim_gather *gathers =
 		gf_xcalloc(in->nmessages + 1, sizeof(*gathers));
 	size_t n = gf_sim_gathers(in, gathers);
-	double late = gf_sim_late_s(gathers, n);
+	double late = late_s(gathers, n);
 
 	free(gathers);
 	return in->model->forward_s + late;

@@ -70,8 +70,6 @@ struct gf_sim_gather {
 /* In the order in which they run; returns how many. out: room for
  * in->nmessages. */
 size_t gf_sim_gathers(const struct gf_sim_input *in, struct gf_sim_gather *out);
-/* How much later forward ends that waits for them. */
-double gf_sim_late_s(const struct gf_sim_gather *gathers, size_t n);
 
 /*
  * The work that backward, from start_s on, has done at n moments that do not

@@ -72,13 +72,6 @@ static void count_step(void *ctx, const struct row *row)
 
 /* --- JSON Lines ----------------------------------------------------------- */
 
-static void close_line(struct gf_json_writer *w, struct gf_text *out)
-{
-	gf_json_close_object(w);
-	gf_text_add(out, w->text.data, w->text.length);
-	gf_text_release(&w->text);
-}
-
 static void iteration_json(const struct gf_replayed *r, struct gf_text *out)
 {
 	struct gf_json_writer w = {0};
@@ -91,7 +84,7 @@ static void iteration_json(const struct gf_replayed *r, struct gf_text *out)
 	gf_json_put_real(&w, "exposed_comm_s", r->outcome.exposed_comm_s);
 	gf_json_put_real(&w, "backward_end_s", r->outcome.backward_end_s);
 	gf_json_put_real(&w, "model_iteration_s", r->model.iteration_s);
-	close_line(&w, out);
+	gf_json_close_line(&w, out);
 }
 
 static const struct gf_message *like(const struct gf_plan *p,
@@ -133,7 +126,7 @@ static void message_json(const struct gf_plan *p, const struct gf_replayed *r,
 		gf_json_put_real(&w, "model_start_s", model->start_s);
 		gf_json_put_real(&w, "model_end_s", model->end_s);
 	}
-	close_line(&w, out);
+	gf_json_close_line(&w, out);
 }
 
 static void step_json(void *ctx, const struct row *row)
@@ -154,7 +147,7 @@ static void step_json(void *ctx, const struct row *row)
 	gf_json_put_real(&w, "bytes", row->bytes);
 	gf_json_put_real(&w, "start_s", row->at.start_s);
 	gf_json_put_real(&w, "end_s", row->at.end_s);
-	close_line(&w, ctx);
+	gf_json_close_line(&w, ctx);
 }
 
 void gf_steps_json(const struct gf_plan *p, const struct gf_replayed *r,

@@ -324,7 +324,7 @@ void gf_train_use_library(struct gf_plan *plan, bool open_only)
 			continue;
 		free(m->algorithm);
 		m->algorithm = gf_xstrdup(
-			strcmp(m->codec, "f32") == 0 ? "library" : "ring");
+			gf_codec_is_plain(m->codec) ? "library" : "ring");
 	}
 }
 

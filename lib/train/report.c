@@ -114,7 +114,6 @@ void gf_report_make(const struct gf_plan *plan,
 	r->predicted_iteration_s = prediction->iteration_s;
 	r->predicted_low_s = prediction->iteration_low_s;
 	r->predicted_high_s = prediction->iteration_high_s;
-	r->predicted_compute_s = prediction->compute_s;
 	for (i = 0; i < plan->nmessages; i++)
 		r->messages[i].predicted = prediction->messages[i];
 }

@@ -21,8 +21,7 @@ struct gf_report {
 	bool has_prediction;
 	size_t nsteps; /* measured */
 	double predicted_iteration_s, iteration_s;
-	double predicted_low_s, predicted_high_s; /* both 0: unknown */
-	double predicted_compute_s; /* forward + backward + update */
+	double predicted_low_s, predicted_high_s;       /* both 0: unknown */
 	double forward_s, backward_s, wait_s, update_s; /* measured parts */
 	double handling_s; /* of wait_s: selection and codecs */
 	double load_s;     /* before the iteration: waiting for the loader */

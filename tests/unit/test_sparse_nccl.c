@@ -208,13 +208,20 @@ static int device_step(struct device_rank *d, struct job *job, int rank,
 	const struct gf_gpu_ops *ops = d->gpu->ops;
 	struct make make = {d->grads, rank, step};
 	const uint32_t skip = job->skip == step + 1;
+	struct gf_work way = {0};
 	int rc;
 
 	ops->zero(d->gpu, d->compute, d->flag, sizeof(uint32_t), err);
 	fake_enqueue_copy(d->compute, make_gradients, &make, sizeof(make));
 	ops->record(d->gpu, d->made, d->compute, err);
 	ops->wait(d->gpu, d->lane.stream, d->made, err);
-	rc = gf_sparse_gpu_run(d->n, &d->lane, d->grads, ks[step], err);
+	gf_sparse_gpu_work(d->n, &way);
+	rc = gf_sparse_gpu_prepare(d->n, d->grads, ks[step], d->lane.stream,
+				   err);
+	rc = rc ? rc
+		: gf_device_lane_run(&d->lane, gf_sparse_gpu_program(d->n),
+				     way.data, err);
+	rc = rc ? rc : gf_sparse_gpu_finish(d->n, d->lane.stream, err);
 	if (rc)
 		return rc;
 	ops->record(d->gpu, d->came, d->lane.stream, err);
@@ -225,7 +232,7 @@ static int device_step(struct device_rank *d, struct job *job, int rank,
 	ops->copy(d->gpu, d->compute, d->flag, &skip, sizeof(skip),
 		  GF_GPU_TO_DEVICE, err);
 	rc = gf_sparse_gpu_apply(d->n, d->compute, job->skip ? d->flag : NULL,
-				  err);
+				 err);
 	ops->copy(d->gpu, d->compute, job->sums[rank] + step * ELEMS, d->grads,
 		  ELEMS * sizeof(float), GF_GPU_TO_HOST, err);
 	ops->copy(d->gpu, d->compute, job->residuals[rank] + step * ELEMS,
@@ -314,9 +321,9 @@ static void run(size_t c, int ranks, int skip)
 static void test_too_many(void)
 {
 	struct gf_sparse_gpu_config config = {.merges = true,
-					       .count_elems = 0x100000000u,
-					       .ranks = 2,
-					       .most_k = 1};
+					      .count_elems = 0x100000000u,
+					      .ranks = 2,
+					      .most_k = 1};
 	struct gf_sparse_gpu *n;
 	struct gf_error err = {""};
 
