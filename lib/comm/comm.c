@@ -18,9 +18,10 @@ int gf_comm_barrier(struct gf_comm *c, struct gf_error *err)
 }
 
 /*
- * No transport can take back what ranks do together. If on_wait gives up, a
- * late rank's bytes are written when they come: the caller's memory may be gone
- * by then. So bytes go through a carton, which stays, too.
+ * No transport can take back what ranks do together, nor a message that its
+ * peer has begun. If on_wait gives up, a late rank's bytes are written when
+ * they come: the caller's memory may be gone by then. So bytes go through a
+ * carton, which stays, too.
  */
 #define CARTON_BYTES ((size_t)4 << 20)
 
@@ -31,7 +32,7 @@ struct carton {
 
 static struct carton *carton(size_t size_bytes)
 {
-	return gf_xmalloc(sizeof(struct carton) + size_bytes);
+	return gf_xcalloc(1, sizeof(struct carton) + size_bytes);
 }
 
 static void put_away(struct gf_comm *c, struct carton *box, int rc)
@@ -116,6 +117,7 @@ int gf_comm_wait(struct gf_comm *c, struct gf_request *request,
 		rc = c->on_wait ? c->on_wait(c->on_wait_ctx, err) : 0;
 		if (rc) {
 			c->ops->cancel(c, request);
+			c->broken = true;
 			return rc;
 		}
 		gf_comm_rest(c, gf_backoff_next(&backoff));
@@ -176,7 +178,7 @@ int gf_comm_gather_text(struct gf_comm *c, int root, const char *text,
 	uint64_t own = length, total = 0;
 	uint64_t *sizes = gf_xcalloc((size_t)c->ranks, sizeof(*sizes));
 	struct gf_request *request;
-	char *copy = NULL;
+	struct carton *box;
 	int rank, rc;
 
 	rc = gf_comm_allgather(c, &own, sizeof(own), sizes, err);
@@ -185,21 +187,27 @@ int gf_comm_gather_text(struct gf_comm *c, int root, const char *text,
 	if (c->rank == root) {
 		for (rank = 0; rank < c->ranks; rank++)
 			total += sizes[rank];
-		copy = gf_xmalloc(total + 1);
-		rc = collect(c, text, sizes, copy, err);
-	} else if (length > 0) {
-		rc = c->ops->isend(c, root, gf_tag(GF_CHANNEL_GATHER, 0), text,
-				   length, &request, err);
-		rc = rc ? rc : gf_comm_wait(c, request, err);
+		box = carton(total + 1);
+		rc = collect(c, text, sizes, box->data, err);
+	} else {
+		box = carton(length);
+		memcpy(box->data, text, length);
+		if (length > 0) {
+			rc = c->ops->isend(c, root,
+					   gf_tag(GF_CHANNEL_GATHER, 0),
+					   box->data, length, &request, err);
+			rc = rc ? rc : gf_comm_wait(c, request, err);
+		}
 	}
-	if (rc)
-		goto out;
-	for (rank = 0; c->rank == root && rank < c->ranks; rank++)
-		lengths[rank] = sizes[rank];
-	*all = copy;
-	copy = NULL;
+	*all = NULL;
+	if (!rc && c->rank == root) {
+		for (rank = 0; rank < c->ranks; rank++)
+			lengths[rank] = sizes[rank];
+		*all = gf_xmalloc(total + 1);
+		memcpy(*all, box->data, total + 1);
+	}
+	put_away(c, box, rc);
 out:
-	free(copy);
 	free(sizes);
 	return rc;
 }
@@ -237,7 +245,8 @@ int gf_comm_agree(struct gf_comm *c, int rc, struct gf_error *err)
 	int32_t own = rc, *codes;
 	int rank, agreed;
 
-	if (c->ranks == 1)
+	/* nobody can be told any more, and the others find out */
+	if (c->ranks == 1 || (rc && c->broken))
 		return rc;
 	codes = gf_xcalloc((size_t)c->ranks, sizeof(*codes));
 	agreed = gf_comm_allgather(c, &own, sizeof(own), codes, err);

@@ -136,12 +136,18 @@ int gf_socket_connect(const char *place, double until_s)
 	const struct addrinfo *a;
 	struct addrinfo *list;
 	char *host, *port;
-	int rc = -ENXIO;
+	int rc = -ENXIO, left = 0;
+	double now_s;
 
 	split(place, &host, &port);
 	if (!look_up(host, port, 0, &list))
-		for (a = list; a && rc < 0; a = a->ai_next)
-			rc = connect_to(a, until_s);
+		for (a = list; a; a = a->ai_next)
+			left++;
+	/* one that is dead leaves the others their share of the time */
+	for (a = list; a && rc < 0; a = a->ai_next, left--) {
+		now_s = gf_clock_s();
+		rc = connect_to(a, now_s + (until_s - now_s) / left);
+	}
 	if (list)
 		freeaddrinfo(list);
 	free(host);

@@ -307,7 +307,7 @@ static int shm_iallreduce(struct gf_comm *c, void *data, size_t count_elems,
 		gf_shm_give(s, r);
 	else
 		*out = r;
-	return rc;
+	return take_back(s, rc);
 }
 
 /* Messages of the host wake nobody: the caller's time is short enough. */

@@ -480,6 +480,7 @@ static void test_below(struct gf_shm *s, struct gf_request *r)
 	if (rc)
 		r->below = NULL;
 	if (rc < 0) {
+		r->bounce = NULL; /* it may yet come */
 		fail(r, rc);
 	} else if (rc > 0) {
 		if (r->bounce)

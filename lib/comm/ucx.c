@@ -5,6 +5,7 @@
 #include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -15,6 +16,7 @@
 #include "base/array.h"
 #include "base/clock.h"
 #include "base/heap.h"
+#include "comm/join_state.h"
 #include "comm/meet.h"
 #include "comm/pages.h"
 #include "comm/ucx_state.h"
@@ -318,8 +320,9 @@ static int check_cards(struct gf_ucx *u, const struct card *cards,
 		const struct card *card = &cards[rank];
 
 		if (card->rc)
-			return gf_error_set(err, card->rc, "rank %d: %.*s",
-					    rank,
+			return gf_error_set(err,
+					    card->rc < 0 ? card->rc : -EPROTO,
+					    "rank %d: %.*s", rank,
 					    (int)sizeof(card->reason.text) - 1,
 					    card->reason.text);
 		if (card->ranks != (uint32_t)u->comm.ranks)
@@ -328,6 +331,12 @@ static int check_cards(struct gf_ucx *u, const struct card *cards,
 					    "joins %d",
 					    rank, card->ranks, u->comm.rank,
 					    u->comm.ranks);
+		if (card->address_bytes > GF_PLACE_MOST_BYTES)
+			return gf_error_set(err, -EPROTO,
+					    "rank %d: want an address of at "
+					    "most %zu bytes, got %" PRIu64,
+					    rank, GF_PLACE_MOST_BYTES,
+					    card->address_bytes);
 		if (card->address_bytes > u->address_bytes)
 			u->address_bytes = card->address_bytes;
 	}

@@ -2,6 +2,7 @@
 #include <errno.h>
 
 #include "base/clock.h"
+#include "base/heap.h"
 #include "comm/backoff.h"
 #include "comm/liveness.h"
 #include "comm/transport.h"
@@ -234,6 +235,92 @@ static void test_late(void)
 	}
 }
 
+static int late_sizes(struct gf_comm *c, void *all, size_t size_bytes,
+		      struct gf_error *err)
+{
+	uint64_t *sizes = all;
+	int rank;
+
+	(void)size_bytes;
+	(void)err;
+	for (rank = 0; rank < c->ranks; rank++)
+		sizes[rank] = 64;
+	return 0;
+}
+
+static int late_irecv(struct gf_comm *c, int rank, uint64_t tag, void *data,
+		      size_t size_bytes, struct gf_request **request,
+		      struct gf_error *err)
+{
+	(void)c;
+	(void)rank;
+	(void)tag;
+	(void)err;
+	late.data = data;
+	late.size_bytes = size_bytes;
+	*request = NULL;
+	return 0;
+}
+
+static int late_test(struct gf_comm *c, struct gf_request *request,
+		     struct gf_error *err)
+{
+	(void)c;
+	(void)request;
+	(void)err;
+	return 0;
+}
+
+static void late_cancel(struct gf_comm *c, struct gf_request *request)
+{
+	(void)c;
+	(void)request;
+}
+
+/* A message whose sender has begun cannot be taken back, and comes later: into
+ * memory that nobody has got since. */
+static void test_late_text(void)
+{
+	static const struct gf_comm_ops ops = {.allgather = late_sizes,
+					       .irecv = late_irecv,
+					       .test = late_test,
+					       .cancel = late_cancel,
+					       .close = late_close};
+	static const char zeros[129], own[64];
+	int calls = 0;
+	struct gf_comm c = {.ops = &ops,
+			    .rank = 1,
+			    .ranks = 2,
+			    .on_wait = give_up,
+			    .on_wait_ctx = &calls};
+	struct gf_error err = {""};
+	size_t lengths[2];
+	char *all, *next;
+
+	EXPECT(gf_comm_gather_text(&c, 1, own, sizeof(own), &all, lengths,
+				   &err) == -ETIMEDOUT,
+	       "%s", err.text);
+	EXPECT(c.broken, "who gives up has lost a rank");
+	/* of the size that both texts have together */
+	next = gf_xmalloc(sizeof(zeros));
+	memset(next, 0, sizeof(zeros));
+	gf_comm_close(&c);
+	EXPECT(late.size_bytes == 64 && !memcmp(next, zeros, sizeof(zeros)),
+	       "%zu bytes were written", late.size_bytes);
+	free(next);
+}
+
+/* A broken communicator asks nobody, but says what is known. */
+static void test_agree_broken(void)
+{
+	static const struct gf_comm_ops ops = {.allgather = late_allgather};
+	struct gf_comm c = {.ops = &ops, .ranks = 2, .broken = true};
+	struct gf_error err = {"own"};
+
+	EXPECT(gf_comm_agree(&c, -EIO, &err) == -EIO, "%s", err.text);
+	EXPECT_TEXT(err.text, "own");
+}
+
 int main(void)
 {
 	static const int ranks[] = {1, 2, 3, 4, 7, 16};
@@ -250,5 +337,7 @@ int main(void)
 	test_registry();
 	test_notes();
 	test_late();
+	test_late_text();
+	test_agree_broken();
 	return TEST_END();
 }

@@ -8,7 +8,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/clock.h"
+#include "base/heap.h"
 #include "comm/join.h"
 #include "comm/transport.h"
 #include "ranks.h"
@@ -86,6 +88,60 @@ static void opened(struct gf_comm *below, void *ctx)
 		}
 		for (i = 0; i < 2 && !rc; i++)
 			gf_comm_close(c[i]);
+	}
+}
+
+/* What a rank says of its address, as a stranger could: the first bytes are a
+ * status and the ranks, and then the address's length. */
+static const struct claim {
+	size_t at;
+	uint64_t says;
+	const char *want;
+} claims[] = {
+	{8, UINT64_MAX,
+	 "rank 0: want an address of at most 1048576 bytes, got "
+	 "18446744073709551615"},
+	{0, 5 | 2ull << 32, "rank 0: "},
+};
+
+struct claimant {
+	struct gf_comm *below;
+	const struct claim *claim;
+};
+
+static int show_claim(void *ctx, const void *send, size_t size_bytes,
+		      void *recv, struct gf_error *err)
+{
+	const struct claimant *c = ctx;
+	char *said = gf_xmalloc(size_bytes);
+	int rc;
+
+	memcpy(said, send, size_bytes);
+	if (c->below->rank == 0)
+		memcpy(said + c->claim->at, &c->claim->says,
+		       sizeof(c->claim->says));
+	rc = show(c->below, said, size_bytes, recv, err);
+	free(said);
+	return rc;
+}
+
+static void claimed(struct gf_comm *below, void *ctx)
+{
+	struct gf_join join = by(below);
+	struct gf_error err = {""};
+	struct gf_comm *c;
+	size_t i;
+
+	(void)ctx;
+	join.allgather = show_claim;
+	for (i = 0; i < GF_ARRAY_LENGTH(claims); i++) {
+		struct claimant me = {below, &claims[i]};
+
+		join.ctx = &me;
+		EXPECT(ucx()->join(&join, &c, &err) == -EPROTO, "%s", err.text);
+		EXPECT(!strncmp(err.text, claims[i].want,
+				strlen(claims[i].want)),
+		       "%s", err.text);
 	}
 }
 
@@ -292,5 +348,6 @@ int main(void)
 		on_ranks(ranks[i], opened, NULL);
 	}
 	on_ranks(3, refused, NULL);
+	on_ranks(2, claimed, NULL);
 	return TEST_END();
 }
