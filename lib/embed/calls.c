@@ -9,6 +9,8 @@
 static _Atomic unsigned long generation = 1;
 static pthread_once_t watched = PTHREAD_ONCE_INIT;
 
+#define WAIT_S 60.0
+
 static void count_child(void)
 {
 	atomic_fetch_add(&generation, 1);
@@ -20,13 +22,15 @@ static void watch_forks(void)
 }
 
 void gf_job_init(struct gf_job *g, const struct gf_job_ops *ops,
-		 struct gf_comm *comm, size_t ntensors)
+		 struct gf_comm *comm, size_t ntensors, double wait_s)
 {
 	pthread_once(&watched, watch_forks);
 	g->ops = ops;
 	g->comm = comm;
 	g->ntensors = ntensors;
 	g->generation = atomic_load(&generation);
+	gf_watch_init(&g->watch, comm, wait_s > 0 ? wait_s : WAIT_S);
+	g->watch.self.phase = GF_PHASE_CALL;
 }
 
 bool gf_job_is_here(const struct gf_job *g)
@@ -40,8 +44,7 @@ int gf_job_reach(struct gf_job *g, const char *call, struct gf_error *err)
 
 	if (!g)
 		return gf_error_set(err, -EINVAL,
-				    "%s: want an open handle, got NULL",
-				    call);
+				    "%s: want an open handle, got NULL", call);
 	if (!gf_job_is_here(g))
 		return gf_error_set(err, -EINVAL,
 				    "%s: a forked child has nothing open: open "

@@ -277,7 +277,7 @@ int gf_embed_exchange_open(struct gf_comm *comm,
 	int rc;
 
 	*out = NULL;
-	gf_job_init(&x->job, &ops, comm, ntensors);
+	gf_job_init(&x->job, &ops, comm, ntensors, options->join_s);
 	if (device)
 		x->device = *device;
 	rc = open_all(x, tensors, options, err);

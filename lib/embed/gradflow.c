@@ -211,7 +211,7 @@ API int gradflow_open(const struct gradflow_tensor *tensors, size_t ntensors,
 		return rc;
 	g = gf_xcalloc(1, sizeof(*g));
 	gf_training_init(&g->training);
-	gf_job_init(&g->job, &trainer, comm, ntensors);
+	gf_job_init(&g->job, &trainer, comm, ntensors, 0);
 	rc = open_all(g, tensors, options);
 	if (rc) {
 		gradflow_close(g);

@@ -44,6 +44,7 @@ void gf_job_close(struct gf_job *g)
 
 	if (g->exchange)
 		g->ops->stop(g);
+	gf_watch_release(&g->watch);
 	gf_comm_close(g->comm);
 	gf_plan_release(&g->plan);
 	free(g->shapes);

@@ -12,6 +12,7 @@
 #include "comm/comm.h"
 #include "doc/model.h"
 #include "doc/plan.h"
+#include "engine/watch.h"
 #include "exchange/exchange.h"
 #include "gradflow.h"
 #include "train/snapshot.h"
@@ -42,6 +43,7 @@ struct gf_job_ops {
 struct gf_job {
 	const struct gf_job_ops *ops;
 	struct gf_comm *comm;
+	struct gf_watch watch;   /* of waits that no engine watches */
 	struct gf_plan plan;     /* bound to the tensors */
 	struct gf_shape *shapes; /* ntensors, in the plan's order */
 	size_t ntensors;
@@ -65,9 +67,10 @@ struct gf_job {
 	unsigned long generation;    /* of the process that opened it */
 };
 
-/* The rest of it is zero. */
+/* The rest of it is zero. Where no engine runs, ranks are waited for so long
+ * (0: a minute). */
 void gf_job_init(struct gf_job *job, const struct gf_job_ops *ops,
-		 struct gf_comm *comm, size_t ntensors);
+		 struct gf_comm *comm, size_t ntensors, double wait_s);
 /* false: NULL, or a copy in a forked child. */
 bool gf_job_is_here(const struct gf_job *job);
 /* Begin and end a call of that name. -EINVAL: there is no job, or not in this

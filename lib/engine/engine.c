@@ -272,9 +272,14 @@ struct gf_engine_totals gf_engine_totals(struct gf_engine *e)
 	return totals;
 }
 
-uint64_t gf_engine_waited_bytes(const struct gf_engine *e)
+uint64_t gf_engine_waited_bytes(struct gf_engine *e)
 {
-	return e->waited_bytes;
+	uint64_t bytes;
+
+	pthread_mutex_lock(&e->thread.lock);
+	bytes = e->waited_bytes;
+	pthread_mutex_unlock(&e->thread.lock);
+	return bytes;
 }
 
 double gf_engine_handling_s(const struct gf_engine *e)

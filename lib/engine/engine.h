@@ -193,7 +193,7 @@ struct gf_engine_totals {
 struct gf_engine_totals gf_engine_totals(struct gf_engine *e);
 /* Bytes that this rank has sent in messages that were waited for. The number is
  * the same in every run, even if further messages have ended by chance. */
-uint64_t gf_engine_waited_bytes(const struct gf_engine *e);
+uint64_t gf_engine_waited_bytes(struct gf_engine *e);
 /* Both kinds of seconds together up to now, also within a step: the thread's
  * time apart from moving data. At any time, from any thread. */
 double gf_engine_handling_s(const struct gf_engine *e);

@@ -433,6 +433,25 @@ static void apart(struct caller_rank *r)
 	refused(open_with(r->comm[0], &o, &x), -EINVAL, what);
 }
 
+/* Rank 1 never opens: rank 0 waits for it as long as it was asked to. */
+static void deserted(struct caller_rank *r)
+{
+	struct gradflow_exchange_options o = {.join_s = 0.3};
+	struct gf_error err = {""};
+	struct gradflow_exchange *x;
+
+	if (r->rank == 0) {
+		EXPECT(open_with(r->comm[0], &o, &x) == -ETIMEDOUT && !x, "%s",
+		       gradflow_error());
+		EXPECT(strstr(gradflow_error(), "for all ranks"), "%s",
+		       gradflow_error());
+	}
+	/* what it would open with stays until then */
+	EXPECT(!gf_comm_barrier(r->comm[1], &err), "%s", err.text);
+	if (r->rank == 1)
+		gf_comm_close(r->comm[0]);
+}
+
 /* A message per tensor and the caller's own cut. */
 static void cut(struct caller_rank *r)
 {
@@ -512,5 +531,6 @@ int main(void)
 	for (i = 0; i < GF_ARRAY_LENGTH(parts); i++)
 		on_callers(2, apart, parts[i]);
 	on_callers(2, cut, NULL);
+	on_callers(2, deserted, NULL);
 	return TEST_END();
 }
