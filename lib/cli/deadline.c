@@ -49,24 +49,40 @@ static struct timespec after(double seconds)
 	return t;
 }
 
-/* Has a signal stopped that process, and has it our parent? */
-static bool is_stopped(const char *pid)
+/* What /proc says of a process from its name on, "(name) state parent"; NULL:
+ * nothing. */
+static const char *read_stat(const char *pid, char line[512])
 {
-	char path[64], line[512], *rest, state;
-	int parent;
+	char path[64];
 	FILE *f;
 
 	snprintf(path, sizeof(path), "/proc/%.16s/stat", pid);
 	f = fopen(path, "re");
 	if (!f)
-		return false;
-	rest = fgets(line, sizeof(line), f) ? strrchr(line, ')') : NULL;
+		return NULL;
+	if (!fgets(line, 512, f))
+		line[0] = '\0';
 	fclose(f);
-	return rest && sscanf(rest, ") %c %d", &state, &parent) == 2 &&
-	       state == 'T' && parent == (int)getppid();
+	return strchr(line, '(');
 }
 
-/* A stopped process of the same launcher, on this host; 0: none. */
+/* Has a signal stopped that process, and has it our parent and our program?
+ * The parent of ranks that join by themselves may be a shell, which has other
+ * jobs, too. */
+static bool is_stopped(const char *pid)
+{
+	char line[512], own[512], state;
+	const char *stat = read_stat(pid, line), *self = read_stat("self", own);
+	const char *end = stat ? strrchr(stat, ')') : NULL;
+	int parent;
+
+	return end && self &&
+	       strncmp(stat, self, (size_t)(end - stat) + 1) == 0 &&
+	       sscanf(end, ") %c %d", &state, &parent) == 2 && state == 'T' &&
+	       parent == (int)getppid();
+}
+
+/* A stopped rank of the same launcher, on this host; 0: none. */
 static int find_stopped(void)
 {
 	const struct dirent *entry;

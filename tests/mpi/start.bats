@@ -174,11 +174,16 @@ ring() {
 @test "a rank whose table nobody reads ends, as the others do" {
 	full_pipe full
 	to=(full /dev/null)
+	sleep 60 > /dev/null 2>&1 3>&- 9>&- & # of the same shell, and no rank
+	other=$!
+	kill -STOP $other
 	for rank in 0 1; do
-		timeout 60 gf-allreduce --join job --rank $rank --ranks 2 --timeout 5s -b 1K -e 1K > ${to[rank]} 2> err.$rank < /dev/null 3>&- &
+		gf-allreduce --join job --rank $rank --ranks 2 --timeout 5s -b 1K -e 1K > ${to[rank]} 2> err.$rank < /dev/null 3>&- &
 		pids[rank]=$!
 	done
-	ends 0 4 60 'nobody has read what this rank prints for 5 s'
+	ends 0 4 60 'nobody has read what this rank prints for 5 s' || { kill -KILL $other; false; }
+	kill -KILL $other
+	fails grep "of this job is stopped" err.0
 	ends 1 '[34]' 60 # by its own limit, or since rank 0 has gone
 }
 
