@@ -95,12 +95,12 @@ def updated():
     before = [p.detach().clone() for p in model.parameters()]
 
     def update():
-        time.sleep(0.02 + 0.03 * (dist.get_rank() == 1))
+        time.sleep(0.02 + 0.4 * (dist.get_rank() == 1))  # it is last on a busy machine, too
         optimizer.step()
 
     found = measured(model, update=update)
-    assert found is None or 0.05 <= found["update_s"] < 0.5, found
-    assert found is None or found["backward_s"] < 0.05, found
+    assert found is None or 0.42 <= found["update_s"] < 4, found
+    assert found is None or found["backward_s"] < 0.4, found
     assert not all(torch.equal(p, b) for p, b in zip(model.parameters(), before))
     found = measured(model, update_s=0.25)
     assert found is None or found["update_s"] == 0.25, found
