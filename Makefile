@@ -165,7 +165,7 @@ say = $(if $(V),,@echo '   $(1)' $(patsubst $(BUILD)/%,%,$@);)
 
 .PHONY: all help config demo deps wheel check check-long check-build check-unit check-cli check-mpi \
 	faults soak fuzz fuzzers analyze analyses check-lab check-docs check-torch check-gpu bench-gpu carry-gpu asan tsan install uninstall clean bench convergence bench-methods bench-model \
-	bench-plan lint tools format deb \
+	bench-plan format deb \
 	tables completions
 .DEFAULT_GOAL := all
 
@@ -508,13 +508,13 @@ check-build: all $(UNIT:%=$(BUILD)/tests/%) $(FUZZ:%=$(BUILD)/fuzz/%) \
 
 # Needs one NVIDIA GPU of sm_$(firstword $(CUDA_ARCH)) or later and its driver; skips aloud without.
 check-gpu:
-	+$(Q)$(MAKE) --no-print-directory check-build
+	+$(Q)$(MAKE) --no-print-directory $(every_processor) check-build
 	$(Q)BUILD=$(BUILD) tests/gpu/run.sh check || [ $$? -eq 77 ]
 
 # The same machine: docs/gpu.md says what is measured, PARTS="kernels nccl"
 # measures some of it.
 bench-gpu:
-	+$(Q)$(MAKE) --no-print-directory check-build
+	+$(Q)$(MAKE) --no-print-directory $(every_processor) check-build
 	$(Q)BUILD=$(BUILD) tests/gpu/run.sh bench $(PARTS) || [ $$? -eq 77 ]
 
 # Both, in a folder for a machine that has a GPU and nothing else.
@@ -522,7 +522,7 @@ carry-gpu: check-build
 	$(Q)BUILD=$(BUILD) tests/gpu/carry.sh --pack $(BUILD)/carried
 
 check-unit check-cli check-mpi check-lab check-docs: check-%:
-	+$(Q)$(MAKE) --no-print-directory check-build
+	+$(Q)$(MAKE) --no-print-directory $(every_processor) check-build
 	$(Q)BUILD=$(BUILD) tests/run.sh $*
 
 # A sanitizer sees nothing of a GPU's code: it is compiled for one kind.
@@ -602,7 +602,7 @@ D := $(DESTDIR)$(PREFIX)
 L := $(DESTDIR)$(LIBDIR)
 DOC := $(D)/share/doc/gradflow
 # What users may read, whatever the umask and the modes of this checkout.
-put = umask 022; put() { install -Dm$$1 "$$2" "$$3"; }
+put = umask 022; put() { install -Dm$$1 "$$2" "$$3" || exit; }
 define PC
 prefix=$(PREFIX)
 libdir=$(LIBDIR)
@@ -614,9 +614,9 @@ Libs: -L$${libdir} -lgradflow
 endef
 export PC
 install: all
-	umask 022; install -d $(D)/bin; \
+	umask 022; set -e; install -d $(D)/bin; \
 	$(INSTALL_PROGRAM) $(COMMANDS:%=$(BUILD)/bin/%) $(D)/bin
-	$(if $(SO),umask 022; install -d $(L)/pkgconfig; \
+	$(if $(SO),umask 022; set -e; install -d $(L)/pkgconfig; \
 	$(INSTALL_PROGRAM) -m755 $(SO) $(L)/$(notdir $(SO)); \
 	ln -sf $(notdir $(SO)) $(L)/libgradflow.so; \
 	install -Dm644 include/gradflow.h $(D)/include/gradflow.h; \

@@ -28,13 +28,13 @@ may() { # file kind
 	return $found
 }
 
-# file, what its rows begin with, a name that must be among theirs
-names() {
-	local list
-	list=$(grep -E "$2" "$1" | grep -oE '"[a-z][a-z0-9]*"' | tr -d '"' |
-		sort -u)
-	grep -qx "$3" <<< "$list" || offend "the names in $1 are not found"
-	paste -sd '|' <<< "$list"
+# what a row begins with, a name that must be among theirs, files: sets $names
+find_names() {
+	local row=$1 one=$2
+	shift 2
+	names=$(grep -hoE "$row\"[a-z][a-z0-9]*\"" "$@" | grep -oE '[a-z][a-z0-9]*"$' |
+		tr -d '"' | sort -u | paste -sd '|')
+	[[ "|$names|" == *"|$one|"* ]] || offend "the names in $* are not found"
 }
 compared() { # kind names
 	local file text
@@ -44,10 +44,12 @@ compared() { # kind names
 		"str(n|case|ncase)?cmp\\(([^()]|\\([^()]*\\))*\"($2)\"" /dev/null |
 		tr -s '\n\t' ' ' | tr '\0' '\n')
 }
-compared algorithm "$(names lib/doc/algorithm.c '^	\{"' ring)"
-compared codec "$(names lib/codec/codec.c '^	\{"' q8)"
-selections=$(grep -hE '^	\.name = ' lib/doc/select_*.c |
-	grep -oE '[a-z][a-z0-9]*"' | tr -d '"' | sort | paste -sd '|')
+find_names '^	\{' ring lib/doc/algorithm.c
+compared algorithm "$names"
+find_names '\.name = ' q8 lib/codec/codec.c
+compared codec "$names"
+find_names '^	\.name = ' topk lib/doc/select_*.c
+selections=$names
 compared selection "$selections"
 while read -r file; do
 	may "$file" selection || offend "$file takes the parameters of one selection"

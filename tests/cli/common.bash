@@ -44,6 +44,11 @@ needs_permissions() {
 	plain true || skip "root may not give up what it may"
 }
 
+# Skips the test if this build has no oneDNN.
+needs_onednn() {
+	grep -q 'oneDNN on' "$GF_SOURCE/$BUILD/config.txt" || skip "no oneDNN in this build"
+}
+
 # fails COMMAND...: it must. (A line that begins with ! never ends a test.)
 fails() {
 	if "$@"; then echo "did not fail: $*"; return 1; fi

@@ -105,7 +105,7 @@ load common
 	grep -qE '^codec +q8 ' out.txt
 	grep -qE '^codec +fp4 ' out.txt
 	grep -qE '^transport +shm ' out.txt
-	! grep -qE '^transport +local ' out.txt
+	fails grep -qE '^transport +local ' out.txt
 }
 
 @test "what cannot be is said in one line" {

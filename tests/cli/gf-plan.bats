@@ -220,7 +220,7 @@ ms() { # OPTION...: of a plan of the job, as people read it
 	for model in resnet50 vgg16 bert-base inception-v4; do
 		wants 0 gf-plan --model $model --gpu v100 --emit ddp "$share/topologies/asc-wfbp-8x4-10gbe.json"
 		grep -q 'bucket_cap_mb_list = ' out.txt
-		! grep -q 'slower than DistributedDataParallel' err.txt
+		fails grep -q 'slower than DistributedDataParallel' err.txt
 	done
 	# buckets that are slower than the default are left out
 	wants 0 gf-plan --model resnet50 --gpu v100 --policy wfbp --emit ddp "$share/topologies/asc-wfbp-8x4-10gbe.json"
@@ -229,7 +229,7 @@ ms() { # OPTION...: of a plan of the job, as people read it
 	wants 0 gf-plan --model resnet50 --gpu v100 --policy wfbp --emit horovod "$share/topologies/asc-wfbp-8x4-10gbe.json"
 	says "the plan is slower than Horovod as it is, and its groups are left out"
 	prints "group_names = None"
-	! grep -q HOROVOD_DISABLE_GROUP_FUSION out.txt
+	fails grep -q HOROVOD_DISABLE_GROUP_FUSION out.txt
 }
 
 @test "--emit: codecs and selections by the hooks of PyTorch and Horovod, or refused" {
@@ -487,14 +487,14 @@ ms() { # OPTION...: of a plan of the job, as people read it
 	wants 0 gf-plan --model resnet20 --policy wfbp --ranks 64 "$topo"
 	says "64 ranks are more than the topology's 8: its level $(jq -r '.levels[-1].name' "$topo") is taken for"
 	wants 0 gf-plan --model resnet20 --policy wfbp --ranks 8 "$topo"
-	! grep -q 'more than the topology' err.txt
+	fails grep -q 'more than the topology' err.txt
 	# measured costs say what more ranks cost; a host by itself has no more
 	jq '.hosts = [{name: "a"}] | del(.ranks)' "$topo" > host.json
 	wants 2 gf-plan --model resnet20 --ranks 9 host.json
 	says "--ranks: want at most 8, those of the one host that the topology describes, got 9"
 	wants 0 gf-plan --model resnet20 --policy wfbp --ranks 8 host.json
 	wants 0 gf-plan --policy wfbp --ranks 16 "$topo" "$share/profiles/six.json"
-	! grep -q 'more than the topology' err.txt
+	fails grep -q 'more than the topology' err.txt
 }
 
 @test "--gpu: rates of a data sheet, and every default by its name" {
@@ -504,7 +504,7 @@ ms() { # OPTION...: of a plan of the job, as people read it
 	cp out.txt slow.json
 	wants 0 gf-plan --model resnet20 --batch 32 --policy wfbp --ranks 8 --gpu h100 --precision f16 "$topo"
 	says "32 samples on h100, by assumed shares of its data sheet's peaks: 50 % of 989.5 TFLOP/s (f16), 70 % of 3350 GB/s"
-	! grep -q 'by default' err.txt
+	fails grep -q 'by default' err.txt
 	jq -es '.[0].model.backward_s > 5 * .[1].model.backward_s' slow.json out.txt
 	wants 0 gf-plan --model resnet20 --gpu v100 --compare "$topo"
 	says "50 % of 15.7 TFLOP/s (f32)"
@@ -640,7 +640,8 @@ ms() { # OPTION...: of a plan of the job, as people read it
 
 @test "output: a file appears whole or not at all" {
 	wants 0 gf-plan -o plan.json "$share/profiles/six.json"
-	[ -z "$output" ] && jq -e '.format == "gf-plan"' plan.json
+	[ -z "$output" ]
+	jq -e '.format == "gf-plan"' plan.json
 	[ -e /dev/full ] || skip "no /dev/full"
 	wants 3 gf-plan -o /dev/full "$share/profiles/six.json"
 	one_line
@@ -982,7 +983,7 @@ ms() { # OPTION...: of a plan of the job, as people read it
 		{codec: "q8", device: "estimate", encode_s_per_byte: 1e-10, decode_s_per_byte: 1e-10, assumed: true}]}' > costs.json
 	wants 0 gf-plan --model resnet20 --flops 1e12 --codecs f32,f16,q8 "$topology" costs.json
 	says 'what this costs the processor is assumed: q8'
-	! grep -q 'taken for free' err.txt
+	fails grep -q 'taken for free' err.txt
 	jq -e '.codecs | length == 2' out.txt
 }
 
@@ -998,7 +999,7 @@ ms() { # OPTION...: of a plan of the job, as people read it
 	jq -n '{format: "gf-profile", version: 1, codecs: [
 		{codec: "f16", device: "estimate", encode_s_per_byte: 1e-10, decode_s_per_byte: 1e-10}]}' > costs.json
 	wants 0 gf-plan --model resnet20 --gpu v100 --codecs f32,f16 "$topology" costs.json
-	! grep -q 'is assumed' err.txt
+	fails grep -q 'is assumed' err.txt
 	jq -e '.codecs | map(select(.codec == "f16")) | length == 1 and .[0].encode_s_per_byte == 1e-10' out.txt
 }
 

@@ -108,7 +108,8 @@ quick="--batch 2 --warmup 1 --repeats 3 --threads 1"
 	# many tensors are runs, and no line is lost
 	wants 0 gf-profile --estimate --gpu v100 --model resnet152 --table
 	rows=$(grep -cE '^ *[0-9]+-[0-9]+ ' out.txt)
-	[ "$rows" -gt 10 ] && [ "$rows" -le 24 ]
+	[ "$rows" -gt 10 ]
+	[ "$rows" -le 24 ]
 	[ "$(head -n 1 out.txt | grep -oE '[0-9]+ tensors' | cut -d' ' -f1)" -eq $(($(grep -oE '^ *[0-9]+-[0-9]+ ' out.txt | tail -n 1 | tr -d ' ' | cut -d- -f2) + 1)) ]
 	# of what is measured, too, in place of the documents
 	stdin=$share/topologies/4x2-1gbe.json wants 0 gf-profile --model digits-mlp --warmup 1 --repeats 2 --table

@@ -445,7 +445,8 @@ run_trace() {
 	command -v gnuplot > /dev/null || skip "gnuplot is not installed"
 	plan
 	wants 0 gf-sim plan.json --plot one.svg
-	grep -q "</svg>" one.svg && grep -q "backward" one.svg
+	grep -q "</svg>" one.svg
+	grep -q "backward" one.svg
 	wants 0 gf-sim plan.json --ranks 2,4,8 --plot scaling.svg
 	grep -q "speed-up" scaling.svg
 	wants 0 gf-sim plan.json --bandwidth 1B/s,8B/s --plot rate.svg

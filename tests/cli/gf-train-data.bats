@@ -47,9 +47,7 @@ reader() { # words
 }
 
 @test "shipped models train on made-up data, on every backend" {
-	if ! gf-train -q --device onednn --data synthetic:4 --batch 2 --steps 1 > /dev/null 2>&1; then
-		skip "no oneDNN in this build"
-	fi
+	needs_onednn
 	for model in mnist-mlp cifar100-cnn resnet20 lstm-text gpt-text; do
 		for device in ref onednn; do
 			wants 0 gf-train -q --device $device --model $model --data synthetic:4 --batch 2 --steps 2 --log $device.jsonl
@@ -124,7 +122,7 @@ for part in "train", "test":
 
 @test "gpt-text learns more of the shipped text than how frequent characters are" {
 	command -v python3 > /dev/null || skip "no python3"
-	gf-train -q --device onednn --model digits-mlp --steps 1 > /dev/null 2>&1 || skip "no oneDNN in this build"
+	needs_onednn
 	mkdir part
 	head -c 120000 "$GF_SOURCE/share/data/text/shakespeare.txt" > part/part.txt
 	wants 0 timeout 120 gf-train -q --threads 1 --model gpt-text --training gpt-text --data part --steps 80 --log log.jsonl

@@ -32,7 +32,8 @@ plan_for() { # ranks [model name]
 
 @test "-q says nothing, -o takes the table" {
 	wants 0 gf-train $quick -o table.txt
-	[ -z "$errors" ] && [ -z "$output" ]
+	[ -z "$errors" ]
+	[ -z "$output" ]
 	tail -n 1 table.txt | grep -q '^test accuracy '
 }
 

@@ -81,7 +81,7 @@ load common
 	# an input that stays silent is named
 	: > err.txt
 	for ((tries = 0; tries < 300; tries++)); do
-		! grep -q waiting err.txt || break
+		fails grep -q waiting err.txt || break
 		sleep 0.1
 	done | timeout 60 gf-profile --estimate --model resnet20 --gpu v100 > out.txt 2> err.txt
 	says "waiting for documents on standard input (</dev/null: there are none)"
@@ -150,7 +150,7 @@ load common
 	wants 3 gf-profile --estimate --flops 1e12 --model digits-cnn -o no/such/file
 	one_line
 	wants 3 mpirun --oversubscribe -np 2 gf-profile --budget 1s -o no/such/file
-	! grep measuring err.txt
+	fails grep measuring err.txt
 	gf-plan -q resnet20 4x2-1gbe > plan.json
 	# a pipe is not opened for a trial, which would end its reader's input
 	timeout 60 cat pipe > read &

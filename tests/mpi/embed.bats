@@ -67,7 +67,8 @@ profile() { # of the tensors of job.c, in another order
 		wants 0 job 2 save rule.json set
 		whole=$(cat out.txt)
 		wants 0 job 2 load rule.json set
-		[ -n "$whole" ] && [ "$whole" = "$(cat out.txt)" ]
+		[ -n "$whole" ]
+		[ "$whole" = "$(cat out.txt)" ]
 	done
 	wants 2 job 3 load rule.json set
 	says "was written with ranks 2, this run has 3"
@@ -128,7 +129,8 @@ profile() { # of the tensors of job.c, in another order
 	done
 	rule .
 	wants 0 job 2 misuse rule.json set
-	[ -d set/step-2 ] && [ -d set-other/step-1 ]
+	[ -d set/step-2 ]
+	[ -d set-other/step-1 ]
 }
 
 @test "libgradflow: beside MPI calls of the program's own" {
@@ -169,7 +171,8 @@ profile() { # of the tensors of job.c, in another order
 		<(nm -D --defined-only "$GF_SOURCE/$BUILD/lib/libgradflow.so.0" | grep -oE ' gradflow_[a-z_]+' | tr -d ' ' | sort -u)
 	rule .
 	wants 0 job 2 exact rule.json
-	[ ! -s out.txt ] && [ ! -s err.txt ]
+	[ ! -s out.txt ]
+	[ ! -s err.txt ]
 }
 
 @test "libgradflow: a program of an earlier header" {

@@ -120,8 +120,8 @@ print(r[0]["stages"], r[0]["factors"], r[0]["segment_bytes"], r[-1]["stages"] ==
 	done < table.txt
 	# of a share of the values, the others are missing
 	wants 0 mpi 3 gf-allreduce $quick --error -a topk,ring --density 0.1 -b 64K -e 64K --json
-	jq -se 'map(select(.algorithm == "topk").error_rms) | all(. > 0.5 and . < 1)' out.txt
-	jq -se 'map(select(.algorithm == "ring").error_rms) | all(. < 1e-6)' out.txt
+	jq -se 'map(select(.algorithm == "topk").error_rms) | length > 0 and all(. > 0.5 and . < 1)' out.txt
+	jq -se 'map(select(.algorithm == "ring").error_rms) | length > 0 and all(. != null and . < 1e-6)' out.txt
 }
 
 @test "--verify: every schedule is proved before it runs" {
@@ -368,5 +368,5 @@ silent() {
 @test "the components of Open MPI stay as long as its threads" {
 	wants 0 mpi 1 env LD_DEBUG=files gf-allreduce $quick -a ring -b 4 -e 4
 	grep -q 'opening file=.*mca_' err.txt || skip "an MPI without components"
-	! grep 'mca_state_app.so.*destroying link map' err.txt
+	fails grep 'mca_state_app.so.*destroying link map' err.txt
 }

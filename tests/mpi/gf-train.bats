@@ -106,7 +106,8 @@ largest() {
 		wants 2 mpi 2 gf-train $quick --plan two.json --batch 8 --steps 14 --checkpoint ckpt --resume
 		grep -q 'was written with ranks 4, this run has 2' err.txt
 		wants 0 mpi 2 gf-train $quick --plan two.json --batch 8 --steps 14 --checkpoint ckpt --resume --reshard --check-replicas 1
-		[ -f ckpt/step-12/rank-1.safetensors ] && [ ! -e ckpt/step-12/rank-2.safetensors ]
+		[ -f ckpt/step-12/rank-1.safetensors ]
+		[ ! -e ckpt/step-12/rank-2.safetensors ]
 		# fewer steps than were done, and yet the newest
 		wants 0 mpi 4 gf-train $quick --plan four.json --batch 8 --steps 8 --checkpoint ckpt --resume --reshard --check-replicas 1
 		[ "$(ls ckpt | sort | tr '\n' ' ')" = 'step-7 step-8 ' ]
@@ -121,7 +122,8 @@ largest() {
 	grep -q 'was written with ranks 4, this run has 3 (--reshard goes on with others)$' err.txt
 	wants 0 mpi 3 gf-train $quick --plan 3.json --batch 8 --steps 14 --checkpoint ckpt --resume --reshard --check-replicas 1
 	wants 0 mpi 2 gf-train $quick --plan 2.json --batch 8 --steps 30 --checkpoint ckpt --resume --reshard --check-replicas 1
-	[ -f ckpt/step-30/rank-1.safetensors ] && [ ! -e ckpt/step-30/rank-2.safetensors ]
+	[ -f ckpt/step-30/rank-1.safetensors ]
+	[ ! -e ckpt/step-30/rank-2.safetensors ]
 	# as many ranks, none of which serves
 	pipe_plan 2 --staleness 2 --policy single > plain.json
 	wants 2 mpi 2 gf-train $quick --plan plain.json --batch 8 --steps 40 --checkpoint ckpt --resume

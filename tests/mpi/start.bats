@@ -103,7 +103,8 @@ ring() {
 		done
 		for rank in 0 1 2; do ends $rank 0 60; done
 		grep -q '^# 3 ranks, 3 on this host' out.0
-		[ ! -s out.1 ] && [ ! -s out.2 ]
+		[ ! -s out.1 ]
+		[ ! -s out.2 ]
 	done
 }
 

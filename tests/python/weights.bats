@@ -8,7 +8,7 @@ setup_file() { # finds the interpreter that has PyTorch
 		[ -n "$python" ] || skip "no PyTorch"
 		"$python" -c 'import torch' 2> /dev/null && break
 	done
-	gf-train -q --device onednn --model digits-mlp --steps 1 > /dev/null 2>&1 || skip "no oneDNN in this build"
+	needs_onednn
 	export python check=$GF_SOURCE/tests/python/check_weights.py
 }
 

@@ -36,7 +36,8 @@ setup_file() {
 	wheel=("$BATS_FILE_TMPDIR"/wheel/*.whl)
 	[[ ${wheel[0]} =~ -manylinux_2_([0-9]+)_ ]]
 	minor=$(getconf GNU_LIBC_VERSION) minor=${minor##*.}
-	[ "${BASH_REMATCH[1]}" -ge 17 ] && [ "${BASH_REMATCH[1]}" -le "$minor" ]
+	[ "${BASH_REMATCH[1]}" -ge 17 ]
+	[ "${BASH_REMATCH[1]}" -le "$minor" ]
 	own=("$clean"/lib/python3*/site-packages/gradflow/libgradflow.so.0)
 	wants 0 ldd "${own[@]}" "$(dirname "${own[0]}")"/bin/*
 	grep -q 'gradflow\.libs/libuc[pst]' out.txt
