@@ -3,11 +3,15 @@
 
 #include <math.h>
 
+double gf_session_limit_s(double timeout_s)
+{
+	return timeout_s > 0 ? fmax(timeout_s, GF_SESSION_LEAST_S) : 0;
+}
+
 void gf_session_begin(struct gf_session *s, struct gf_comm *comm,
 		      double timeout_s)
 {
-	gf_watch_init(&s->watch, comm,
-		      timeout_s > 0 ? fmax(timeout_s, GF_SESSION_LEAST_S) : 0);
+	gf_watch_init(&s->watch, comm, gf_session_limit_s(timeout_s));
 	s->watch.self.phase = GF_PHASE_CALL;
 }
 

@@ -15,6 +15,9 @@
  */
 #define GF_SESSION_LEAST_S 5.0
 
+/* What a time-out is outside of steps; 0: never. */
+double gf_session_limit_s(double timeout_s);
+
 struct gf_session {
 	struct gf_watch watch;
 };

@@ -66,7 +66,7 @@ ends() {
 		ends $name
 		[ $status -eq 4 ]
 		case $name in
-		end) says 'gf-train: MPI has not ended for 1 s' ;;
+		end) says 'gf-train: MPI has not ended for 5 s' ;;
 		start) says 'gf-train: MPI has not started for 20 s' ;;
 		meet) says 'gf-train: the ranks have not met for 23 s' ;;
 		esac
