@@ -162,12 +162,12 @@ int gradflow_load(struct gradflow *g, const char *folder);
  * Any number of exchanges may be open in a process, each on its own ranks. One
  * thread at a time calls the functions of one exchange; any thread may call
  * gradflow_test, and the queries, at any time but beside
- * gradflow_exchange_load. -EBUSY: another thread is in a
- * call (both calls are named), or a callback of gradflow_on_done calls what it
- * must not. -EINVAL after fork: the child has no exchange, and leaves it alone.
- * A failure of a rank is every rank's: all later calls return it. Memory that
- * was posted then stays in use until the process ends: a late rank's message
- * may yet come to it.
+ * gradflow_exchange_load. -EBUSY: another thread is in a call (both calls are
+ * named), or a callback of gradflow_on_done calls what it must not. -EINVAL
+ * after fork: the child has no exchange, and leaves it alone. A failure of a
+ * rank is every rank's: all later calls return it. Memory that was posted then
+ * stays in use until the process ends: a late rank's message may yet come to
+ * it.
  */
 struct gradflow_exchange;
 

@@ -191,8 +191,8 @@ int gf_comm_gather_text(struct gf_comm *c, int root, const char *text,
 		rc = collect(c, text, sizes, box->data, err);
 	} else {
 		box = carton(length);
-		memcpy(box->data, text, length);
 		if (length > 0) {
+			memcpy(box->data, text, length);
 			rc = c->ops->isend(c, root,
 					   gf_tag(GF_CHANNEL_GATHER, 0),
 					   box->data, length, &request, err);
