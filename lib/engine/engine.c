@@ -322,3 +322,27 @@ int gf_engine_barrier(struct gf_engine *e, struct gf_error *err)
 {
 	return gf_engine_call(e, barrier, NULL, err);
 }
+
+struct verdict {
+	int rc;
+	struct gf_error reason;
+};
+
+static int agree(struct gf_comm *comm, void *ctx, struct gf_error *err)
+{
+	struct verdict *v = ctx;
+	int rc = gf_comm_agree(comm, v->rc, &v->reason);
+
+	if (rc && err)
+		*err = v->reason;
+	return rc;
+}
+
+int gf_engine_agree(struct gf_engine *e, int rc, struct gf_error *err)
+{
+	struct verdict v = {.rc = rc};
+
+	if (rc && err)
+		v.reason = *err;
+	return gf_engine_call(e, agree, &v, err);
+}

@@ -214,5 +214,7 @@ int gf_engine_call(struct gf_engine *e,
 		   void *ctx, struct gf_error *err);
 /* The same call where all ranks only wait for each other. */
 int gf_engine_barrier(struct gf_engine *e, struct gf_error *err);
+/* And as gf_comm_agree. */
+int gf_engine_agree(struct gf_engine *e, int rc, struct gf_error *err);
 
 #endif

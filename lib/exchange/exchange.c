@@ -94,32 +94,15 @@ static int open_engine(struct gf_exchange *x, struct gf_error *err)
 	return rc;
 }
 
-struct told {
-	int rc;
-	struct gf_error *err;
-};
-
-static int agree(struct gf_comm *comm, void *ctx, struct gf_error *err)
-{
-	struct told *told = ctx;
-
-	(void)err;
-	return gf_comm_agree(comm, told->rc, told->err);
-}
-
 /* The engine is told what will be sent. For it a rank may be short of memory or
  * of files, alone. */
 static int expect(struct gf_exchange *x, struct gf_error *err)
 {
 	size_t n;
 	const struct gf_work *like = gf_select_expect(&x->select, &n);
-	struct gf_error why = {""};
-	struct told told = {gf_engine_expect(x->engine, like, n, &why), &why};
-	int rc = gf_engine_call(x->engine, agree, &told, err);
+	int rc = gf_engine_expect(x->engine, like, n, err);
 
-	if (rc && why.text[0])
-		*err = why;
-	return rc;
+	return gf_engine_agree(x->engine, rc, err);
 }
 
 int gf_exchange_open(struct gf_exchange *x, const struct gf_exchange_env *env,

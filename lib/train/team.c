@@ -9,12 +9,10 @@
 #define MEAN_PIECE 4096
 
 struct call {
-	int rc;
 	const char *what;
 	const void *send;
 	void *data;
 	size_t size_bytes;
-	struct gf_error reason;
 };
 
 static int run(struct gf_team *t,
@@ -26,23 +24,10 @@ static int run(struct gf_team *t,
 	return fn(t->comm, call, err);
 }
 
-static int agree(struct gf_comm *comm, void *ctx, struct gf_error *err)
-{
-	struct call *call = ctx;
-	int rc = gf_comm_agree(comm, call->rc, &call->reason);
-
-	if (rc && err)
-		*err = call->reason;
-	return rc;
-}
-
 int gf_team_agree(struct gf_team *t, int rc, struct gf_error *err)
 {
-	struct call call = {.rc = rc};
-
-	if (rc && err)
-		call.reason = *err;
-	return run(t, agree, &call, err);
+	return t->engine ? gf_engine_agree(t->engine, rc, err)
+			 : gf_comm_agree(t->comm, rc, err);
 }
 
 static int same_text(struct gf_comm *comm, void *ctx, struct gf_error *err)
