@@ -68,16 +68,15 @@ static const char *read_stat(const char *pid, char line[512])
 
 /* Has a signal stopped that process, and has it our parent and our program?
  * The parent of ranks that join by themselves may be a shell, which has other
- * jobs, too. */
-static bool is_stopped(const char *pid)
+ * jobs, too. self: what read_stat says of this process. */
+static bool is_stopped(const char *pid, const char *self)
 {
-	char line[512], own[512], state;
-	const char *stat = read_stat(pid, line), *self = read_stat("self", own);
+	char line[512], state;
+	const char *stat = read_stat(pid, line);
 	const char *end = stat ? strrchr(stat, ')') : NULL;
 	int parent;
 
-	return end && self &&
-	       strncmp(stat, self, (size_t)(end - stat) + 1) == 0 &&
+	return end && strncmp(stat, self, (size_t)(end - stat) + 1) == 0 &&
 	       sscanf(end, ") %c %d", &state, &parent) == 2 && state == 'T' &&
 	       parent == (int)getppid();
 }
@@ -85,13 +84,15 @@ static bool is_stopped(const char *pid)
 /* A stopped rank of the same launcher, on this host; 0: none. */
 static int find_stopped(void)
 {
+	char line[512];
+	const char *self = read_stat("self", line);
 	const struct dirent *entry;
-	DIR *proc = opendir("/proc");
+	DIR *proc = self ? opendir("/proc") : NULL;
 	int pid = 0;
 
 	while (proc && !pid && (entry = readdir(proc)))
 		if (isdigit((unsigned char)entry->d_name[0]) &&
-		    is_stopped(entry->d_name))
+		    is_stopped(entry->d_name, self))
 			pid = atoi(entry->d_name);
 	if (proc)
 		closedir(proc);

@@ -32,7 +32,7 @@ struct carton {
 
 static struct carton *carton(size_t size_bytes)
 {
-	return gf_xcalloc(1, sizeof(struct carton) + size_bytes);
+	return gf_xmalloc(sizeof(struct carton) + size_bytes);
 }
 
 static void put_away(struct gf_comm *c, struct carton *box, int rc)

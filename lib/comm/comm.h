@@ -211,6 +211,7 @@ bool gf_comm_sever(struct gf_comm *c);
 void gf_comm_leave(struct gf_comm *c, struct gf_left *memory);
 void gf_comm_close(struct gf_comm *c);
 
+#define GF_COMM_OPEN_S 60.0
 /* How the ranks of a communicator find each other and what carries their
  * messages. Zeros: the ranks of the job that the process was started in, by
  * MPI. */
@@ -223,7 +224,7 @@ struct gf_comm_how {
 	 * ranks. */
 	const char *meet;
 	int rank, ranks;
-	double timeout_s; /* of each wait for the others; 0: 60 s */
+	double timeout_s; /* of each wait for the others; 0: GF_COMM_OPEN_S */
 };
 /* That transport, and shared memory between the ranks of a host. All of how is
  * borrowed until it returns; NULL: zeros. -EINVAL: it contradicts itself;

@@ -8,8 +8,6 @@
 #include "comm/processors.h"
 #include "comm/transport.h"
 
-#define START_S 60.0
-
 /* --- which transport ---------------------------------------------------- */
 
 static bool joins(const struct gf_comm_how *how)
@@ -189,7 +187,7 @@ int gf_comm_open(const struct gf_comm_how *how, struct gf_comm **comm,
 	int rc;
 
 	how = how ? how : &zeros;
-	limit.timeout_s = how->timeout_s > 0 ? how->timeout_s : START_S;
+	limit.timeout_s = how->timeout_s > 0 ? how->timeout_s : GF_COMM_OPEN_S;
 	rc = connect_ranks(how, &limit, &c, err);
 	if (rc)
 		return rc;

@@ -9,8 +9,6 @@
 static _Atomic unsigned long generation = 1;
 static pthread_once_t watched = PTHREAD_ONCE_INIT;
 
-#define WAIT_S 60.0
-
 static void count_child(void)
 {
 	atomic_fetch_add(&generation, 1);
@@ -29,7 +27,7 @@ void gf_job_init(struct gf_job *g, const struct gf_job_ops *ops,
 	g->comm = comm;
 	g->ntensors = ntensors;
 	g->generation = atomic_load(&generation);
-	gf_watch_init(&g->watch, comm, wait_s > 0 ? wait_s : WAIT_S);
+	gf_watch_init(&g->watch, comm, wait_s > 0 ? wait_s : GF_COMM_OPEN_S);
 	g->watch.self.phase = GF_PHASE_CALL;
 }
 
