@@ -49,6 +49,11 @@ needs_onednn() {
 	grep -q 'oneDNN on' "$GF_SOURCE/$BUILD/config.txt" || skip "no oneDNN in this build"
 }
 
+# Skips the test if this build has no UCX.
+needs_ucx() {
+	gf-allreduce --list | grep -q '^transport  *ucx' || skip "no UCX in this build"
+}
+
 # fails COMMAND...: it must. (A line that begins with ! never ends a test.)
 fails() {
 	if "$@"; then echo "did not fail: $*"; return 1; fi

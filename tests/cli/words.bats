@@ -81,7 +81,7 @@ load common
 	# an input that stays silent is named
 	: > err.txt
 	for ((tries = 0; tries < 300; tries++)); do
-		fails grep -q waiting err.txt || break
+		! grep -q waiting err.txt || break
 		sleep 0.1
 	done | timeout 60 gf-profile --estimate --model resnet20 --gpu v100 > out.txt 2> err.txt
 	says "waiting for documents on standard input (</dev/null: there are none)"

@@ -40,7 +40,7 @@ processes() {
 }
 
 joins() { # by UCX, which a build may lack
-	gf-allreduce --list | grep -q '^transport  *ucx' || skip "no UCX in this build"
+	needs_ucx
 	wants 0 "$(program caller)" -j "$PWD/try" 0 1 means -
 }
 
