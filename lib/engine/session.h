@@ -15,7 +15,7 @@
  */
 #define GF_SESSION_LEAST_S 5.0
 
-/* What a time-out is outside of steps; 0: never. */
+/* Outside of steps a time-out counts as this; 0: never. */
 double gf_session_limit_s(double timeout_s);
 
 struct gf_session {

@@ -19,17 +19,17 @@
  *	gf_sparse_gpu_new(&config, &n, &err)
  *	gf_device_lane_prepare(lane, gf_sparse_gpu_program(n), &err)
  *	... in every step, when its gradients are made:
- *	gf_sparse_gpu_prepare(n, grads, k, stream, &err) // the lane's stream
+ *	gf_sparse_gpu_prepare(n, grads, k, lane->stream, &err)
  *	gf_device_lane_run(lane, program, sets, &err)
- *	gf_sparse_gpu_finish(n, stream, &err)
+ *	gf_sparse_gpu_finish(n, lane->stream, &err)
  *	... a stream that has waited for that:
  *	gf_sparse_gpu_look(n, stream, flag)	// is something not finite?
  *	gf_sparse_gpu_apply(n, stream, skip, &err)
  *
  * Between finish and apply the gradients hold what was not sent and the
- *residual is as it was; apply makes sums of the one and this step's of the
- *other. A step that is skipped, as a word on the device says, leaves the
- *residual alone and the gradients without meaning.
+ * residual is as it was; apply makes sums of the one and this step's of the
+ * other. A step that is skipped, as a word on the device says, leaves the
+ * residual alone and the gradients without meaning.
  */
 struct gf_sparse_gpu;
 
