@@ -260,10 +260,12 @@ static void close_all(struct gradflow_exchange *x)
 {
 	struct gf_comm *comm = x->job.comm;
 
-	if (comm->broken && (x->exchange.env.nccl || !gf_comm_sever(comm)))
+	if (comm->broken && (x->exchange.env.nccl || !gf_comm_sever(comm))) {
+		gf_comm_leave(comm, &x->job.left);
 		gf_comm_close(comm);
-	else
+	} else {
 		free_all(x);
+	}
 }
 
 int gf_embed_exchange_open(struct gf_comm *comm,

@@ -41,6 +41,7 @@ struct gf_job_ops {
 };
 
 struct gf_job {
+	struct gf_left left; /* of a handle that has to stay */
 	const struct gf_job_ops *ops;
 	struct gf_comm *comm;
 	struct gf_watch watch;   /* of waits that no engine watches */
