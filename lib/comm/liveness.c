@@ -13,12 +13,13 @@ struct note {
 	struct gf_standing standing;
 };
 
-/* On its way; owns what it sends. */
-struct outgoing {
+/* A note on its way, to that rank or from it. */
+struct letter {
 	struct gf_left left;
 	struct note note;
+	int peer;
 	struct gf_request *request;
-	struct outgoing *next;
+	struct letter *next;
 };
 
 struct rank_state {
@@ -28,7 +29,7 @@ struct rank_state {
 
 struct gf_liveness {
 	struct gf_comm *comm;
-	struct outgoing *outgoing;
+	struct letter *outgoing, *incoming;
 	struct rank_state *ranks;
 	uint32_t round;
 };
@@ -47,17 +48,23 @@ struct gf_liveness *gf_liveness_new(struct gf_comm *comm)
 	return l;
 }
 
+static void abandon(struct gf_liveness *l, struct letter *letter)
+{
+	struct letter *next;
+
+	for (; letter; letter = next) {
+		next = letter->next;
+		l->comm->ops->cancel(l->comm, letter->request);
+		gf_comm_leave(l->comm, &letter->left);
+	}
+}
+
 void gf_liveness_free(struct gf_liveness *l)
 {
-	struct outgoing *o;
-
 	if (!l)
 		return;
-	while ((o = l->outgoing)) {
-		l->outgoing = o->next;
-		l->comm->ops->cancel(l->comm, o->request);
-		gf_comm_leave(l->comm, &o->left);
-	}
+	abandon(l, l->outgoing);
+	abandon(l, l->incoming);
 	free(l->ranks);
 	free(l);
 }
@@ -65,20 +72,20 @@ void gf_liveness_free(struct gf_liveness *l)
 static int send(struct gf_liveness *l, int peer, enum kind kind, uint32_t round,
 		const struct gf_standing *self, struct gf_error *err)
 {
-	struct outgoing *o = gf_xcalloc(1, sizeof(*o));
+	struct letter *letter = gf_xcalloc(1, sizeof(*letter));
 	int rc;
 
-	o->note.kind = kind;
-	o->note.round = round;
-	o->note.standing = *self;
-	rc = l->comm->ops->isend(l->comm, peer, note_tag(), &o->note,
-				 sizeof(o->note), &o->request, err);
+	letter->note.kind = kind;
+	letter->note.round = round;
+	letter->note.standing = *self;
+	rc = l->comm->ops->isend(l->comm, peer, note_tag(), &letter->note,
+				 sizeof(letter->note), &letter->request, err);
 	if (rc) {
-		free(o);
+		free(letter);
 		return rc;
 	}
-	o->next = l->outgoing;
-	l->outgoing = o;
+	letter->next = l->outgoing;
+	l->outgoing = letter;
 	return 0;
 }
 
@@ -98,35 +105,34 @@ static int send_all(struct gf_liveness *l, enum kind kind,
 	return rc;
 }
 
-/* Frees what has been taken. */
-static int sweep(struct gf_liveness *l, struct gf_error *err)
+/* Of a note that is announced; its bytes may be late, or never come. */
+static int receive(struct gf_liveness *l, int peer, struct gf_error *err)
 {
-	struct outgoing **at = &l->outgoing, *o;
+	struct letter *letter = gf_xcalloc(1, sizeof(*letter)), **end;
 	int rc;
 
-	while ((o = *at)) {
-		rc = l->comm->ops->test(l->comm, o->request, err);
-		if (!rc) {
-			at = &o->next;
-			continue;
-		}
-		*at = o->next;
-		if (rc < 0) {
-			gf_comm_leave(l->comm, &o->left);
-			return rc;
-		}
-		free(o);
+	letter->peer = peer;
+	rc = l->comm->ops->irecv(l->comm, peer, note_tag(), &letter->note,
+				 sizeof(letter->note), &letter->request, err);
+	if (rc) {
+		free(letter);
+		return rc;
 	}
+	for (end = &l->incoming; *end; end = &(*end)->next)
+		;
+	*end = letter;
 	return 0;
 }
 
-static int take_in(struct gf_liveness *l, int peer, const struct note *note,
+static int take_in(struct gf_liveness *l, const struct letter *letter,
 		   const struct gf_standing *self, struct gf_error *err)
 {
-	struct rank_state *r = &l->ranks[peer];
+	const struct note *note = &letter->note;
+	struct rank_state *r = &l->ranks[letter->peer];
 
 	if (note->kind == KIND_QUESTION)
-		return send(l, peer, KIND_ANSWER, note->round, self, err);
+		return send(l, letter->peer, KIND_ANSWER, note->round, self,
+			    err);
 	if (note->kind == KIND_NEWS || note->round == l->round) {
 		r->standing = note->standing;
 		r->standing.text[sizeof(r->standing.text) - 1] = '\0';
@@ -136,28 +142,46 @@ static int take_in(struct gf_liveness *l, int peer, const struct note *note,
 	return 0;
 }
 
+/* Frees the letters of a list that have arrived; takes in those that came. */
+static int sweep(struct gf_liveness *l, struct letter **at,
+		 const struct gf_standing *self, struct gf_error *err)
+{
+	bool came = at == &l->incoming;
+	struct letter *letter;
+	int rc;
+
+	while ((letter = *at)) {
+		rc = l->comm->ops->test(l->comm, letter->request, err);
+		if (!rc) {
+			at = &letter->next;
+			continue;
+		}
+		*at = letter->next;
+		if (rc < 0) {
+			gf_comm_leave(l->comm, &letter->left);
+			return rc;
+		}
+		rc = came ? take_in(l, letter, self, err) : 0;
+		free(letter);
+		if (rc)
+			return rc;
+	}
+	return 0;
+}
+
 int gf_liveness_poll(struct gf_liveness *l, const struct gf_standing *self,
 		     struct gf_error *err)
 {
 	struct gf_comm *c = l->comm;
-	struct gf_request *request;
-	struct note note;
-	int rc = 0, peer;
+	int rc, peer;
 
 	if (!c->ops->probe)
 		return 0;
-	while ((rc = c->ops->probe(c, note_tag(), &peer, err)) > 0) {
-		rc = c->ops->irecv(c, peer, note_tag(), &note, sizeof(note),
-				   &request, err);
-		/* It is there: this does not block. */
-		while (!rc && !(rc = c->ops->test(c, request, err)))
-			;
-		if (rc > 0)
-			rc = take_in(l, peer, &note, self, err);
-		if (rc < 0)
-			return rc;
-	}
-	return rc ? rc : sweep(l, err);
+	while ((rc = c->ops->probe(c, note_tag(), &peer, err)) > 0)
+		if ((rc = receive(l, peer, err)))
+			break;
+	rc = rc ? rc : sweep(l, &l->incoming, self, err);
+	return rc ? rc : sweep(l, &l->outgoing, self, err);
 }
 
 int gf_liveness_ask(struct gf_liveness *l, const struct gf_standing *self,

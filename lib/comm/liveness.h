@@ -17,7 +17,7 @@
  * rank that gives up tells the other ranks, which then need not ask.
  *
  * Questions and answers are notes of fixed size on a channel of their own.
- * Sending never blocks.
+ * Neither sending nor receiving ever waits.
  */
 enum gf_phase {
 	GF_PHASE_IDLE,     /* between steps */
@@ -54,7 +54,7 @@ int gf_liveness_ask(struct gf_liveness *l, const struct gf_standing *self,
 /* Tells every other rank unasked. */
 int gf_liveness_tell(struct gf_liveness *l, const struct gf_standing *self,
 		     struct gf_error *err);
-/* Is something still on its way? */
+/* Is a note of this rank's still on its way? */
 bool gf_liveness_pending(const struct gf_liveness *l);
 /* The standing that a rank has sent, as an answer or unasked, since it was last
  * asked; NULL: none. Borrowed until the next poll. */

@@ -182,6 +182,98 @@ static void test_notes(void)
 	EXPECT(slow_is_intact(), "a broken transport still runs");
 }
 
+/* A transport that announces this rank's note as one of rank 1's, and brings it
+ * later. */
+static struct {
+	char bytes[512];
+	size_t size_bytes;
+	void *to;
+	bool announced, there;
+} echo;
+
+static int echo_isend(struct gf_comm *c, int peer, uint64_t tag,
+		      const void *data, size_t size_bytes,
+		      struct gf_request **request, struct gf_error *err)
+{
+	(void)c, (void)peer, (void)tag, (void)err;
+	*request = NULL;
+	memcpy(echo.bytes, data, size_bytes);
+	echo.size_bytes = size_bytes;
+	echo.announced = true;
+	return 0;
+}
+
+static int echo_probe(struct gf_comm *c, uint64_t tag, int *peer,
+		      struct gf_error *err)
+{
+	(void)c, (void)tag, (void)err;
+	*peer = 1;
+	return echo.announced;
+}
+
+static int echo_irecv(struct gf_comm *c, int peer, uint64_t tag, void *data,
+		      size_t size_bytes, struct gf_request **request,
+		      struct gf_error *err)
+{
+	(void)c, (void)peer, (void)tag, (void)size_bytes, (void)err;
+	*request = (struct gf_request *)&echo;
+	echo.to = data;
+	echo.announced = false;
+	return 0;
+}
+
+static int echo_test(struct gf_comm *c, struct gf_request *request,
+		     struct gf_error *err)
+{
+	(void)c, (void)err;
+	if (!request)
+		return 1;
+	if (echo.there)
+		memcpy(echo.to, echo.bytes, echo.size_bytes);
+	return echo.there;
+}
+
+static void echo_cancel(struct gf_comm *c, struct gf_request *request)
+{
+	(void)c;
+	EXPECT(request, "a note that was sent");
+}
+
+static void echo_close(struct gf_comm *c)
+{
+	(void)c;
+	memset(echo.to, 1, echo.size_bytes);
+}
+
+/* A note that is announced may come later, or after its receiver has gone. */
+static void test_late_note(void)
+{
+	static const struct gf_comm_ops ops = {.isend = echo_isend,
+					       .irecv = echo_irecv,
+					       .test = echo_test,
+					       .cancel = echo_cancel,
+					       .probe = echo_probe,
+					       .close = echo_close};
+	const struct gf_standing self = {.step = 7, .phase = GF_PHASE_FAILED};
+	struct gf_comm c = {.ops = &ops, .ranks = 2};
+	struct gf_liveness *l = gf_liveness_new(&c);
+	struct gf_error err = {""};
+
+	EXPECT(!gf_liveness_tell(l, &self, &err), "%s", err.text);
+	EXPECT(!gf_liveness_poll(l, &self, &err) &&
+		       gf_liveness_failed(l) == -1 && !gf_liveness_pending(l),
+	       "announced: %s", err.text);
+	echo.there = true;
+	EXPECT(!gf_liveness_poll(l, &self, &err) && gf_liveness_failed(l) == 1,
+	       "there: %s", err.text);
+	EXPECT(gf_liveness_heard(l, 1)->step == 7, "what it says");
+	echo.there = false;
+	EXPECT(!gf_liveness_tell(l, &self, &err), "%s", err.text);
+	EXPECT(!gf_liveness_poll(l, &self, &err), "%s", err.text);
+	gf_liveness_free(l);
+	gf_comm_close(&c);
+}
+
 /* A transport whose collectives give up, and go on all the same. */
 static struct {
 	char *data;
@@ -336,6 +428,7 @@ int main(void)
 	test_backoff();
 	test_registry();
 	test_notes();
+	test_late_note();
 	test_late();
 	test_late_text();
 	test_agree_broken();
