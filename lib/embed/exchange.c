@@ -260,12 +260,10 @@ static void close_all(struct gradflow_exchange *x)
 {
 	struct gf_comm *comm = x->job.comm;
 
-	if (comm->broken && (x->exchange.env.nccl || !gf_comm_sever(comm))) {
-		gf_comm_leave(comm, &x->job.left);
-		gf_comm_close(comm);
-	} else {
+	if (comm->broken && (x->exchange.env.nccl || !gf_comm_sever(comm)))
+		gf_job_stay(&x->job);
+	else
 		free_all(x);
-	}
 }
 
 int gf_embed_exchange_open(struct gf_comm *comm,

@@ -228,6 +228,7 @@ API void gradflow_close(struct gradflow *g)
 	/* Ranks are lost, and the transport may yet write. */
 	if (g->job.comm->broken) {
 		gf_method_close(&g->method);
+		gf_job_stay(&g->job);
 		return;
 	}
 	/* what has left is waited for: the other ranks have part in it */

@@ -38,6 +38,14 @@ int gf_job_start(struct gf_job *g, struct gf_error *err)
 	return rc ? rc : gf_state_check_names(&g->state, err);
 }
 
+void gf_job_stay(struct gf_job *g)
+{
+	struct gf_comm *comm = g->comm;
+
+	gf_comm_leave(comm, &g->left);
+	gf_comm_close(comm);
+}
+
 void gf_job_close(struct gf_job *g)
 {
 	size_t i;

@@ -41,7 +41,7 @@ struct gf_job_ops {
 };
 
 struct gf_job {
-	struct gf_left left; /* of a handle that has to stay */
+	struct gf_left left; /* gf_job_stay; the handle begins here */
 	const struct gf_job_ops *ops;
 	struct gf_comm *comm;
 	struct gf_watch watch;   /* of waits that no engine watches */
@@ -121,6 +121,9 @@ int gf_job_same(struct gf_comm *comm, const struct gf_said *said, size_t n,
 int gf_job_start(struct gf_job *job, struct gf_error *err);
 /* All of it, and its communicator; accepts one that was never started. */
 void gf_job_close(struct gf_job *job);
+/* Or its communicator alone, which is broken: the handle around the job stays,
+ * for messages that may yet touch its memory. */
+void gf_job_stay(struct gf_job *job);
 
 /* What failed once fails for good, for the same reason: keeps it, and tells. */
 int gf_job_keep(struct gf_job *job, int rc, const struct gf_error *err);
