@@ -7,9 +7,8 @@
 #include "base/heap.h"
 
 /*
- * The oneDNN backend (2.x C interface; 3.x is another one). Each batch size
- * and mode is a program of its own; a few are kept, the one unused for the
- * longest time gives way.
+ * The oneDNN backend. Each batch size and mode is a program of its own; a few
+ * are kept, the one unused for the longest time gives way.
  */
 #define MAX_PROGRAMS 6
 

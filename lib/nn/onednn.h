@@ -5,13 +5,11 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include <dnnl.h>
-#include <dnnl_debug.h>
-
 #include "nn/graph.h"
+#include "nn/onednn_version.h"
 
 /*
- * A model as two lists of oneDNN 2.x primitives, forward and backward, for
+ * A model as two lists of oneDNN primitives, forward and backward, for
  * one batch size and one mode, with every memory object made beforehand: a
  * pass only walks the lists (private to the onednn files of lib/nn).
  *
@@ -22,11 +20,13 @@
  * A value (a layer's output) keeps the layout that suits its producer best, and
  * its gradient has the same; a consumer that needs another layout gets a
  * reorder.
+ *
+ * Memory descriptions live until the build ends, as those of primitives do.
  */
 #define GF_ONEDNN_MAX_ARGS 12
 
 struct gf_onednn_value {
-	dnnl_memory_desc_t md;
+	const_dnnl_memory_desc_t md;
 	dnnl_memory_t data;
 	dnnl_memory_t gradient; /* NULL until a consumer gave one */
 };
@@ -63,7 +63,7 @@ struct gf_onednn_binding {
 
 struct gf_onednn_copy {
 	dnnl_memory_t from, to;
-	dnnl_memory_desc_t md; /* of to */
+	const_dnnl_memory_desc_t md; /* of to */
 };
 
 struct gf_onednn {
@@ -91,9 +91,13 @@ struct gf_onednn {
 	size_t ncopies, copies_capacity;
 	dnnl_memory_t *memories;
 	size_t nmemories, memories_capacity;
-	dnnl_primitive_desc_t *descs; /* until the build ends */
+	/* Until the build ends. */
+	dnnl_primitive_desc_t *descs;
 	size_t ndescs, descs_capacity;
-	dnnl_memory_t *scratchpads; /* all share one buffer */
+	const_dnnl_memory_desc_t *mds;
+	size_t nmds, mds_capacity;
+	dnnl_primitive_attr_t attr, relu_attr; /* with a ReLU of the result */
+	dnnl_memory_t *scratchpads;            /* all share one buffer */
 	size_t nscratchpads, scratchpads_capacity, scratchpad_bytes;
 	void *scratchpad;
 
@@ -143,32 +147,51 @@ void gf_onednn_multiply(const struct gf_onednn_product *p);
 
 /* Building blocks (onednn_build.c). */
 bool gf_onednn_ok(struct gf_onednn *p, dnnl_status_t status, const char *what);
-dnnl_memory_desc_t gf_onednn_plain(const dnnl_dims_t dims, int ndims);
-/* The same dims, the layout left open. */
-dnnl_memory_desc_t gf_onednn_any(const dnnl_memory_desc_t *md);
-bool gf_onednn_same(const dnnl_memory_desc_t *a, const dnnl_memory_desc_t *b);
+/* A description of f32 values, which p owns; NULL after an error. */
+const_dnnl_memory_desc_t gf_onednn_tagged(struct gf_onednn *p,
+					  const dnnl_dims_t dims, int ndims,
+					  dnnl_format_tag_t tag);
+/* Row-major, and the same with its layout left open. */
+const_dnnl_memory_desc_t gf_onednn_plain(struct gf_onednn *p,
+					 const dnnl_dims_t dims, int ndims);
+const_dnnl_memory_desc_t gf_onednn_any(struct gf_onednn *p,
+				       const_dnnl_memory_desc_t md);
+/* The same dims, row-major. */
+const_dnnl_memory_desc_t gf_onednn_plain_of(struct gf_onednn *p,
+					    const_dnnl_memory_desc_t md);
+bool gf_onednn_same(const_dnnl_memory_desc_t a, const_dnnl_memory_desc_t b);
 
 /* handle: an address that stays, or DNNL_MEMORY_ALLOCATE. */
-dnnl_memory_t gf_onednn_memory(struct gf_onednn *p,
-			       const dnnl_memory_desc_t *md, void *handle);
-dnnl_memory_t gf_onednn_bound(struct gf_onednn *p, const dnnl_memory_desc_t *md,
+dnnl_memory_t gf_onednn_memory(struct gf_onednn *p, const_dnnl_memory_desc_t md,
+			       void *handle);
+dnnl_memory_t gf_onednn_bound(struct gf_onednn *p, const_dnnl_memory_desc_t md,
 			      enum gf_onednn_base base, size_t at);
 /* The same bytes under another description. */
 dnnl_memory_t gf_onednn_view(struct gf_onednn *p, dnnl_memory_t memory,
-			     const dnnl_memory_desc_t *md);
+			     const_dnnl_memory_desc_t md);
 /* The same contents in another layout; a reorder only where it is needed. */
 dnnl_memory_t gf_onednn_as(struct gf_onednn *p, struct gf_onednn_ops *ops,
-			   dnnl_memory_t memory, const dnnl_memory_desc_t *md);
+			   dnnl_memory_t memory, const_dnnl_memory_desc_t md);
 void gf_onednn_reorder(struct gf_onednn *p, struct gf_onednn_ops *ops,
 		       dnnl_memory_t from, dnnl_memory_t to);
 
-/* A primitive's description; relu: applied to its result. */
-dnnl_primitive_desc_t gf_onednn_describe(struct gf_onednn *p, const void *desc,
-					 bool relu,
-					 const_dnnl_primitive_desc_t hint);
-dnnl_memory_desc_t gf_onednn_md(struct gf_onednn *p,
-				const_dnnl_primitive_desc_t pd,
-				dnnl_query_t what, int index);
+/* The direction of forward primitives: training or inference. */
+dnnl_prop_kind_t gf_onednn_forward(const struct gf_onednn *p);
+/* The attributes of l's forward primitive: with the ReLU that l computes, too,
+ * if there is one. */
+dnnl_primitive_attr_t gf_onednn_result(const struct gf_onednn *p, size_t l);
+/* Keeps the primitive's description that a call made, if its status is good. */
+dnnl_primitive_desc_t gf_onednn_describe(struct gf_onednn *p,
+					 dnnl_status_t status,
+					 dnnl_primitive_desc_t pd,
+					 const char *what);
+/* A description that pd owns, or NULL. */
+const_dnnl_memory_desc_t gf_onednn_md(struct gf_onednn *p,
+				      const_dnnl_primitive_desc_t pd,
+				      dnnl_query_t what, int index);
+/* For what l's forward primitive, p->hints[l], keeps for its backward, if
+ * that is anything. */
+void gf_onednn_make_workspace(struct gf_onednn *p, size_t l);
 /* The op is valid until the next one is added. */
 struct gf_onednn_op *gf_onednn_add_op(struct gf_onednn *p,
 				      struct gf_onednn_ops *ops,
@@ -181,12 +204,13 @@ void gf_onednn_add_call(struct gf_onednn *p, struct gf_onednn_ops *ops,
 /* Values and gradients (onednn_value.c). */
 /* Plain memory of a batch. The positions of a sequence {T, F} count as
  * samples. */
-dnnl_memory_desc_t gf_onednn_samples(const struct gf_shape *s, size_t batch);
+const_dnnl_memory_desc_t gf_onednn_samples(struct gf_onednn *p,
+					   const struct gf_shape *s);
 struct gf_onednn_value *gf_onednn_input(struct gf_onednn *p, size_t l,
 					size_t i);
 /* Makes l's output, which relu's output shares if l computes that, too. */
 struct gf_onednn_value *gf_onednn_output(struct gf_onednn *p, size_t l,
-					 const dnnl_memory_desc_t *md);
+					 const_dnnl_memory_desc_t md);
 /* The ReLU that alone reads l and that l shall compute, too; or false. */
 bool gf_onednn_fuses_relu(const struct gf_onednn *p, size_t l);
 /* Turns the gradient of ReLU(x) into that of x, in place. */
@@ -195,7 +219,7 @@ bool gf_onednn_wants_gradient(const struct gf_onednn *p, size_t l, size_t i);
 /* The memory, in layout md, for a gradient of layer l's input i; afterwards
  * gf_onednn_gave adds it to the gradients from other consumers. */
 dnnl_memory_t gf_onednn_target(struct gf_onednn *p, size_t l, size_t i,
-			       const dnnl_memory_desc_t *md);
+			       const_dnnl_memory_desc_t md);
 void gf_onednn_gave(struct gf_onednn *p, size_t l, size_t i,
 		    dnnl_memory_t gradient);
 /* Layer l's parameter gradients stand from here on. */

@@ -22,7 +22,22 @@ bool gf_onednn_ok(struct gf_onednn *p, dnnl_status_t status, const char *what)
 	return false;
 }
 
-dnnl_memory_desc_t gf_onednn_plain(const dnnl_dims_t dims, int ndims)
+const_dnnl_memory_desc_t gf_onednn_tagged(struct gf_onednn *p,
+					  const dnnl_dims_t dims, int ndims,
+					  dnnl_format_tag_t tag)
+{
+	const_dnnl_memory_desc_t md = NULL;
+	dnnl_status_t status;
+
+	if (p->rc)
+		return NULL;
+	status = gf_onednn_md_new(&md, dims, ndims, tag);
+	*gf_array_push(&p->mds, &p->nmds, &p->mds_capacity) = md;
+	return gf_onednn_ok(p, status, "layout") ? md : NULL;
+}
+
+const_dnnl_memory_desc_t gf_onednn_plain(struct gf_onednn *p,
+					 const dnnl_dims_t dims, int ndims)
 {
 	static const dnnl_format_tag_t tags[] = {dnnl_format_tag_undef,
 						 dnnl_a,
@@ -30,29 +45,36 @@ dnnl_memory_desc_t gf_onednn_plain(const dnnl_dims_t dims, int ndims)
 						 dnnl_abc,
 						 dnnl_abcd,
 						 dnnl_abcde};
-	dnnl_memory_desc_t md = {0};
 
+	if (p->rc)
+		return NULL;
 	assert(ndims > 0 && ndims < (int)GF_ARRAY_LENGTH(tags));
-	dnnl_memory_desc_init_by_tag(&md, ndims, dims, dnnl_f32, tags[ndims]);
-	return md;
+	return gf_onednn_tagged(p, dims, ndims, tags[ndims]);
 }
 
-dnnl_memory_desc_t gf_onednn_any(const dnnl_memory_desc_t *md)
+const_dnnl_memory_desc_t gf_onednn_any(struct gf_onednn *p,
+				       const_dnnl_memory_desc_t md)
 {
-	dnnl_memory_desc_t any = {0};
+	const struct gf_onednn_layout l = gf_onednn_layout_of(md);
 
-	dnnl_memory_desc_init_by_tag(&any, md->ndims, md->dims, dnnl_f32,
-				     dnnl_format_tag_any);
-	return any;
+	return gf_onednn_tagged(p, l.dims, l.ndims, dnnl_format_tag_any);
 }
 
-bool gf_onednn_same(const dnnl_memory_desc_t *a, const dnnl_memory_desc_t *b)
+const_dnnl_memory_desc_t gf_onednn_plain_of(struct gf_onednn *p,
+					    const_dnnl_memory_desc_t md)
+{
+	const struct gf_onednn_layout l = gf_onednn_layout_of(md);
+
+	return gf_onednn_plain(p, l.dims, l.ndims);
+}
+
+bool gf_onednn_same(const_dnnl_memory_desc_t a, const_dnnl_memory_desc_t b)
 {
 	return dnnl_memory_desc_equal(a, b);
 }
 
-dnnl_memory_t gf_onednn_memory(struct gf_onednn *p,
-			       const dnnl_memory_desc_t *md, void *handle)
+dnnl_memory_t gf_onednn_memory(struct gf_onednn *p, const_dnnl_memory_desc_t md,
+			       void *handle)
 {
 	dnnl_memory_t memory = NULL;
 
@@ -65,7 +87,7 @@ dnnl_memory_t gf_onednn_memory(struct gf_onednn *p,
 	return memory;
 }
 
-dnnl_memory_t gf_onednn_bound(struct gf_onednn *p, const dnnl_memory_desc_t *md,
+dnnl_memory_t gf_onednn_bound(struct gf_onednn *p, const_dnnl_memory_desc_t md,
 			      enum gf_onednn_base base, size_t at)
 {
 	dnnl_memory_t memory = gf_onednn_memory(p, md, DNNL_MEMORY_NONE);
@@ -78,7 +100,7 @@ dnnl_memory_t gf_onednn_bound(struct gf_onednn *p, const dnnl_memory_desc_t *md,
 }
 
 dnnl_memory_t gf_onednn_view(struct gf_onednn *p, dnnl_memory_t memory,
-			     const dnnl_memory_desc_t *md)
+			     const_dnnl_memory_desc_t md)
 {
 	void *handle = NULL;
 
@@ -90,9 +112,9 @@ dnnl_memory_t gf_onednn_view(struct gf_onednn *p, dnnl_memory_t memory,
 }
 
 dnnl_memory_t gf_onednn_as(struct gf_onednn *p, struct gf_onednn_ops *ops,
-			   dnnl_memory_t memory, const dnnl_memory_desc_t *md)
+			   dnnl_memory_t memory, const_dnnl_memory_desc_t md)
 {
-	const dnnl_memory_desc_t *have;
+	const_dnnl_memory_desc_t have;
 	dnnl_memory_t to;
 
 	if (p->rc ||
@@ -104,85 +126,63 @@ dnnl_memory_t gf_onednn_as(struct gf_onednn *p, struct gf_onednn_ops *ops,
 	/* In backward the copies that forward reordered still exist. */
 	for (size_t i = 0; i < p->ncopies; i++)
 		if (p->copies[i].from == memory &&
-		    gf_onednn_same(&p->copies[i].md, md))
+		    gf_onednn_same(p->copies[i].md, md))
 			return p->copies[i].to;
 	to = gf_onednn_memory(p, md, DNNL_MEMORY_ALLOCATE);
 	gf_onednn_reorder(p, ops, memory, to);
 	if (!p->rc)
 		*gf_array_push(&p->copies, &p->ncopies, &p->copies_capacity) =
-			(struct gf_onednn_copy){memory, to, *md};
+			(struct gf_onednn_copy){memory, to, md};
 	return to;
 }
 
-static dnnl_primitive_attr_t attributes(struct gf_onednn *p, bool relu)
+dnnl_prop_kind_t gf_onednn_forward(const struct gf_onednn *p)
 {
-	dnnl_primitive_attr_t attr = NULL;
-	dnnl_post_ops_t ops = NULL;
-
-	if (p->rc ||
-	    !gf_onednn_ok(p, dnnl_primitive_attr_create(&attr), "attributes"))
-		return NULL;
-	gf_onednn_ok(p,
-		     dnnl_primitive_attr_set_scratchpad_mode(
-			     attr, dnnl_scratchpad_mode_user),
-		     "scratchpad");
-	if (!relu)
-		return attr;
-	gf_onednn_ok(p, dnnl_post_ops_create(&ops), "post-ops");
-	gf_onednn_ok(
-		p,
-		dnnl_post_ops_append_eltwise(ops, 1, dnnl_eltwise_relu, 0, 0),
-		"post-ops");
-	gf_onednn_ok(p, dnnl_primitive_attr_set_post_ops(attr, ops),
-		     "post-ops");
-	dnnl_post_ops_destroy(ops);
-	return attr;
+	return p->training ? dnnl_forward_training : dnnl_forward_inference;
 }
 
-static dnnl_primitive_desc_t keep(struct gf_onednn *p, dnnl_primitive_desc_t pd)
+dnnl_primitive_attr_t gf_onednn_result(const struct gf_onednn *p, size_t l)
+{
+	return gf_onednn_fuses_relu(p, l) ? p->relu_attr : p->attr;
+}
+
+dnnl_primitive_desc_t gf_onednn_describe(struct gf_onednn *p,
+					 dnnl_status_t status,
+					 dnnl_primitive_desc_t pd,
+					 const char *what)
 {
 	if (pd)
 		*gf_array_push(&p->descs, &p->ndescs, &p->descs_capacity) = pd;
-	return pd;
+	return gf_onednn_ok(p, status, what) ? pd : NULL;
 }
 
-dnnl_primitive_desc_t gf_onednn_describe(struct gf_onednn *p, const void *desc,
-					 bool relu,
-					 const_dnnl_primitive_desc_t hint)
+const_dnnl_memory_desc_t gf_onednn_md(struct gf_onednn *p,
+				      const_dnnl_primitive_desc_t pd,
+				      dnnl_query_t what, int index)
 {
-	dnnl_primitive_attr_t attr = attributes(p, relu);
-	dnnl_primitive_desc_t pd = NULL;
-
-	if (!p->rc)
-		gf_onednn_ok(p,
-			     dnnl_primitive_desc_create(&pd, desc, attr,
-							p->engine, hint),
-			     "primitive");
-	dnnl_primitive_attr_destroy(attr);
-	return keep(p, pd);
+	return p->rc ? NULL : dnnl_primitive_desc_query_md(pd, what, index);
 }
 
-dnnl_memory_desc_t gf_onednn_md(struct gf_onednn *p,
-				const_dnnl_primitive_desc_t pd,
-				dnnl_query_t what, int index)
+void gf_onednn_make_workspace(struct gf_onednn *p, size_t l)
 {
-	const dnnl_memory_desc_t *md =
-		p->rc ? NULL : dnnl_primitive_desc_query_md(pd, what, index);
+	const_dnnl_memory_desc_t md =
+		gf_onednn_md(p, p->hints[l], dnnl_query_workspace_md, 0);
 
-	return md ? *md : (dnnl_memory_desc_t){0};
+	if (gf_onednn_layout_of(md).ndims > 0)
+		p->workspace[l] = gf_onednn_memory(p, md, DNNL_MEMORY_ALLOCATE);
 }
 
 static void add_scratchpad(struct gf_onednn *p, struct gf_onednn_op *op,
 			   const_dnnl_primitive_desc_t pd)
 {
-	dnnl_memory_desc_t md =
+	const_dnnl_memory_desc_t md =
 		gf_onednn_md(p, pd, dnnl_query_scratchpad_md, 0);
-	size_t bytes = dnnl_memory_desc_get_size(&md);
+	size_t bytes = md ? dnnl_memory_desc_get_size(md) : 0;
 	dnnl_memory_t memory;
 
 	if (p->rc || bytes == 0)
 		return;
-	memory = gf_onednn_memory(p, &md, DNNL_MEMORY_NONE);
+	memory = gf_onednn_memory(p, md, DNNL_MEMORY_NONE);
 	if (!memory)
 		return;
 	*gf_array_push(&p->scratchpads, &p->nscratchpads,
@@ -226,21 +226,18 @@ void gf_onednn_add_call(struct gf_onednn *p, struct gf_onednn_ops *ops,
 void gf_onednn_reorder(struct gf_onednn *p, struct gf_onednn_ops *ops,
 		       dnnl_memory_t from, dnnl_memory_t to)
 {
-	const dnnl_memory_desc_t *a, *b;
-	dnnl_primitive_attr_t attr = attributes(p, false);
+	const_dnnl_memory_desc_t a = NULL, b = NULL;
 	dnnl_primitive_desc_t pd = NULL;
+	dnnl_status_t status;
 	struct gf_onednn_op *op;
 
-	if (!p->rc) {
-		dnnl_memory_get_memory_desc(from, &a);
-		dnnl_memory_get_memory_desc(to, &b);
-		gf_onednn_ok(p,
-			     dnnl_reorder_primitive_desc_create(
-				     &pd, a, p->engine, b, p->engine, attr),
-			     "reorder");
-	}
-	dnnl_primitive_attr_destroy(attr);
-	keep(p, pd);
+	if (p->rc)
+		return;
+	dnnl_memory_get_memory_desc(from, &a);
+	dnnl_memory_get_memory_desc(to, &b);
+	status = dnnl_reorder_primitive_desc_create(&pd, a, p->engine, b,
+						    p->engine, p->attr);
+	pd = gf_onednn_describe(p, status, pd, "reorder");
 	op = gf_onednn_add_op(p, ops, pd);
 	gf_onednn_arg(op, DNNL_ARG_FROM, from);
 	gf_onednn_arg(op, DNNL_ARG_TO, to);

@@ -23,21 +23,20 @@ static unsigned flags(const struct gf_onednn *p, size_t l)
 	       (p->training ? 0u : dnnl_use_global_stats);
 }
 
-static dnnl_memory_desc_t vector(size_t count)
+static const_dnnl_memory_desc_t vector(struct gf_onednn *p, size_t count)
 {
 	dnnl_dims_t dims = {(dnnl_dim_t)count};
 
-	return gf_onednn_plain(dims, 1);
+	return gf_onednn_plain(p, dims, 1);
 }
 
 static dnnl_memory_t param(struct gf_onednn *p, enum gf_onednn_base base,
 			   size_t l, size_t which)
 {
 	const size_t i = p->net->model->layers[l].first_param + which;
-	const dnnl_memory_desc_t md =
-		vector(p->net->model->params[i].shape.dims[0]);
+	const size_t count = p->net->model->params[i].shape.dims[0];
 
-	return gf_onednn_bound(p, &md, base, p->net->param_at[i]);
+	return gf_onednn_bound(p, vector(p, count), base, p->net->param_at[i]);
 }
 
 static void update_running(struct gf_onednn *p, size_t l)
@@ -53,32 +52,31 @@ static void update_running(struct gf_onednn *p, size_t l)
 
 static void make_statistics(struct gf_onednn *p, size_t l, size_t count)
 {
-	const struct gf_layer *layer = &p->net->model->layers[l];
-	const bool own = p->training || !of_batch(layer);
 	float *running = p->net->running + p->net->running_at[l];
-	const dnnl_memory_desc_t md = vector(count);
+	const_dnnl_memory_desc_t md = vector(p, count);
 
 	p->mean[l] = gf_onednn_memory(
-		p, &md, own ? DNNL_MEMORY_ALLOCATE : (void *)running);
+		p, md, p->training ? DNNL_MEMORY_ALLOCATE : (void *)running);
 	p->variance[l] = gf_onednn_memory(
-		p, &md, own ? DNNL_MEMORY_ALLOCATE : (void *)(running + count));
+		p, md,
+		p->training ? DNNL_MEMORY_ALLOCATE : (void *)(running + count));
 }
 
 /* From the described primitive, p->hints[l], over values in the layout md, with
  * so many means. */
-static void forward(struct gf_onednn *p, size_t l, const dnnl_memory_desc_t *md,
+static void forward(struct gf_onednn *p, size_t l, const_dnnl_memory_desc_t md,
 		    size_t count)
 {
 	struct gf_onednn_value *in = gf_onednn_input(p, l, 0);
-	dnnl_memory_desc_t workspace =
-		gf_onednn_md(p, p->hints[l], dnnl_query_workspace_md, 0);
+	/* A row's own statistics stay within it but in training. */
+	const bool statistics =
+		p->training || of_batch(&p->net->model->layers[l]);
 	dnnl_memory_t src = gf_onednn_as(p, &p->forward, in->data, md), bias;
 	struct gf_onednn_op *op;
 
-	if (workspace.ndims)
-		p->workspace[l] =
-			gf_onednn_memory(p, &workspace, DNNL_MEMORY_ALLOCATE);
-	make_statistics(p, l, count);
+	gf_onednn_make_workspace(p, l);
+	if (statistics)
+		make_statistics(p, l, count);
 	p->weight[l] = param(p, GF_ONEDNN_PARAMS, l, 0);
 	bias = param(p, GF_ONEDNN_PARAMS, l, 1);
 	gf_onednn_output(p, l, md);
@@ -86,11 +84,25 @@ static void forward(struct gf_onednn *p, size_t l, const dnnl_memory_desc_t *md,
 	gf_onednn_arg(op, DNNL_ARG_SRC, src);
 	gf_onednn_arg(op, DNNL_ARG_SCALE, p->weight[l]);
 	gf_onednn_arg(op, DNNL_ARG_SHIFT, bias);
-	gf_onednn_arg(op, DNNL_ARG_MEAN, p->mean[l]);
-	gf_onednn_arg(op, DNNL_ARG_VARIANCE, p->variance[l]);
+	if (statistics) {
+		gf_onednn_arg(op, DNNL_ARG_MEAN, p->mean[l]);
+		gf_onednn_arg(op, DNNL_ARG_VARIANCE, p->variance[l]);
+	}
 	gf_onednn_arg(op, DNNL_ARG_DST, p->values[l]->data);
 	if (p->workspace[l])
 		gf_onednn_arg(op, DNNL_ARG_WORKSPACE, p->workspace[l]);
+}
+
+/* Backward reads no shift, and yet some versions refuse to run without one: 2.6
+ * of both normalisations, 3.7 of those of layers. Others refuse to run with
+ * one. The count of inputs says which: source, mean, variance, gradient, scale,
+ * perhaps a workspace, perhaps a shift. */
+static bool wants_shift(const_dnnl_primitive_desc_t pd, bool workspace)
+{
+	int inputs = 0;
+
+	dnnl_primitive_desc_query(pd, dnnl_query_num_of_inputs_s32, 0, &inputs);
+	return inputs > 5 + workspace;
 }
 
 static void backward(struct gf_onednn *p, size_t l, dnnl_primitive_desc_t pd)
@@ -100,9 +112,9 @@ static void backward(struct gf_onednn *p, size_t l, dnnl_primitive_desc_t pd)
 	struct gf_onednn_op *op;
 
 	src = gf_onednn_as(p, &p->backward, gf_onednn_input(p, l, 0)->data,
-			   &v->md);
-	dout = gf_onednn_as(p, &p->backward, v->gradient, &v->md);
-	din = gf_onednn_target(p, l, 0, &v->md);
+			   v->md);
+	dout = gf_onednn_as(p, &p->backward, v->gradient, v->md);
+	din = gf_onednn_target(p, l, 0, v->md);
 	dweight = param(p, GF_ONEDNN_GRADS, l, 0);
 	dbias = param(p, GF_ONEDNN_GRADS, l, 1);
 	bias = param(p, GF_ONEDNN_PARAMS, l, 1);
@@ -112,8 +124,8 @@ static void backward(struct gf_onednn *p, size_t l, dnnl_primitive_desc_t pd)
 	gf_onednn_arg(op, DNNL_ARG_VARIANCE, p->variance[l]);
 	gf_onednn_arg(op, DNNL_ARG_DIFF_DST, dout);
 	gf_onednn_arg(op, DNNL_ARG_SCALE, p->weight[l]);
-	/* Not read, but 2.6 counts it among the inputs. */
-	gf_onednn_arg(op, DNNL_ARG_SHIFT, bias);
+	if (wants_shift(pd, p->workspace[l]))
+		gf_onednn_arg(op, DNNL_ARG_SHIFT, bias);
 	gf_onednn_arg(op, DNNL_ARG_DIFF_SRC, din);
 	gf_onednn_arg(op, DNNL_ARG_DIFF_SCALE, dweight);
 	gf_onednn_arg(op, DNNL_ARG_DIFF_SHIFT, dbias);
@@ -123,41 +135,32 @@ static void backward(struct gf_onednn *p, size_t l, dnnl_primitive_desc_t pd)
 	gf_onednn_gave(p, l, 0, din);
 }
 
-static dnnl_prop_kind_t kind(const struct gf_onednn *p)
-{
-	return p->training ? dnnl_forward_training : dnnl_forward_inference;
-}
-
 /* --- over the batch ------------------------------------------------------- */
 
 /* oneDNN is many times slower in the plain layout of images, which a
  * concatenation has; the convolution that follows wants blocks, too. */
-static dnnl_memory_desc_t batch_layout(struct gf_onednn *p, size_t l)
+static const_dnnl_memory_desc_t batch_layout(struct gf_onednn *p, size_t l)
 {
-	dnnl_memory_desc_t md = gf_onednn_input(p, l, 0)->md, blocked;
+	const_dnnl_memory_desc_t md = gf_onednn_input(p, l, 0)->md;
+	const struct gf_onednn_layout have = gf_onednn_layout_of(md);
 
-	if (md.ndims != 4 || md.format_desc.blocking.inner_nblks > 0 ||
-	    md.format_desc.blocking.strides[1] == 1 || md.dims[1] % 16 != 0)
+	if (have.ndims != 4 || have.inner_blocks > 0 || have.strides[1] == 1 ||
+	    have.dims[1] % 16 != 0)
 		return md;
-	gf_onednn_ok(p,
-		     dnnl_memory_desc_init_by_tag(&blocked, 4, md.dims,
-						  dnnl_f32, dnnl_aBcd16b),
-		     "layout of batch normalisation");
-	return blocked;
+	return gf_onednn_tagged(p, have.dims, 4, dnnl_aBcd16b);
 }
 
 static void batch_forward(struct gf_onednn *p, size_t l)
 {
 	const struct gf_layer *layer = &p->net->model->layers[l];
-	const dnnl_memory_desc_t layout = batch_layout(p, l), *md = &layout;
-	dnnl_batch_normalization_desc_t desc = {0};
+	const_dnnl_memory_desc_t md = batch_layout(p, l);
+	dnnl_primitive_desc_t pd = NULL;
+	dnnl_status_t status =
+		dnnl_batch_normalization_forward_primitive_desc_create(
+			&pd, p->engine, gf_onednn_forward(p), md, md,
+			(float)layer->epsilon, flags(p, l), p->attr);
 
-	gf_onednn_ok(
-		p,
-		dnnl_batch_normalization_forward_desc_init(
-			&desc, kind(p), md, (float)layer->epsilon, flags(p, l)),
-		"batch normalisation");
-	p->hints[l] = gf_onednn_describe(p, &desc, false, NULL);
+	p->hints[l] = gf_onednn_describe(p, status, pd, "batch normalisation");
 	forward(p, l, md, layer->in.dims[0]);
 	if (p->training)
 		gf_onednn_add_call(p, &p->forward, update_running, l);
@@ -166,15 +169,16 @@ static void batch_forward(struct gf_onednn *p, size_t l)
 static void batch_backward(struct gf_onednn *p, size_t l)
 {
 	const struct gf_layer *layer = &p->net->model->layers[l];
-	const dnnl_memory_desc_t *md = &p->values[l]->md;
-	dnnl_batch_normalization_desc_t desc = {0};
+	const_dnnl_memory_desc_t md = p->values[l]->md;
+	dnnl_primitive_desc_t pd = NULL;
+	dnnl_status_t status =
+		dnnl_batch_normalization_backward_primitive_desc_create(
+			&pd, p->engine, dnnl_backward, md, md, md,
+			(float)layer->epsilon, flags(p, l), p->hints[l],
+			p->attr);
 
-	gf_onednn_ok(p,
-		     dnnl_batch_normalization_backward_desc_init(
-			     &desc, dnnl_backward, md, md,
-			     (float)layer->epsilon, flags(p, l)),
-		     "batch normalisation");
-	backward(p, l, gf_onednn_describe(p, &desc, false, p->hints[l]));
+	backward(p, l,
+		 gf_onednn_describe(p, status, pd, "batch normalisation"));
 }
 
 /* --- over the features of a row ------------------------------------------- */
@@ -187,32 +191,31 @@ static size_t rows(const struct gf_onednn *p, size_t l)
 static void layer_forward(struct gf_onednn *p, size_t l)
 {
 	const struct gf_layer *layer = &p->net->model->layers[l];
-	const dnnl_memory_desc_t md = gf_onednn_samples(&layer->in, p->batch);
-	const dnnl_memory_desc_t statistics = vector(rows(p, l));
-	dnnl_layer_normalization_desc_t desc = {0};
+	const_dnnl_memory_desc_t md = gf_onednn_samples(p, &layer->in);
+	dnnl_primitive_desc_t pd = NULL;
+	dnnl_status_t status =
+		dnnl_layer_normalization_forward_primitive_desc_create(
+			&pd, p->engine, gf_onednn_forward(p), md, md,
+			vector(p, rows(p, l)), (float)layer->epsilon,
+			flags(p, l), p->attr);
 
-	gf_onednn_ok(p,
-		     dnnl_layer_normalization_forward_desc_init(
-			     &desc, kind(p), &md, &statistics,
-			     (float)layer->epsilon, flags(p, l)),
-		     "layer normalisation");
-	p->hints[l] = gf_onednn_describe(p, &desc, false, NULL);
-	forward(p, l, &md, rows(p, l));
+	p->hints[l] = gf_onednn_describe(p, status, pd, "layer normalisation");
+	forward(p, l, md, rows(p, l));
 }
 
 static void layer_backward(struct gf_onednn *p, size_t l)
 {
 	const struct gf_layer *layer = &p->net->model->layers[l];
-	const dnnl_memory_desc_t *md = &p->values[l]->md;
-	const dnnl_memory_desc_t statistics = vector(rows(p, l));
-	dnnl_layer_normalization_desc_t desc = {0};
+	const_dnnl_memory_desc_t md = p->values[l]->md;
+	dnnl_primitive_desc_t pd = NULL;
+	dnnl_status_t status =
+		dnnl_layer_normalization_backward_primitive_desc_create(
+			&pd, p->engine, dnnl_backward, md, md, md,
+			vector(p, rows(p, l)), (float)layer->epsilon,
+			flags(p, l), p->hints[l], p->attr);
 
-	gf_onednn_ok(p,
-		     dnnl_layer_normalization_backward_desc_init(
-			     &desc, dnnl_backward, md, md, &statistics,
-			     (float)layer->epsilon, flags(p, l)),
-		     "layer normalisation");
-	backward(p, l, gf_onednn_describe(p, &desc, false, p->hints[l]));
+	backward(p, l,
+		 gf_onednn_describe(p, status, pd, "layer normalisation"));
 }
 
 const struct gf_onednn_layer gf_onednn_batchnorm = {

@@ -67,17 +67,12 @@ static void run_backward(struct gf_onednn *p, size_t l)
 	layer_ops(io->layer)->backward(io);
 }
 
-static dnnl_memory_desc_t plain_of(const dnnl_memory_desc_t *md)
-{
-	return gf_onednn_plain(md->dims, md->ndims);
-}
-
 static void forward(struct gf_onednn *p, size_t l)
 {
 	const struct gf_layer *layer = &p->net->model->layers[l];
 	const struct gf_ref_layer *ops = layer_ops(layer);
 	struct gf_onednn_plain_layer *plain = gf_xcalloc(1, sizeof(*plain));
-	dnnl_memory_desc_t out = gf_onednn_samples(&layer->out, p->batch);
+	const_dnnl_memory_desc_t out = gf_onednn_samples(p, &layer->out);
 
 	p->plain[l] = plain;
 	gf_ref_io_init(&plain->io, p->net, l);
@@ -85,11 +80,11 @@ static void forward(struct gf_onednn *p, size_t l)
 	plain->din = gf_xcalloc(layer->ninputs, sizeof(*plain->din));
 	for (size_t i = 0; i < layer->ninputs; i++) {
 		struct gf_onednn_value *v = gf_onednn_input(p, l, i);
-		dnnl_memory_desc_t md = plain_of(&v->md);
 
-		plain->in[i] = gf_onednn_as(p, &p->forward, v->data, &md);
+		plain->in[i] = gf_onednn_as(p, &p->forward, v->data,
+					    gf_onednn_plain_of(p, v->md));
 	}
-	plain->out = gf_onednn_output(p, l, &out)->data;
+	plain->out = gf_onednn_output(p, l, out)->data;
 	if (ops->saved_bytes) {
 		size_t bytes = ops->saved_bytes(layer, p->batch);
 
@@ -107,10 +102,11 @@ static void backward(struct gf_onednn *p, size_t l)
 
 	plain->dout = p->values[l]->gradient;
 	for (size_t i = 0; i < layer->ninputs; i++) {
-		dnnl_memory_desc_t md = plain_of(&gf_onednn_input(p, l, i)->md);
+		const_dnnl_memory_desc_t md = gf_onednn_input(p, l, i)->md;
 
 		if (gf_onednn_wants_gradient(p, l, i))
-			plain->din[i] = gf_onednn_target(p, l, i, &md);
+			plain->din[i] = gf_onednn_target(
+				p, l, i, gf_onednn_plain_of(p, md));
 	}
 	gf_onednn_add_call(p, &p->backward, run_backward, l);
 	gf_onednn_report(p, l);

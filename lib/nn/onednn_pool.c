@@ -8,10 +8,10 @@
 struct window {
 	dnnl_alg_kind_t algorithm;
 	dnnl_dims_t kernel, strides, pads;
-	dnnl_memory_desc_t dst; /* plain */
+	const_dnnl_memory_desc_t dst; /* plain */
 };
 
-static struct window window_of(const struct gf_onednn *p, size_t l)
+static struct window window_of(struct gf_onednn *p, size_t l)
 {
 	const struct gf_layer *layer = &p->net->model->layers[l];
 	bool global = layer->type == GF_LAYER_GLOBALPOOL;
@@ -34,31 +34,23 @@ static struct window window_of(const struct gf_onednn *p, size_t l)
 		if (!global)
 			dst[2 + d] = (dnnl_dim_t)layer->out.dims[1 + d];
 	}
-	w.dst = gf_onednn_plain(dst, 4);
+	w.dst = gf_onednn_plain(p, dst, 4);
 	return w;
 }
 
-/* Adds the forward pass and returns its description. */
-static dnnl_memory_desc_t describe(struct gf_onednn *p, size_t l)
+/* Describes the forward pass and returns the layout of what it makes. */
+static const_dnnl_memory_desc_t describe(struct gf_onednn *p, size_t l)
 {
 	struct gf_onednn_value *in = gf_onednn_input(p, l, 0);
 	struct window w = window_of(p, l);
-	dnnl_memory_desc_t any = gf_onednn_any(&w.dst), workspace;
-	dnnl_pooling_desc_t desc = {0};
+	dnnl_primitive_desc_t pd = NULL;
+	dnnl_status_t status = dnnl_pooling_forward_primitive_desc_create(
+		&pd, p->engine, gf_onednn_forward(p), w.algorithm, in->md,
+		gf_onednn_any(p, w.dst), w.strides, w.kernel,
+		gf_onednn_no_dilation, w.pads, w.pads, p->attr);
 
-	gf_onednn_ok(p,
-		     dnnl_pooling_forward_desc_init(
-			     &desc,
-			     p->training ? dnnl_forward_training
-					 : dnnl_forward_inference,
-			     w.algorithm, &in->md, &any, w.strides, w.kernel,
-			     w.pads, w.pads),
-		     "pooling");
-	p->hints[l] = gf_onednn_describe(p, &desc, false, NULL);
-	workspace = gf_onednn_md(p, p->hints[l], dnnl_query_workspace_md, 0);
-	if (workspace.ndims)
-		p->workspace[l] =
-			gf_onednn_memory(p, &workspace, DNNL_MEMORY_ALLOCATE);
+	p->hints[l] = gf_onednn_describe(p, status, pd, "pooling");
+	gf_onednn_make_workspace(p, l);
 	return gf_onednn_md(p, p->hints[l], dnnl_query_dst_md, 0);
 }
 
@@ -76,21 +68,18 @@ static void run_backward(struct gf_onednn *p, size_t l, dnnl_memory_t gradient)
 {
 	struct gf_onednn_value *in = gf_onednn_input(p, l, 0);
 	struct window w = window_of(p, l);
-	dnnl_memory_desc_t ddst =
+	const_dnnl_memory_desc_t ddst =
 		gf_onednn_md(p, p->hints[l], dnnl_query_dst_md, 0);
-	dnnl_pooling_desc_t desc = {0};
-	dnnl_primitive_desc_t pd;
+	dnnl_primitive_desc_t pd = NULL;
+	dnnl_status_t status = dnnl_pooling_backward_primitive_desc_create(
+		&pd, p->engine, w.algorithm, in->md, ddst, w.strides, w.kernel,
+		gf_onednn_no_dilation, w.pads, w.pads, p->hints[l], p->attr);
 	dnnl_memory_t dout, din;
 	struct gf_onednn_op *op;
 
-	gf_onednn_ok(p,
-		     dnnl_pooling_backward_desc_init(&desc, w.algorithm,
-						     &in->md, &ddst, w.strides,
-						     w.kernel, w.pads, w.pads),
-		     "pooling");
-	pd = gf_onednn_describe(p, &desc, false, p->hints[l]);
-	dout = gf_onednn_as(p, &p->backward, gradient, &ddst);
-	din = gf_onednn_target(p, l, 0, &in->md);
+	pd = gf_onednn_describe(p, status, pd, "pooling");
+	dout = gf_onednn_as(p, &p->backward, gradient, ddst);
+	din = gf_onednn_target(p, l, 0, in->md);
 	op = gf_onednn_add_op(p, &p->backward, pd);
 	gf_onednn_arg(op, DNNL_ARG_DIFF_DST, dout);
 	gf_onednn_arg(op, DNNL_ARG_DIFF_SRC, din);
@@ -101,9 +90,7 @@ static void run_backward(struct gf_onednn *p, size_t l, dnnl_memory_t gradient)
 
 static void forward(struct gf_onednn *p, size_t l)
 {
-	dnnl_memory_desc_t dst = describe(p, l);
-
-	gf_onednn_output(p, l, &dst);
+	gf_onednn_output(p, l, describe(p, l));
 	run_forward(p, l, p->values[l]->data);
 }
 
@@ -113,22 +100,23 @@ static void backward(struct gf_onednn *p, size_t l)
 		run_backward(p, l, p->values[l]->gradient);
 }
 
-static dnnl_memory_desc_t flat(const dnnl_memory_desc_t *image)
+static const_dnnl_memory_desc_t flat(struct gf_onednn *p,
+				     const_dnnl_memory_desc_t image)
 {
-	dnnl_dims_t dims = {image->dims[0], image->dims[1]};
+	const struct gf_onednn_layout l = gf_onednn_layout_of(image);
 
-	return gf_onednn_plain(dims, 2);
+	return gf_onednn_plain(p, l.dims, 2);
 }
 
 static void global_forward(struct gf_onednn *p, size_t l)
 {
-	dnnl_memory_desc_t dst = describe(p, l);
-	dnnl_memory_desc_t plain = window_of(p, l).dst, seen = flat(&plain);
-	struct gf_onednn_value *v = gf_onednn_output(p, l, &seen);
-	dnnl_memory_t out = gf_onednn_view(p, v->data, &plain), own = out;
+	const_dnnl_memory_desc_t dst = describe(p, l);
+	const_dnnl_memory_desc_t plain = window_of(p, l).dst;
+	struct gf_onednn_value *v = gf_onednn_output(p, l, flat(p, plain));
+	dnnl_memory_t out = gf_onednn_view(p, v->data, plain), own = out;
 
-	if (!gf_onednn_same(&dst, &plain))
-		own = gf_onednn_memory(p, &dst, DNNL_MEMORY_ALLOCATE);
+	if (!gf_onednn_same(dst, plain))
+		own = gf_onednn_memory(p, dst, DNNL_MEMORY_ALLOCATE);
 	run_forward(p, l, own);
 	if (own != out)
 		gf_onednn_reorder(p, &p->forward, own, out);
@@ -136,11 +124,10 @@ static void global_forward(struct gf_onednn *p, size_t l)
 
 static void global_backward(struct gf_onednn *p, size_t l)
 {
-	dnnl_memory_desc_t plain = window_of(p, l).dst;
-
 	if (gf_onednn_wants_gradient(p, l, 0))
 		run_backward(p, l,
-			     gf_onednn_view(p, p->values[l]->gradient, &plain));
+			     gf_onednn_view(p, p->values[l]->gradient,
+					    window_of(p, l).dst));
 }
 
 const struct gf_onednn_layer gf_onednn_maxpool = {

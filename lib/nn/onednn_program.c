@@ -50,10 +50,10 @@ static void build_forward(struct gf_onednn *p)
 {
 	const struct gf_model *m = p->net->model;
 	const struct gf_onednn_value *last;
-	dnnl_memory_desc_t plain;
+	const_dnnl_memory_desc_t plain;
 
-	p->input.md = gf_onednn_samples(&m->input, p->batch);
-	p->input.data = gf_onednn_bound(p, &p->input.md, GF_ONEDNN_INPUT, 0);
+	p->input.md = gf_onednn_samples(p, &m->input);
+	p->input.data = gf_onednn_bound(p, p->input.md, GF_ONEDNN_INPUT, 0);
 	for (size_t l = 0; l < m->nlayers && !p->rc; l++) {
 		p->layer = l;
 		if (!p->net->on_path[l] || p->fused[l])
@@ -65,21 +65,20 @@ static void build_forward(struct gf_onednn *p)
 	if (p->rc)
 		return;
 	last = p->values[m->nlayers - 1];
-	plain = gf_onednn_plain(last->md.dims, last->md.ndims);
-	if (!gf_onednn_same(&plain, &last->md))
+	plain = gf_onednn_plain_of(p, last->md);
+	if (!gf_onednn_same(plain, last->md))
 		gf_onednn_reorder(p, &p->forward, last->data,
-				  gf_onednn_memory(p, &plain, p->net->logits));
+				  gf_onednn_memory(p, plain, p->net->logits));
 }
 
 /* The loss's gradient, in the layout of the last value. */
 static void begin_gradient(struct gf_onednn *p)
 {
 	struct gf_onednn_value *last = p->values[p->net->model->nlayers - 1];
-	dnnl_memory_desc_t plain =
-		gf_onednn_plain(last->md.dims, last->md.ndims);
-	dnnl_memory_t dlogits = gf_onednn_memory(p, &plain, p->net->dlogits);
+	dnnl_memory_t dlogits = gf_onednn_memory(
+		p, gf_onednn_plain_of(p, last->md), p->net->dlogits);
 
-	last->gradient = gf_onednn_as(p, &p->backward, dlogits, &last->md);
+	last->gradient = gf_onednn_as(p, &p->backward, dlogits, last->md);
 }
 
 static void build_backward(struct gf_onednn *p)
@@ -115,6 +114,49 @@ static void share_scratchpad(struct gf_onednn *p)
 		dnnl_memory_set_data_handle(p->scratchpads[i], p->scratchpad);
 }
 
+/* All keep their scratchpad in memory that the caller gives. */
+static dnnl_primitive_attr_t attributes(struct gf_onednn *p)
+{
+	dnnl_primitive_attr_t attr = NULL;
+
+	gf_onednn_ok(p, dnnl_primitive_attr_create(&attr), "attributes");
+	if (!p->rc)
+		gf_onednn_ok(p,
+			     dnnl_primitive_attr_set_scratchpad_mode(
+				     attr, dnnl_scratchpad_mode_user),
+			     "scratchpad");
+	return attr;
+}
+
+static void make_attributes(struct gf_onednn *p)
+{
+	dnnl_post_ops_t ops = NULL;
+
+	p->attr = attributes(p);
+	p->relu_attr = attributes(p);
+	if (p->rc || !gf_onednn_ok(p, dnnl_post_ops_create(&ops), "post-ops"))
+		return;
+	gf_onednn_ok(p,
+		     dnnl_post_ops_append_eltwise(ops, dnnl_eltwise_relu, 0, 0),
+		     "post-ops");
+	gf_onednn_ok(p, dnnl_primitive_attr_set_post_ops(p->relu_attr, ops),
+		     "post-ops");
+	dnnl_post_ops_destroy(ops);
+}
+
+/* What only the build needs. */
+static void release_descriptions(struct gf_onednn *p)
+{
+	for (size_t i = 0; i < p->ndescs; i++)
+		dnnl_primitive_desc_destroy(p->descs[i]);
+	for (size_t i = 0; i < p->nmds; i++)
+		gf_onednn_md_free(p->mds[i]);
+	p->ndescs = p->nmds = 0;
+	dnnl_primitive_attr_destroy(p->attr);
+	dnnl_primitive_attr_destroy(p->relu_attr);
+	p->attr = p->relu_attr = NULL;
+}
+
 static void *per_layer(const struct gf_onednn *p, size_t size)
 {
 	return gf_xcalloc(p->net->model->nlayers, size);
@@ -144,13 +186,12 @@ int gf_onednn_new(struct gf_net *net, size_t batch, bool training,
 			     dnnl_stream_create(&p->stream, p->engine,
 						dnnl_stream_default_flags),
 			     "stream");
+	make_attributes(p);
 	build_forward(p);
 	if (training && !p->rc)
 		build_backward(p);
 	share_scratchpad(p);
-	for (size_t i = 0; i < p->ndescs; i++)
-		dnnl_primitive_desc_destroy(p->descs[i]);
-	p->ndescs = 0;
+	release_descriptions(p);
 	p->err = NULL;
 	rc = p->rc;
 	if (rc)
@@ -194,6 +235,7 @@ void gf_onednn_free(struct gf_onednn *p)
 	free(p->copies);
 	free(p->memories);
 	free(p->descs);
+	free(p->mds);
 	free(p->scratchpads);
 	free(p->scratchpad);
 	free(p);

@@ -13,15 +13,14 @@ static dnnl_alg_kind_t kind_of(const struct gf_layer *l)
 }
 
 static dnnl_primitive_desc_t eltwise(struct gf_onednn *p, dnnl_alg_kind_t kind,
-				     const dnnl_memory_desc_t *md)
+				     const_dnnl_memory_desc_t md)
 {
-	dnnl_eltwise_desc_t desc = {0};
+	dnnl_primitive_desc_t pd = NULL;
+	dnnl_status_t status = dnnl_eltwise_forward_primitive_desc_create(
+		&pd, p->engine, dnnl_forward_training, kind, md, md, 0, 0,
+		p->attr);
 
-	gf_onednn_ok(p,
-		     dnnl_eltwise_forward_desc_init(
-			     &desc, dnnl_forward_training, kind, md, 0, 0),
-		     "function of a value");
-	return gf_onednn_describe(p, &desc, false, NULL);
+	return gf_onednn_describe(p, status, pd, "function of a value");
 }
 
 /* The gradient of x from that of the output; `kept` is the output or x. */
@@ -29,15 +28,12 @@ static void eltwise_gradient(struct gf_onednn *p, dnnl_alg_kind_t kind,
 			     struct gf_onednn_value *v, dnnl_memory_t kept,
 			     dnnl_memory_t din)
 {
-	dnnl_primitive_desc_t hint = eltwise(p, kind, &v->md), pd;
-	dnnl_eltwise_desc_t desc = {0};
+	dnnl_primitive_desc_t hint = eltwise(p, kind, v->md), pd = NULL;
+	dnnl_status_t status = dnnl_eltwise_backward_primitive_desc_create(
+		&pd, p->engine, kind, v->md, v->md, v->md, 0, 0, hint, p->attr);
 	struct gf_onednn_op *op;
 
-	gf_onednn_ok(p,
-		     dnnl_eltwise_backward_desc_init(&desc, kind, &v->md,
-						     &v->md, 0, 0),
-		     "function of a value");
-	pd = gf_onednn_describe(p, &desc, false, hint);
+	pd = gf_onednn_describe(p, status, pd, "function of a value");
 	op = gf_onednn_add_op(p, &p->backward, pd);
 	gf_onednn_arg(
 		op, kind == dnnl_eltwise_gelu_erf ? DNNL_ARG_SRC : DNNL_ARG_DST,
@@ -56,8 +52,8 @@ static void eltwise_forward(struct gf_onednn *p, size_t l)
 {
 	const struct gf_layer *layer = &p->net->model->layers[l];
 	struct gf_onednn_value *in = gf_onednn_input(p, l, 0);
-	dnnl_primitive_desc_t pd = eltwise(p, kind_of(layer), &in->md);
-	struct gf_onednn_value *v = gf_onednn_output(p, l, &in->md);
+	dnnl_primitive_desc_t pd = eltwise(p, kind_of(layer), in->md);
+	struct gf_onednn_value *v = gf_onednn_output(p, l, in->md);
 	struct gf_onednn_op *op = gf_onednn_add_op(p, &p->forward, pd);
 
 	gf_onednn_arg(op, DNNL_ARG_SRC, in->data);
@@ -73,7 +69,7 @@ static void eltwise_backward(struct gf_onednn *p, size_t l)
 
 	if (!gf_onednn_wants_gradient(p, l, 0))
 		return;
-	din = gf_onednn_target(p, l, 0, &v->md);
+	din = gf_onednn_target(p, l, 0, v->md);
 	eltwise_gradient(p, kind_of(layer), v,
 			 by_input ? gf_onednn_input(p, l, 0)->data : v->data,
 			 din);
@@ -84,17 +80,15 @@ static void add_forward(struct gf_onednn *p, size_t l)
 {
 	struct gf_onednn_value *a = gf_onednn_input(p, l, 0);
 	struct gf_onednn_value *b = gf_onednn_input(p, l, 1);
-	dnnl_memory_t right = gf_onednn_as(p, &p->forward, b->data, &a->md);
-	struct gf_onednn_value *v = gf_onednn_output(p, l, &a->md);
-	dnnl_binary_desc_t desc = {0};
-	dnnl_primitive_desc_t pd;
+	dnnl_memory_t right = gf_onednn_as(p, &p->forward, b->data, a->md);
+	struct gf_onednn_value *v = gf_onednn_output(p, l, a->md);
+	dnnl_primitive_desc_t pd = NULL;
+	dnnl_status_t status = dnnl_binary_primitive_desc_create(
+		&pd, p->engine, dnnl_binary_add, a->md, a->md, a->md,
+		gf_onednn_result(p, l));
 	struct gf_onednn_op *op;
 
-	gf_onednn_ok(p,
-		     dnnl_binary_desc_init(&desc, dnnl_binary_add, &a->md,
-					   &a->md, &a->md),
-		     "sum");
-	pd = gf_onednn_describe(p, &desc, gf_onednn_fuses_relu(p, l), NULL);
+	pd = gf_onednn_describe(p, status, pd, "sum");
 	op = gf_onednn_add_op(p, &p->forward, pd);
 	gf_onednn_arg(op, DNNL_ARG_SRC_0, a->data);
 	gf_onednn_arg(op, DNNL_ARG_SRC_1, right);

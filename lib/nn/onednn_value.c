@@ -3,18 +3,19 @@
 
 #include "base/heap.h"
 
-dnnl_memory_desc_t gf_onednn_samples(const struct gf_shape *s, size_t batch)
+const_dnnl_memory_desc_t gf_onednn_samples(struct gf_onednn *p,
+					   const struct gf_shape *s)
 {
-	dnnl_dims_t dims = {(dnnl_dim_t)batch};
+	dnnl_dims_t dims = {(dnnl_dim_t)p->batch};
 
 	if (s->rank == 2) {
-		dims[0] = (dnnl_dim_t)(batch * s->dims[0]);
+		dims[0] = (dnnl_dim_t)(p->batch * s->dims[0]);
 		dims[1] = (dnnl_dim_t)s->dims[1];
-		return gf_onednn_plain(dims, 2);
+		return gf_onednn_plain(p, dims, 2);
 	}
 	for (size_t d = 0; d < s->rank; d++)
 		dims[1 + d] = (dnnl_dim_t)s->dims[d];
-	return gf_onednn_plain(dims, 1 + (int)s->rank);
+	return gf_onednn_plain(p, dims, 1 + (int)s->rank);
 }
 
 struct gf_onednn_value *gf_onednn_input(struct gf_onednn *p, size_t l, size_t i)
@@ -45,24 +46,24 @@ bool gf_onednn_fuses_relu(const struct gf_onednn *p, size_t l)
 }
 
 /* The logits are computed in place where they are plain anyway. */
-static void *logits_or_own(const struct gf_onednn *p, size_t l,
-			   const dnnl_memory_desc_t *md)
+static void *logits_or_own(struct gf_onednn *p, size_t l,
+			   const_dnnl_memory_desc_t md)
 {
 	const size_t nlayers = p->net->model->nlayers;
-	dnnl_memory_desc_t plain = gf_onednn_plain(md->dims, md->ndims);
 	bool last = l + 1 == nlayers || find_relu(p, l) + 1 == nlayers;
 
-	return last && gf_onednn_same(&plain, md) ? (void *)p->net->logits
-						  : DNNL_MEMORY_ALLOCATE;
+	return last && gf_onednn_same(gf_onednn_plain_of(p, md), md)
+		       ? (void *)p->net->logits
+		       : DNNL_MEMORY_ALLOCATE;
 }
 
 struct gf_onednn_value *gf_onednn_output(struct gf_onednn *p, size_t l,
-					 const dnnl_memory_desc_t *md)
+					 const_dnnl_memory_desc_t md)
 {
 	struct gf_onednn_value *v = gf_xcalloc(1, sizeof(*v));
 
 	p->values[l] = v;
-	v->md = *md;
+	v->md = md;
 	if (!p->rc)
 		v->data = gf_onednn_memory(p, md, logits_or_own(p, l, md));
 	if (gf_onednn_fuses_relu(p, l)) {
@@ -80,14 +81,14 @@ bool gf_onednn_wants_gradient(const struct gf_onednn *p, size_t l, size_t i)
 }
 
 dnnl_memory_t gf_onednn_target(struct gf_onednn *p, size_t l, size_t i,
-			       const dnnl_memory_desc_t *md)
+			       const_dnnl_memory_desc_t md)
 {
 	struct gf_onednn_value *v = gf_onednn_input(p, l, i);
 
 	if (p->rc)
 		return NULL;
 	if (gf_onednn_wants_gradient(p, l, i) && !v->gradient &&
-	    gf_onednn_same(md, &v->md))
+	    gf_onednn_same(md, v->md))
 		return v->gradient =
 			       gf_onednn_memory(p, md, DNNL_MEMORY_ALLOCATE);
 	return gf_onednn_memory(p, md, DNNL_MEMORY_ALLOCATE);
@@ -96,15 +97,12 @@ dnnl_memory_t gf_onednn_target(struct gf_onednn *p, size_t l, size_t i,
 static void add_to(struct gf_onednn *p, struct gf_onednn_value *v,
 		   dnnl_memory_t more)
 {
-	dnnl_binary_desc_t desc = {0};
-	dnnl_primitive_desc_t pd;
+	dnnl_primitive_desc_t pd = NULL;
+	dnnl_status_t status = dnnl_binary_primitive_desc_create(
+		&pd, p->engine, dnnl_binary_add, v->md, v->md, v->md, p->attr);
 	struct gf_onednn_op *op;
 
-	gf_onednn_ok(p,
-		     dnnl_binary_desc_init(&desc, dnnl_binary_add, &v->md,
-					   &v->md, &v->md),
-		     "sum");
-	pd = gf_onednn_describe(p, &desc, false, NULL);
+	pd = gf_onednn_describe(p, status, pd, "sum");
 	op = gf_onednn_add_op(p, &p->backward, pd);
 	gf_onednn_arg(op, DNNL_ARG_SRC_0, v->gradient);
 	gf_onednn_arg(op, DNNL_ARG_SRC_1, more);
@@ -120,11 +118,11 @@ void gf_onednn_gave(struct gf_onednn *p, size_t l, size_t i,
 	    !gf_onednn_wants_gradient(p, l, i))
 		return;
 	if (v->gradient) {
-		add_to(p, v, gf_onednn_as(p, &p->backward, gradient, &v->md));
+		add_to(p, v, gf_onednn_as(p, &p->backward, gradient, v->md));
 	} else {
 		/* Never the giver's own memory: what is added here later, or
 		 * changed in place, must not reach its other readers. */
-		v->gradient = gf_onednn_memory(p, &v->md, DNNL_MEMORY_ALLOCATE);
+		v->gradient = gf_onednn_memory(p, v->md, DNNL_MEMORY_ALLOCATE);
 		gf_onednn_reorder(p, &p->backward, gradient, v->gradient);
 	}
 }

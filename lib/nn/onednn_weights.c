@@ -11,12 +11,13 @@
 #define FEW_ROWS 16 /* twice as many gain nothing: alexnet-bn's fc6 */
 
 struct shapes {
-	dnnl_memory_desc_t src, weight, bias, dst; /* plain */
-	bool has_bias, stays; /* stays: the weight is used as it lies */
+	/* Plain; bias: NULL without one. */
+	const_dnnl_memory_desc_t src, weight, bias, dst;
+	bool stays; /* the weight is used as it lies */
 	dnnl_dims_t strides, pads;
 };
 
-static struct shapes conv_shapes(const struct gf_onednn *p, size_t l)
+static struct shapes conv_shapes(struct gf_onednn *p, size_t l)
 {
 	const struct gf_layer *layer = &p->net->model->layers[l];
 	dnnl_dim_t n = (dnnl_dim_t)p->batch;
@@ -32,12 +33,11 @@ static struct shapes conv_shapes(const struct gf_onednn *p, size_t l)
 	dnnl_dims_t grouped = {g, o / g, c / g, h, w};
 	dnnl_dims_t weight = {o, c, h, w}, bias = {o};
 	struct shapes s = {
-		.src = gf_onednn_plain(src, 4),
-		.weight = g > 1 ? gf_onednn_plain(grouped, 5)
-				: gf_onednn_plain(weight, 4),
-		.bias = gf_onednn_plain(bias, 1),
-		.dst = gf_onednn_plain(dst, 4),
-		.has_bias = layer->bias,
+		.src = gf_onednn_plain(p, src, 4),
+		.weight = g > 1 ? gf_onednn_plain(p, grouped, 5)
+				: gf_onednn_plain(p, weight, 4),
+		.bias = layer->bias ? gf_onednn_plain(p, bias, 1) : NULL,
+		.dst = gf_onednn_plain(p, dst, 4),
 		.strides = {(dnnl_dim_t)layer->stride,
 			    (dnnl_dim_t)layer->stride},
 		.pads = {(dnnl_dim_t)layer->pad, (dnnl_dim_t)layer->pad_w},
@@ -51,25 +51,25 @@ static struct shapes conv_shapes(const struct gf_onednn *p, size_t l)
 static struct shapes fc_shapes(struct gf_onednn *p, size_t l)
 {
 	const struct gf_layer *layer = &p->net->model->layers[l];
-	const dnnl_memory_desc_t *in = &gf_onednn_input(p, l, 0)->md;
+	const struct gf_onednn_layout in =
+		gf_onednn_layout_of(gf_onednn_input(p, l, 0)->md);
 	dnnl_dim_t o = (dnnl_dim_t)layer->filters;
 	dnnl_dims_t weight = {o}, bias = {o};
-	dnnl_dims_t dst = {in->dims[0], o};
+	dnnl_dims_t dst = {in.dims[0], o};
 
-	for (int d = 1; d < in->ndims; d++)
-		weight[d] = in->dims[d];
+	for (int d = 1; d < in.ndims; d++)
+		weight[d] = in.dims[d];
 	return (struct shapes){
-		.src = gf_onednn_plain(in->dims, in->ndims),
-		.weight = gf_onednn_plain(weight, in->ndims),
-		.bias = gf_onednn_plain(bias, 1),
-		.dst = gf_onednn_plain(dst, 2),
-		.has_bias = layer->bias,
-		.stays = in->dims[0] <= FEW_ROWS,
+		.src = gf_onednn_plain(p, in.dims, in.ndims),
+		.weight = gf_onednn_plain(p, weight, in.ndims),
+		.bias = layer->bias ? gf_onednn_plain(p, bias, 1) : NULL,
+		.dst = gf_onednn_plain(p, dst, 2),
+		.stays = in.dims[0] <= FEW_ROWS,
 	};
 }
 
 static dnnl_memory_t param(struct gf_onednn *p, enum gf_onednn_base base,
-			   size_t l, size_t which, const dnnl_memory_desc_t *md)
+			   size_t l, size_t which, const_dnnl_memory_desc_t md)
 {
 	size_t first = p->net->model->layers[l].first_param;
 
@@ -79,25 +79,27 @@ static dnnl_memory_t param(struct gf_onednn *p, enum gf_onednn_base base,
 static void forward(struct gf_onednn *p, size_t l, const struct shapes *s,
 		    dnnl_primitive_desc_t pd)
 {
-	dnnl_memory_desc_t src = gf_onednn_md(p, pd, dnnl_query_src_md, 0);
-	dnnl_memory_desc_t weight =
+	const_dnnl_memory_desc_t src =
+		gf_onednn_md(p, pd, dnnl_query_src_md, 0);
+	const_dnnl_memory_desc_t weight =
 		gf_onednn_md(p, pd, dnnl_query_weights_md, 0);
-	dnnl_memory_desc_t dst = gf_onednn_md(p, pd, dnnl_query_dst_md, 0);
+	const_dnnl_memory_desc_t dst =
+		gf_onednn_md(p, pd, dnnl_query_dst_md, 0);
 	dnnl_memory_t in, w, b = NULL;
 	struct gf_onednn_op *op;
 
 	p->hints[l] = pd;
-	in = gf_onednn_as(p, &p->forward, gf_onednn_input(p, l, 0)->data, &src);
-	w = param(p, GF_ONEDNN_PARAMS, l, 0, &s->weight);
+	in = gf_onednn_as(p, &p->forward, gf_onednn_input(p, l, 0)->data, src);
+	w = param(p, GF_ONEDNN_PARAMS, l, 0, s->weight);
 	p->weight[l] = w;
-	w = gf_onednn_as(p, &p->forward, w, &weight);
-	if (s->has_bias)
-		b = param(p, GF_ONEDNN_PARAMS, l, 1, &s->bias);
-	gf_onednn_output(p, l, &dst);
+	w = gf_onednn_as(p, &p->forward, w, weight);
+	if (s->bias)
+		b = param(p, GF_ONEDNN_PARAMS, l, 1, s->bias);
+	gf_onednn_output(p, l, dst);
 	op = gf_onednn_add_op(p, &p->forward, pd);
 	gf_onednn_arg(op, DNNL_ARG_SRC, in);
 	gf_onednn_arg(op, DNNL_ARG_WEIGHTS, w);
-	if (s->has_bias)
+	if (s->bias)
 		gf_onednn_arg(op, DNNL_ARG_BIAS, b);
 	gf_onednn_arg(op, DNNL_ARG_DST, p->values[l]->data);
 }
@@ -105,28 +107,28 @@ static void forward(struct gf_onednn *p, size_t l, const struct shapes *s,
 static void backward_weight(struct gf_onednn *p, size_t l,
 			    const struct shapes *s, dnnl_primitive_desc_t pd)
 {
-	dnnl_memory_desc_t src = gf_onednn_md(p, pd, dnnl_query_src_md, 0);
-	dnnl_memory_desc_t dweight =
+	const_dnnl_memory_desc_t src =
+		gf_onednn_md(p, pd, dnnl_query_src_md, 0);
+	const_dnnl_memory_desc_t dweight =
 		gf_onednn_md(p, pd, dnnl_query_diff_weights_md, 0);
-	dnnl_memory_desc_t ddst =
+	const_dnnl_memory_desc_t ddst =
 		gf_onednn_md(p, pd, dnnl_query_diff_dst_md, 0);
 	dnnl_memory_t in, dout, to, dw, db = NULL;
 	struct gf_onednn_op *op;
 
-	in = gf_onednn_as(p, &p->backward, gf_onednn_input(p, l, 0)->data,
-			  &src);
-	dout = gf_onednn_as(p, &p->backward, p->values[l]->gradient, &ddst);
-	to = param(p, GF_ONEDNN_GRADS, l, 0, &s->weight);
-	dw = gf_onednn_same(&dweight, &s->weight)
+	in = gf_onednn_as(p, &p->backward, gf_onednn_input(p, l, 0)->data, src);
+	dout = gf_onednn_as(p, &p->backward, p->values[l]->gradient, ddst);
+	to = param(p, GF_ONEDNN_GRADS, l, 0, s->weight);
+	dw = gf_onednn_same(dweight, s->weight)
 		     ? to
-		     : gf_onednn_memory(p, &dweight, DNNL_MEMORY_ALLOCATE);
-	if (s->has_bias)
-		db = param(p, GF_ONEDNN_GRADS, l, 1, &s->bias);
+		     : gf_onednn_memory(p, dweight, DNNL_MEMORY_ALLOCATE);
+	if (s->bias)
+		db = param(p, GF_ONEDNN_GRADS, l, 1, s->bias);
 	op = gf_onednn_add_op(p, &p->backward, pd);
 	gf_onednn_arg(op, DNNL_ARG_SRC, in);
 	gf_onednn_arg(op, DNNL_ARG_DIFF_DST, dout);
 	gf_onednn_arg(op, DNNL_ARG_DIFF_WEIGHTS, dw);
-	if (s->has_bias)
+	if (s->bias)
 		gf_onednn_arg(op, DNNL_ARG_DIFF_BIAS, db);
 	if (dw != to)
 		gf_onednn_reorder(p, &p->backward, dw, to);
@@ -135,18 +137,18 @@ static void backward_weight(struct gf_onednn *p, size_t l,
 static void backward_data(struct gf_onednn *p, size_t l,
 			  dnnl_primitive_desc_t pd)
 {
-	dnnl_memory_desc_t dsrc =
+	const_dnnl_memory_desc_t dsrc =
 		gf_onednn_md(p, pd, dnnl_query_diff_src_md, 0);
-	dnnl_memory_desc_t weight =
+	const_dnnl_memory_desc_t weight =
 		gf_onednn_md(p, pd, dnnl_query_weights_md, 0);
-	dnnl_memory_desc_t ddst =
+	const_dnnl_memory_desc_t ddst =
 		gf_onednn_md(p, pd, dnnl_query_diff_dst_md, 0);
 	dnnl_memory_t w, dout, din;
 	struct gf_onednn_op *op;
 
-	w = gf_onednn_as(p, &p->backward, p->weight[l], &weight);
-	dout = gf_onednn_as(p, &p->backward, p->values[l]->gradient, &ddst);
-	din = gf_onednn_target(p, l, 0, &dsrc);
+	w = gf_onednn_as(p, &p->backward, p->weight[l], weight);
+	dout = gf_onednn_as(p, &p->backward, p->values[l]->gradient, ddst);
+	din = gf_onednn_target(p, l, 0, dsrc);
 	op = gf_onednn_add_op(p, &p->backward, pd);
 	gf_onednn_arg(op, DNNL_ARG_DIFF_DST, dout);
 	gf_onednn_arg(op, DNNL_ARG_WEIGHTS, w);
@@ -157,112 +159,100 @@ static void backward_data(struct gf_onednn *p, size_t l,
 static void conv_forward(struct gf_onednn *p, size_t l)
 {
 	struct shapes s = conv_shapes(p, l);
-	dnnl_memory_desc_t src = gf_onednn_any(&s.src);
-	dnnl_memory_desc_t weight = gf_onednn_any(&s.weight);
-	dnnl_memory_desc_t dst = gf_onednn_any(&s.dst);
-	dnnl_convolution_desc_t desc = {0};
+	dnnl_primitive_desc_t pd = NULL;
+	dnnl_status_t status = dnnl_convolution_forward_primitive_desc_create(
+		&pd, p->engine, gf_onednn_forward(p), dnnl_convolution_direct,
+		gf_onednn_any(p, s.src), gf_onednn_any(p, s.weight), s.bias,
+		gf_onednn_any(p, s.dst), s.strides, gf_onednn_no_dilation,
+		s.pads, s.pads, gf_onednn_result(p, l));
 
-	gf_onednn_ok(p,
-		     dnnl_convolution_forward_desc_init(
-			     &desc,
-			     p->training ? dnnl_forward_training
-					 : dnnl_forward_inference,
-			     dnnl_convolution_direct, &src, &weight,
-			     s.has_bias ? &s.bias : NULL, &dst, s.strides,
-			     s.pads, s.pads),
-		     "convolution");
-	forward(p, l, &s,
-		gf_onednn_describe(p, &desc, gf_onednn_fuses_relu(p, l), NULL));
+	forward(p, l, &s, gf_onednn_describe(p, status, pd, "convolution"));
 }
 
 static void conv_backward_data(struct gf_onednn *p, size_t l,
 			       const struct shapes *s)
 {
-	dnnl_memory_desc_t src = gf_onednn_any(&s->src);
-	dnnl_memory_desc_t weight = gf_onednn_any(&s->weight);
-	dnnl_memory_desc_t dst = gf_onednn_any(&s->dst);
-	dnnl_convolution_desc_t desc = {0};
+	dnnl_primitive_desc_t pd = NULL;
+	dnnl_status_t status =
+		dnnl_convolution_backward_data_primitive_desc_create(
+			&pd, p->engine, dnnl_convolution_direct,
+			gf_onednn_any(p, s->src), gf_onednn_any(p, s->weight),
+			gf_onednn_any(p, s->dst), s->strides,
+			gf_onednn_no_dilation, s->pads, s->pads, p->hints[l],
+			p->attr);
 
-	gf_onednn_ok(p,
-		     dnnl_convolution_backward_data_desc_init(
-			     &desc, dnnl_convolution_direct, &src, &weight,
-			     &dst, s->strides, s->pads, s->pads),
-		     "convolution");
-	backward_data(p, l, gf_onednn_describe(p, &desc, false, p->hints[l]));
+	backward_data(p, l, gf_onednn_describe(p, status, pd, "convolution"));
 }
 
 static void conv_backward(struct gf_onednn *p, size_t l)
 {
 	struct shapes s = conv_shapes(p, l);
-	dnnl_memory_desc_t src = gf_onednn_any(&s.src);
-	dnnl_memory_desc_t weight = gf_onednn_any(&s.weight);
-	dnnl_memory_desc_t dst = gf_onednn_any(&s.dst);
-	dnnl_convolution_desc_t desc = {0};
+	dnnl_primitive_desc_t pd = NULL;
+	dnnl_status_t status =
+		dnnl_convolution_backward_weights_primitive_desc_create(
+			&pd, p->engine, dnnl_convolution_direct,
+			gf_onednn_any(p, s.src), gf_onednn_any(p, s.weight),
+			s.bias, gf_onednn_any(p, s.dst), s.strides,
+			gf_onednn_no_dilation, s.pads, s.pads, p->hints[l],
+			p->attr);
 
+	pd = gf_onednn_describe(p, status, pd, "convolution");
 	if (gf_onednn_fuses_relu(p, l))
 		gf_onednn_relu_gradient(p, p->values[l]);
-	gf_onednn_ok(p,
-		     dnnl_convolution_backward_weights_desc_init(
-			     &desc, dnnl_convolution_direct, &src, &weight,
-			     s.has_bias ? &s.bias : NULL, &dst, s.strides,
-			     s.pads, s.pads),
-		     "convolution");
-	backward_weight(p, l, &s,
-			gf_onednn_describe(p, &desc, false, p->hints[l]));
+	backward_weight(p, l, &s, pd);
 	gf_onednn_report(p, l);
 	if (gf_onednn_wants_gradient(p, l, 0))
 		conv_backward_data(p, l, &s);
 }
 
-static dnnl_memory_desc_t fc_weight(const struct shapes *s)
+static const_dnnl_memory_desc_t fc_weight(struct gf_onednn *p,
+					  const struct shapes *s)
 {
-	return s->stays ? s->weight : gf_onednn_any(&s->weight);
+	return s->stays ? s->weight : gf_onednn_any(p, s->weight);
 }
 
 static void fc_forward(struct gf_onednn *p, size_t l)
 {
 	struct shapes s = fc_shapes(p, l);
-	dnnl_memory_desc_t src = gf_onednn_any(&s.src);
-	dnnl_memory_desc_t weight = fc_weight(&s);
-	dnnl_memory_desc_t dst = gf_onednn_any(&s.dst);
-	dnnl_inner_product_desc_t desc = {0};
+	dnnl_primitive_desc_t pd = NULL;
+	dnnl_status_t status = dnnl_inner_product_forward_primitive_desc_create(
+		&pd, p->engine, gf_onednn_forward(p), gf_onednn_any(p, s.src),
+		fc_weight(p, &s), s.bias, gf_onednn_any(p, s.dst),
+		gf_onednn_result(p, l));
 
-	gf_onednn_ok(p,
-		     dnnl_inner_product_forward_desc_init(
-			     &desc,
-			     p->training ? dnnl_forward_training
-					 : dnnl_forward_inference,
-			     &src, &weight, s.has_bias ? &s.bias : NULL, &dst),
-		     "inner product");
-	forward(p, l, &s,
-		gf_onednn_describe(p, &desc, gf_onednn_fuses_relu(p, l), NULL));
+	forward(p, l, &s, gf_onednn_describe(p, status, pd, "inner product"));
+}
+
+static void fc_backward_data(struct gf_onednn *p, size_t l,
+			     const struct shapes *s)
+{
+	dnnl_primitive_desc_t pd = NULL;
+	dnnl_status_t status =
+		dnnl_inner_product_backward_data_primitive_desc_create(
+			&pd, p->engine, gf_onednn_any(p, s->src),
+			fc_weight(p, s), gf_onednn_any(p, s->dst), p->hints[l],
+			p->attr);
+
+	backward_data(p, l, gf_onednn_describe(p, status, pd, "inner product"));
 }
 
 static void fc_backward(struct gf_onednn *p, size_t l)
 {
 	struct shapes s = fc_shapes(p, l);
-	dnnl_memory_desc_t src = gf_onednn_any(&s.src);
-	dnnl_memory_desc_t weight = fc_weight(&s);
-	dnnl_memory_desc_t dst = gf_onednn_any(&s.dst);
-	dnnl_inner_product_desc_t desc = {0};
+	dnnl_primitive_desc_t pd = NULL;
+	dnnl_status_t status =
+		dnnl_inner_product_backward_weights_primitive_desc_create(
+			&pd, p->engine, gf_onednn_any(p, s.src),
+			fc_weight(p, &s), s.bias, gf_onednn_any(p, s.dst),
+			p->hints[l], p->attr);
 
+	pd = gf_onednn_describe(p, status, pd, "inner product");
 	if (gf_onednn_fuses_relu(p, l))
 		gf_onednn_relu_gradient(p, p->values[l]);
-	gf_onednn_ok(p,
-		     dnnl_inner_product_backward_weights_desc_init(
-			     &desc, &src, &weight, s.has_bias ? &s.bias : NULL,
-			     &dst),
-		     "inner product");
-	backward_weight(p, l, &s,
-			gf_onednn_describe(p, &desc, false, p->hints[l]));
+	backward_weight(p, l, &s, pd);
 	gf_onednn_report(p, l);
-	if (!gf_onednn_wants_gradient(p, l, 0))
-		return;
-	gf_onednn_ok(p,
-		     dnnl_inner_product_backward_data_desc_init(&desc, &src,
-								&weight, &dst),
-		     "inner product");
-	backward_data(p, l, gf_onednn_describe(p, &desc, false, p->hints[l]));
+	if (gf_onednn_wants_gradient(p, l, 0))
+		fc_backward_data(p, l, &s);
 }
 
 const struct gf_onednn_layer gf_onednn_conv = {

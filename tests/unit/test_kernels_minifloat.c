@@ -106,8 +106,8 @@ static void model(const struct format *f, const float *x, size_t n,
 
 	for (; n; n -= count, x += count, back += count) {
 		count = n < f->block ? n : f->block;
+		memset(wire, 0, wire_bytes(f, count));
 		*wire = (uint8_t)scale_of(f, x, count);
-		memset(wire + 1, 0, wire_bytes(f, count) - 1);
 		for (size_t i = 0; i < count; i++) {
 			double scaled = ldexp(x[i], 127 - *wire), value;
 			unsigned code;
