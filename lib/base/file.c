@@ -13,38 +13,44 @@
 #include <unistd.h>
 
 #include "base/heap.h"
+#include "base/stdin.h"
 #include "base/text.h"
 
 #define MOST_LINKS 40 /* as the kernel */
 #define MOST_TRIES 100
 
-static int read_stream(FILE *stream, const char *path, struct gf_text *text,
-		       struct gf_error *err)
+static int read_all(int fd, const char *name, struct gf_text *text,
+		    struct gf_error *err)
 {
 	char block[65536];
-	size_t n;
+	ssize_t n;
+	int rc;
 
-	while ((n = fread(block, 1, sizeof(block), stream)) > 0) {
-		if (text->length + n > GF_FILE_MAX_BYTES)
+	for (;;) {
+		rc = fd == STDIN_FILENO ? gf_stdin_wait(text->length > 0, err)
+					: 1;
+		if (rc <= 0)
+			return rc;
+		n = TEMP_FAILURE_RETRY(read(fd, block, sizeof(block)));
+		if (n < 0)
+			return gf_error_errno(err, -errno, "%s", name);
+		if (n == 0)
+			return 0;
+		if (text->length + (size_t)n > GF_FILE_MAX_BYTES)
 			return gf_error_set(
 				err, -EFBIG,
-				"%s: want at most %zu bytes, got more", path,
+				"%s: want at most %zu bytes, got more", name,
 				GF_FILE_MAX_BYTES);
-		gf_text_add(text, block, n);
+		gf_text_add(text, block, (size_t)n);
 	}
-	if (ferror(stream))
-		return gf_error_errno(err, errno ? -errno : -EIO, "%s", path);
-	return 0;
 }
 
-static int read_text(FILE *stream, const char *name, char **data, size_t *size,
+static int read_text(int fd, const char *name, char **data, size_t *size,
 		     struct gf_error *err)
 {
 	struct gf_text text = {0};
-	int rc;
+	int rc = read_all(fd, name, &text, err);
 
-	errno = 0;
-	rc = read_stream(stream, name, &text, err);
 	if (rc) {
 		gf_text_release(&text);
 		return rc;
@@ -59,16 +65,16 @@ static int read_text(FILE *stream, const char *name, char **data, size_t *size,
 int gf_file_read(const char *path, char **data, size_t *size,
 		 struct gf_error *err)
 {
-	FILE *stream;
-	int rc;
+	int fd, rc;
 
 	if (strcmp(path, "-") == 0)
-		return read_text(stdin, "standard input", data, size, err);
-	stream = fopen(path, "rb");
-	if (!stream)
+		return read_text(STDIN_FILENO, "standard input", data, size,
+				 err);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
 		return gf_error_errno(err, -errno, "%s", path);
-	rc = read_text(stream, path, data, size, err);
-	fclose(stream);
+	rc = read_text(fd, path, data, size, err);
+	close(fd);
 	return rc;
 }
 
@@ -329,18 +335,11 @@ int gf_file_open_regular(const char *path, int *fd, size_t *size_bytes,
 int gf_file_read_regular(const char *path, char **data, size_t *size,
 			 struct gf_error *err)
 {
-	FILE *stream;
 	int fd = -1, rc = gf_file_open_regular(path, &fd, size, err);
 
 	if (rc)
 		return rc;
-	stream = fdopen(fd, "rb");
-	if (!stream) {
-		rc = gf_error_errno(err, -errno, "%s", path);
-		close(fd);
-		return rc;
-	}
-	rc = read_text(stream, path, data, size, err);
-	fclose(stream);
+	rc = read_text(fd, path, data, size, err);
+	close(fd);
 	return rc;
 }

@@ -10,33 +10,21 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/stdin.h"
 #include "cli/share.h"
-
-/* The launcher is our parent where it runs on this host; elsewhere, or without
- * /proc, nothing is known. */
-static bool launcher_reads_device(void)
-{
-	char link[64], target[64];
-	ssize_t n;
-
-	snprintf(link, sizeof(link), "/proc/%d/fd/0", (int)getppid());
-	n = readlink(link, target, sizeof(target) - 1);
-	if (n < 0)
-		return false;
-	target[n] = '\0';
-	return strncmp(target, "/dev/", 5) == 0;
-}
 
 /* Whether documents may come on standard input: not from a terminal or another
  * device. A terminal's input that mpirun passes on does not count either: rank
  * 0 then sees a pipe that stays open until the user types an end of file. */
 static bool has_input(const struct gf_cli *cli)
 {
+	enum gf_stdin source;
 	struct stat in;
 
 	if (fstat(STDIN_FILENO, &in) < 0 || S_ISCHR(in.st_mode))
 		return false;
-	return !cli->launched || !launcher_reads_device();
+	source = cli->launched ? gf_stdin_source() : GF_STDIN_OWN;
+	return source != GF_STDIN_TERMINAL && source != GF_STDIN_NOTHING;
 }
 
 enum { GLANCE = 4096 };
@@ -72,6 +60,8 @@ static bool looks_like_document(const struct gf_cli *cli)
 		gf_cli_note(cli, 0,
 			    "waiting for documents on standard input "
 			    "(</dev/null: there are none)");
+	if (gf_stdin_wait(false, NULL) == 0)
+		return false;
 	n = glance(text);
 	if (n < 0)
 		return true;
