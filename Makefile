@@ -6,9 +6,9 @@
 # Every .c under lib/X becomes part of build/lib/libgf-X.a, every cmd/gf-X.c a
 # command, every tests/unit/test_X.c a test: no list to edit when adding one.
 # Variables: V=1 (show commands), CC, CFLAGS, BUILD, SAN=address,undefined,
-# WERROR=1, HARDEN=0, WITH_ONEDNN=0, WITH_VERBS=0, WITH_UCX=0, CUDA=0, CUDA_ARCH="75 80 90",
-# CUDA_HOME, DEPS=0 (install nothing), PREFIX, LIBDIR, DESTDIR,
-# INSTALL_PROGRAM="install -s" (without symbols).
+# WERROR=1, HARDEN=0, MPICC (the MPI to use), WITH_ONEDNN=0, WITH_VERBS=0, WITH_UCX=0,
+# CUDA=0, CUDA_ARCH="75 80 90", CUDA_HOME, DEPS=0 (install nothing), PREFIX, LIBDIR,
+# DESTDIR, INSTALL_PROGRAM="install -s" (without symbols).
 
 VERSION  := 0.2.0
 BUILD    ?= build
@@ -58,8 +58,19 @@ $(if $(filter 1,$(CUDA)),$(if $(and $(shell command -v $(NVCC)),$(CUDA_HOME)),,\
 	$(error gradflow: CUDA=1 wants nvcc (NVCC=$(NVCC)) and the headers \
 	(CUDA_HOME=$(CUDA_HOME)))))
 
-MISSING := $(strip $(foreach p,jansson hwloc zlib ompi-c,\
-	$(if $(call have,$(p)),,$(p))))
+# The MPI whose compiler is on PATH, as its mpirun is; or the one that pkg-config knows.
+MPICC    ?= $(shell command -v mpicc)
+MPI_FLAGS := $(shell $(if $(MPICC),$(MPICC) -show,$(PKG_CONFIG) --cflags --libs ompi-c) 2>/dev/null)
+MPI_LIBS := $(filter -L% -l% -Wl%,$(MPI_FLAGS))
+# An MPI may bring along a UCX or an hwloc of its own. One process works with one of each,
+# so that programs look for theirs where that MPI has its own.
+MPI_FILE := $(firstword $(wildcard $(addsuffix /libmpi.so.[0-9]*,$(patsubst -L%,%,$(filter -L%,$(MPI_LIBS))))))
+MPI_BRINGS := $(if $(MPI_FILE),$(filter-out $(realpath $(dir $(realpath $(shell \
+	$(CC) -print-file-name=libhwloc.so)))),$(realpath $(sort $(shell ldd $(MPI_FILE) 2>/dev/null | \
+	sed -nE 's,.* => (/.*)/lib(ucp|hwloc)\.so.*,\1,p')))))
+
+MISSING := $(strip $(foreach p,jansson hwloc zlib,$(if $(call have,$(p)),,$(p))) \
+	$(if $(MPI_LIBS),,mpicc))
 
 # --- flags -------------------------------------------------------------------
 WARNINGS := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes \
@@ -93,8 +104,7 @@ ALL_LDFLAGS = -pthread $(HARDEN_LDFLAGS) -Wl,--gc-sections -Wl,--as-needed \
 	$(if $(SAN),-fsanitize=$(SAN)) $(LDFLAGS)
 
 # Third-party flags reach only the folder that wraps them.
-MPI_CFLAGS := $(shell $(PKG_CONFIG) --cflags ompi-c 2>/dev/null)
-MPI_LIBS   := $(shell $(PKG_CONFIG) --libs ompi-c 2>/dev/null)
+MPI_CFLAGS := $(filter -I% -D%,$(MPI_FLAGS))
 UCX_CFLAGS := $(if $(filter 1,$(WITH_UCX)),$(shell $(PKG_CONFIG) --cflags ucx))
 UCX_LIBS   := $(if $(filter 1,$(WITH_UCX)),$(shell $(PKG_CONFIG) --libs ucx))
 CUDA_CFLAGS := $(if $(filter 1,$(CUDA)),-isystem $(CUDA_HOME)/include)
@@ -114,7 +124,7 @@ FOREIGN_CFLAGS_nn := $(CUDA_CFLAGS)
 # Vectors of square roots: the same bits, but no errno of a negative one.
 FOREIGN_CFLAGS_ref := -fno-math-errno
 FOREIGN_CFLAGS_x86 := -fno-math-errno
-FOREIGN_LIBS := -ljansson -lhwloc $(MPI_LIBS) $(UCX_LIBS) -lz \
+FOREIGN_LIBS := $(MPI_BRINGS:%=-Wl,-rpath,%) -ljansson -lhwloc $(MPI_LIBS) $(UCX_LIBS) -lz \
 	$(if $(filter 1,$(WITH_ONEDNN)),-ldnnl) \
 	$(if $(filter 1,$(WITH_VERBS)),-libverbs) $(CUDA_LIBS) -ldl -lm
 
@@ -208,11 +218,11 @@ help:
 	@echo '  uninstall clean format'
 
 config:
-	@$(if $(MISSING),echo 'gradflow: not found by pkg-config: $(MISSING)' \
-	  '(on Debian: make demo installs them, or tests/install-deps.sh)' >&2;\
+	@$(if $(MISSING),echo 'gradflow: not found: $(MISSING) (looked for by pkg-config,' \
+	  'mpicc on PATH or as MPICC=; on Debian tests/install-deps.sh installs them)' >&2;\
 	  exit 1,:)
 	@mkdir -p $(BUILD)
-	@line='oneDNN $(if $(filter 1,$(WITH_ONEDNN)),on,off (plain C layers)), libibverbs $(if $(filter 1,$(WITH_VERBS)),on,off), UCX $(if $(filter 1,$(WITH_UCX)),on,off), CUDA $(if $(filter 1,$(CUDA)),on,off), NCCL $(if $(filter 1,$(WITH_NCCL)),on,off), cuDNN $(if $(filter 1,$(WITH_CUDNN)),on,off)'; \
+	@line='MPI $(or $(MPICC),of pkg-config)$(if $(MPI_BRINGS), (brings along what is in $(MPI_BRINGS))), oneDNN $(if $(filter 1,$(WITH_ONEDNN)),on,off (plain C layers)), libibverbs $(if $(filter 1,$(WITH_VERBS)),on,off), UCX $(if $(filter 1,$(WITH_UCX)),on,off), CUDA $(if $(filter 1,$(CUDA)),on,off), NCCL $(if $(filter 1,$(WITH_NCCL)),on,off), cuDNN $(if $(filter 1,$(WITH_CUDNN)),on,off)'; \
 	  [ "$$(cat $(BUILD)/config.txt 2>/dev/null)" = "$$line" ] || \
 	  { echo "$$line" > $(BUILD)/config.txt; echo "gradflow $(VERSION): $$line"; }
 
@@ -223,7 +233,7 @@ FLAGS_FILE := $(BUILD)/flags.txt
 $(FLAGS_FILE): FORCE
 	@mkdir -p $(@D); \
 	f='$(subst ','\'',$(filter-out ccache -Werror% -Xcompiler=-Werror,\
-	$(CC) $(ALL_CPPFLAGS) $(ALL_CFLAGS) $(NVCC_FLAGS)))'; \
+	$(CC) $(ALL_CPPFLAGS) $(ALL_CFLAGS) $(MPI_FLAGS) $(NVCC_FLAGS)))'; \
 	[ "$$(cat $@ 2> /dev/null)" = "$$f" ] || echo "$$f" > $@
 .PHONY: FORCE # .SECONDARY would take it for a file that may be missing
 FORCE:
