@@ -20,16 +20,7 @@ export BUILD
 export PATH="$PWD/$BUILD/bin:$PATH"
 export GF_SOURCE="$PWD"
 export PYTHONDONTWRITEBYTECODE=1
-# for every suite that has an mpirun in it
-export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
-export OMPI_MCA_rmaps_base_oversubscribe=1
-# Open MPI takes ob1 where there is no fabric, too, but 0.2 s later, and ends the
-# other ranks of a job that has failed after a second.
-export OMPI_MCA_pml=${OMPI_MCA_pml-ob1}
-export OMPI_MCA_odls_base_sigkill_timeout=${OMPI_MCA_odls_base_sigkill_timeout-0}
-# On a crowded machine PMIx gives up waiting for mpirun as a rank ends well, and mpirun then
-# calls that improper (docs/reliability.md).
-export OMPI_MCA_orte_allowed_exit_without_sync=${OMPI_MCA_orte_allowed_exit_without_sync-1}
+. tests/launcher.sh
 # Threads that wait for work leave the processors to the tests beside them.
 export OMP_WAIT_POLICY=${OMP_WAIT_POLICY-passive}
 

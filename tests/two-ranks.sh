@@ -6,8 +6,8 @@
 set -u
 cd "$(dirname "$0")/.." || exit 1
 PATH=$(realpath "${BUILD:-build}")/bin:$PATH
-export GF_SOURCE="$PWD" OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
-export OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_pml=ob1
+export GF_SOURCE="$PWD"
+. tests/launcher.sh
 command -v mpirun > /dev/null || { echo 'skipped: two ranks: mpirun is not installed'; exit 77; }
 scratch=$(mktemp -d) || exit 1
 trap 'rm -rf "$scratch"' EXIT

@@ -11,8 +11,8 @@ cd "$(dirname "$0")/../.." || exit 1
 build=$(realpath "${BUILD:-build}")
 out=${OUT:-$build/convergence}
 export PATH="$build/bin:$PATH"
-export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
-export OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_mpi_yield_when_idle=1
+. tests/launcher.sh plain
+export OMPI_MCA_mpi_yield_when_idle=1
 # An epoch is 22 steps of 64 samples. Gradients are stale after five epochs, as in
 # the paper, at a rate at which they are stable under a momentum of 0.9.
 global=64 epochs=${EPOCHS:-25} rate=.05

@@ -5,7 +5,7 @@
 #	tests/bench/error.sh [RANKS...]
 set -euo pipefail
 cd "$(dirname "$0")/../.."
-export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+. tests/launcher.sh plain
 PATH=$(realpath "${BUILD:-build}")/bin:$PATH
 
 [ $# -gt 0 ] || set -- 4 8 16

@@ -12,7 +12,7 @@
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 export PATH="$PWD/${BUILD:-build}/bin:$PATH"
-export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+. tests/launcher.sh plain
 work=$(mktemp -d) || exit 1
 lab=
 trap '[ -z "$lab" ] || share/lab/gf-lab down "$lab"; rm -rf "$work"' EXIT

@@ -13,7 +13,7 @@
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 export PATH="$PWD/${BUILD:-build}/bin:$PATH" GRADFLOW_LIBRARY=$PWD/${BUILD:-build}/lib/libgradflow.so.0
-export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+. tests/launcher.sh plain
 rate=${1:-1gbit} job=${JOB:-conv} hosts=${HOSTS:-4} lab=pytorch
 if [ "$rate" = shm ]; then
 	hosts=1 ranks=${RANKS:-2}

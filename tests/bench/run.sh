@@ -19,8 +19,7 @@ set -u
 cd "$(dirname "$0")/../.." || exit 1
 build=${BUILD:-build}
 export PATH="$PWD/$build/bin:$PATH"
-export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
-export OMPI_MCA_rmaps_base_oversubscribe=1
+. tests/launcher.sh plain
 work=$(mktemp -d) || exit 1
 lab=share/lab/gf-lab
 lab_up= # an emulated cluster of ours that stands

@@ -81,14 +81,25 @@ mpi() {
 	timeout -k 5 "${MPI_TIMEOUT:-300}" mpirun --oversubscribe --bind-to none -np "$ranks" "$@"
 }
 
+# by_rank COMMAND... -- COMMAND...: makes ./by_rank, which runs the first on rank 0 and the
+# second on all others. (mpirun 5.0 crashes at -np 1 A : -np 1 B.)
+by_rank() {
+	local first=()
+	while [ "$1" != -- ]; do first+=("$1"); shift; done
+	shift
+	printf '#!/bin/bash\n[ "$OMPI_COMM_WORLD_RANK" != 0 ] || exec %s\nexec %s\n' \
+		"$(printf '%q ' "${first[@]}")" "$(printf '%q ' "$@")" > by_rank
+	chmod +x by_rank
+}
+
 # unlike COMMAND ARG... -- ARG...: ranks 0 and 1 have different arguments, and one line
 # says so.
 unlike() {
 	local command=$1 first=()
-	shift
 	while [ "$1" != -- ]; do first+=("$1"); shift; done
 	shift
-	wants 2 timeout 300 mpirun --oversubscribe --bind-to none -np 1 "$command" "${first[@]}" : -np 1 "$command" "$@"
+	by_rank "${first[@]}" -- "$command" "$@"
+	wants 2 mpi 2 ./by_rank
 	[ "$(grep -c "^$command" err.txt)" -eq 1 ]
 }
 

@@ -63,7 +63,7 @@ plan() { # options of gf-plan...
 	wants 0 gf-sim plan.json --ranks 2,4,8 --bandwidth 1B/s,8B/s
 	jq -es 'length == 6 and [.[].ranks] == [2, 2, 4, 4, 8, 8]' out.txt
 	jq -es 'all(.[]; .bandwidth_bytes_per_s == 1 or .bandwidth_bytes_per_s == 8)' out.txt
-	jq -r '[.policy, .ranks, .iteration_s] | @csv' out.txt | tr -d '"' > json.txt
+	jq -r '[.policy, .ranks, .iteration_s + 0] | @csv' out.txt | tr -d '"' > json.txt
 	wants 0 gf-sim plan.json --ranks 2,4,8 --bandwidth 1B/s,8B/s --csv
 	tail -n +2 out.txt | cut -d, -f1,2,4 | sed 's/\.0$//' > csv.txt
 	diff json.txt csv.txt

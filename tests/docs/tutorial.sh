@@ -9,7 +9,7 @@ command -v mpirun > /dev/null || { echo "mpirun is not installed"; exit 77; }
 source=$PWD
 bin=$PWD/${BUILD:-build}/bin
 export PATH=$bin:$PATH LC_ALL=C.UTF-8
-export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1
+. tests/launcher.sh plain
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 cd "$folder" || exit 1

@@ -65,7 +65,7 @@ KINDS = {  # how often, relative to each other
 BAD = ("crash", "hang", "late", "lost", "silent", "status")
 # What glibc, Open MPI, UCX, sanitizers and mpirun say of a process that crashes
 CRASH = re.compile(r"Assertion .* failed|==== backtrace|Caught signal|Process received signal|stack smashing|buffer overflow|"
-                   r"(malloc|free|realloc)\(\): |corrupted (size|double)|[a-z]+Sanitizer|runtime error: |exited on signal (4|5|6|7|8|11|31) ")
+                   r"(malloc|free|realloc)\(\): |corrupted (size|double)|[a-z]+Sanitizer|runtime error: |exited on\s+signal (4|5|6|7|8|11|31) ")
 
 LAB_KINDS = {"host cut": 3, "host cut for a while": 2, "host slow for a while": 2, "host dies": 2}
 LAB = f"f{os.getpid()}"
@@ -76,15 +76,20 @@ def say(text):
     print(text, flush=True)
 
 
+def environment():
+    """This process's, with what tests tell mpirun."""
+    lines = subprocess.run(["bash", "-c", ". \"$0\"; env -0", os.path.join(os.path.dirname(__file__), "..", "launcher.sh")],
+                           check=True, stdout=subprocess.PIPE).stdout.decode().split("\0")
+    return dict(line.split("=", 1) for line in lines if "=" in line)
+
+
 class Job:
     """Processes that carry a mark in their environment, below one mpirun."""
     crash = ""  # what the last that crashed said
 
     def __init__(self, folder, ranks, command, extra=None, launcher=None):
         self.mark = uuid.uuid4().hex
-        env = dict(os.environ, GF_FAULTS_MARK=self.mark, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1",
-                   OMPI_MCA_rmaps_base_oversubscribe="1", OMPI_MCA_odls_base_sigkill_timeout="0", **(extra or {}))
-        env.setdefault("OMPI_MCA_pml", "ob1")
+        env = dict(environment(), GF_FAULTS_MARK=self.mark, **(extra or {}))
         self.log = open(os.path.join(folder, "log.txt"), "w+")
         self.began = time.monotonic()
         self.mpirun = subprocess.Popen((launcher or [*PLAIN, str(ranks)] * ("--join" in command) or

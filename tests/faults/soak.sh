@@ -7,7 +7,7 @@ set -eu -o pipefail
 seconds=${1:-600}
 build=$(realpath "${BUILD:-build}")
 export PATH="$build/bin:$PATH"
-export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1
+. "${BASH_SOURCE%/*}/../launcher.sh"
 folder=$(mktemp -d)
 cd "$folder"
 read -ra options <<< "${OPTIONS:-}"

@@ -26,6 +26,7 @@ folder=$(cd "$folder" && pwd)
 
 cp -R share "$folder/"
 cp tests/gpu/*.{sh,py,awk} "$folder/tests/gpu/"
+cp tests/launcher.sh "$folder/tests/"
 cp tests/python/torch_model.py "$folder/tests/python/"
 cp -R "$build/bin" "$folder/build/"
 [ ! -d "$build/gpu" ] || cp -R "$build/gpu" "$folder/build/"
@@ -40,14 +41,18 @@ unused='(openib|ofi|ucx|psm2?|pml_cm|slurm|flux|jsm|gridengine|simulator|memheap
 if command -v mpirun > /dev/null && command -v ompi_info > /dev/null; then
 	place() { ompi_info --path "$1" --parsable 2> /dev/null | sed -n 's/^path:[^:]*://p'; }
 	mkdir -p "$mpi/bin" "$mpi/etc" "$mpi/lib/openmpi"
-	cp -L "$(command -v mpirun)" "$mpi/bin/mpirun"
-	cp -L "$(command -v orted)" "$mpi/bin/orted"
+	for program in mpirun orted prterun; do # Open MPI 4 has orted, 5 has prterun
+		! file=$(command -v $program) || cp -L "$file" "$mpi/bin/$program"
+	done
 	cp -RL "$(place pkgdatadir)" "$mpi/share"
 	for part in "$(place pkglibdir)"/mca_*.so; do
-		[[ $part =~ $unused ]] || cp -L "$part" "$mpi/lib/openmpi/"
+		[ ! -e "$part" ] || [[ $part =~ $unused ]] || cp -L "$part" "$mpi/lib/openmpi/"
 	done
+	messages=$(prte_info --path pkgdatadir 2> /dev/null | sed -n 's/.*: *//p') || messages=
+	[ ! -d "$messages" ] || cp -RL "$messages" "$mpi/prte-share"
 	# PMIx, which the launcher talks through, has parts of its own
-	pmix=$(ldd "$mpi"/lib/openmpi/*pmix* | awk '/libpmix/ {print $3; exit}')
+	pmix=$(find "$mpi" \( -name '*pmix*.so' -o -name prterun \) -exec ldd {} + |
+		awk '/libpmix/ {print $3; exit}')
 	[ -z "$pmix" ] || {
 		parts=$(dirname "$(readlink -f "$pmix")")
 		mkdir -p "$mpi/lib/pmix"

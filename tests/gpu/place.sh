@@ -24,6 +24,7 @@ if [ -e carried.txt ]; then
 		export OPAL_PKGDATADIR=$here/mpi/share OPAL_SYSCONFDIR=$here/mpi/etc
 		export PMIX_PREFIX=$here/mpi PMIX_PKGLIBDIR=$here/mpi/lib/pmix
 		export PMIX_PKGDATADIR=$here/mpi/pmix-share
+		export OMPI_PRTERUN=$here/mpi/bin/prterun PRTE_PKGDATADIR=$here/mpi/prte-share
 		export PATH=$here/mpi/bin:$PATH
 	}
 fi
@@ -38,8 +39,8 @@ done
 LD_LIBRARY_PATH=$libraries:$nvidia:$foreign_path
 LD_LIBRARY_PATH=${LD_LIBRARY_PATH#:}
 export LD_LIBRARY_PATH=${LD_LIBRARY_PATH%:}
-export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
-export OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_hwloc_base_binding_policy=none
+. tests/launcher.sh plain
+export OMPI_MCA_hwloc_base_binding_policy=none PRTE_MCA_hwloc_default_binding_policy=none
 export OMPI_MCA_btl_vader_single_copy_mechanism=none
 # Open MPI looks for ssh before it starts anything, on this machine alone, too
 command -v ssh > /dev/null || command -v rsh > /dev/null ||

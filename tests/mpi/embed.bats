@@ -151,10 +151,8 @@ profile() { # of the tensors of job.c, in another order
 @test "libgradflow: programs that differ are told apart" {
 	rule .
 	[ -x "$GF_SOURCE/$BUILD/embed/job" ] || skip "no shared library in this build"
-	status=0
-	timeout 300 mpirun --bind-to none -np 1 "$GF_SOURCE/$BUILD/embed/job" exact rule.json : \
-		-np 1 "$GF_SOURCE/$BUILD/embed/job" pipeline rule.json > out.txt 2> err.txt || status=$?
-	[ "$status" -eq 2 ]
+	by_rank "$GF_SOURCE/$BUILD/embed/job" exact rule.json -- "$GF_SOURCE/$BUILD/embed/job" pipeline rule.json
+	wants 2 mpi 2 ./by_rank
 	says "tensors"
 }
 

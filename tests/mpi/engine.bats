@@ -3,7 +3,7 @@
 # The engine over a real mpirun, with ranks that stop or die.
 
 setup() {
-	unset OMPI_MCA_odls_base_sigkill_timeout # a user's mpirun is patient
+	unset {OMPI,PRTE}_MCA_odls_base_sigkill_timeout # a user's mpirun is patient
 	tests=$GF_SOURCE/$BUILD/tests
 	[[ $BUILD = /* ]] && tests=$BUILD/tests
 	[ -x "$tests/test_engine_mpi" ] || skip "make check-build builds test_engine_mpi"

@@ -3,7 +3,7 @@
 # The transport over a real mpirun, in an environment that says nothing to Open MPI.
 
 setup() {
-	unset OMPI_MCA_pml OMPI_MCA_odls_base_sigkill_timeout
+	unset OMPI_MCA_pml {OMPI,PRTE}_MCA_odls_base_sigkill_timeout
 	tests=$GF_SOURCE/$BUILD/tests
 	[[ $BUILD = /* ]] && tests=$BUILD/tests
 	[ -x "$tests/test_mpi" ] || skip "make check-build builds test_mpi"

@@ -157,7 +157,7 @@ largest() {
 @test "rank 0 reads standard input for all" {
 	gf-topo | gf-plan > rule.json
 	# here, too, that each rank ends MPI
-	OMPI_MCA_orte_allowed_exit_without_sync=0 mpi 3 gf-train $quick --steps 5 --plan - < rule.json > out.txt
+	OMPI_MCA_orte_allowed_exit_without_sync=0 PRTE_MCA_prte_allowed_exit_without_sync=0 mpi 3 gf-train $quick --steps 5 --plan - < rule.json > out.txt
 	tail -n 1 out.txt | grep -q '^test accuracy '
 }
 
@@ -302,8 +302,10 @@ pipe_plan() { # ranks, options of gf-plan
 	unlike gf-train --cuda-graph --steps 3 -- --steps 3
 	says 'options: '
 	# which GPU, and how many threads, is each rank's own affair
-	wants 3 timeout 300 mpirun --oversubscribe --bind-to none -np 1 gf-train $quick --device cuda:900 : -np 1 gf-train $quick --device cuda:901
-	wants 0 timeout 300 mpirun --oversubscribe --bind-to none -np 1 gf-train $quick --steps 3 --device cpu : -np 1 gf-train -q --epochs 1 --steps 3 --device ref
+	by_rank gf-train $quick --device cuda:900 -- gf-train $quick --device cuda:901
+	wants 3 mpi 2 ./by_rank
+	by_rank gf-train $quick --steps 3 --device cpu -- gf-train $quick --steps 3 --device ref
+	wants 0 mpi 2 ./by_rank
 	wants 0 mpi 2 gf-train --list
 	[ "$(grep -c '^  dense' out.txt)" -eq 1 ]
 }

@@ -25,7 +25,7 @@ begin() {
 # pid_of RANK
 pid_of() {
 	local mpirun pid
-	mpirun=$(pgrep -P "$job" -x mpirun)
+	mpirun=$(pgrep -P "$job")
 	for pid in $(pgrep -P "$mpirun"); do
 		tr '\0' '\n' < "/proc/$pid/environ" | grep -qx "OMPI_COMM_WORLD_RANK=$1" && { echo "$pid"; return 0; }
 	done

@@ -37,7 +37,8 @@ ends() {
 	begin train $mpirun -np 2 ./late gf-train -q --steps 1 --timeout 1s
 	begin profile $mpirun -np 2 ./late gf-profile --time 1ms --timeout 1s
 	begin allreduce $mpirun -np 2 ./late gf-allreduce -b 1K -e 1K --timeout 1s
-	begin version $mpirun -np 1 gf-allreduce --version : -np 2 gf-allreduce -b 1K -e 1K --timeout 1s
+	by_rank gf-allreduce --version -- gf-allreduce -b 1K -e 1K --timeout 1s
+	begin version $mpirun -np 3 ./by_rank
 	for name in train profile allreduce version; do
 		ends $name
 		# where the others had begun when rank 0 ended, mpirun ends them by

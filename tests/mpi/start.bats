@@ -137,7 +137,7 @@ ring() {
 		--checkpoint-every 20 > out.0 2> err.0 < /dev/null 3>&- &
 	pids=($!)
 	trains
-	mpirun=$(pgrep -P "${pids[0]}" -x mpirun)
+	mpirun=$(pgrep -P "${pids[0]}")
 	ranks=($(pgrep -P "$mpirun" -x gf-train))
 	# a launcher that does not notice: the ranks end all the same
 	kill -STOP "${ranks[1]}" "$mpirun"

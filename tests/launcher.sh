@@ -1,0 +1,22 @@
+# shellcheck shell=bash
+# SPDX-License-Identifier: BSD-3-Clause
+# Sourced: how mpirun behaves in tests; with "plain" only what lets them run. Open MPI 4
+# takes a setting by its OMPI_MCA_ variable, the launcher of Open MPI 5 (PRRTE) by its
+# PRTE_MCA_ variable; each ignores the other's.
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+# more ranks than slots
+export OMPI_MCA_rmaps_base_oversubscribe=1 PRTE_MCA_rmaps_default_mapping_policy=:oversubscribe
+# Where the kernel tells Open MPI 5 no routes, it says of each pair of ranks of a host that
+# TCP has no way between them.
+export OMPI_MCA_reachable=${OMPI_MCA_reachable-weighted}
+[ "${1:-}" != plain ] || return 0
+
+# Open MPI takes ob1 where there is no fabric, too, but 0.2 s later
+export OMPI_MCA_pml=${OMPI_MCA_pml-ob1}
+# The other ranks of a job that has failed end at once, and not after a second.
+export OMPI_MCA_odls_base_sigkill_timeout=${OMPI_MCA_odls_base_sigkill_timeout-0}
+export PRTE_MCA_odls_base_sigkill_timeout=$OMPI_MCA_odls_base_sigkill_timeout
+# On a crowded machine PMIx gives up waiting for mpirun as a rank ends well, and mpirun then
+# calls that improper (docs/reliability.md).
+export OMPI_MCA_orte_allowed_exit_without_sync=${OMPI_MCA_orte_allowed_exit_without_sync-1}
+export PRTE_MCA_prte_allowed_exit_without_sync=$OMPI_MCA_orte_allowed_exit_without_sync
