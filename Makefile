@@ -561,7 +561,7 @@ format:
 
 demo:
 	$(Q)tests/install-deps.sh
-	+$(Q)$(MAKE) --no-print-directory all
+	+$(Q)$(MAKE) --no-print-directory $(every_processor) all
 	$(Q)BUILD=$(BUILD) share/examples/demo.sh
 
 convergence: check-build

@@ -101,6 +101,14 @@ static int choose_device(struct gf_bench_profile *c, struct gf_text *remarks,
 	return choose_backend(c, err);
 }
 
+static void say_slow(const struct gf_bench_profile *c, struct gf_text *remarks)
+{
+	const char *name = c->backend_name ? c->backend_name : "auto";
+
+	if (c->model && c->backend->slow && strcmp(name, c->backend->name) != 0)
+		gf_text_addf(remarks, "%s\n", c->backend->slow);
+}
+
 static int choose_threads(struct gf_bench_profile *c, struct gf_error *err)
 {
 	int threads = (int)c->threads, rc = 0;
@@ -120,5 +128,8 @@ int gf_bench_place_choose(struct gf_bench_profile *c, struct gf_text *remarks,
 {
 	int rc = choose_device(c, remarks, err);
 
-	return rc ? rc : choose_threads(c, err);
+	if (rc)
+		return rc;
+	say_slow(c, remarks);
+	return choose_threads(c, err);
 }

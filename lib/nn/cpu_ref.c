@@ -184,6 +184,8 @@ static int backward(struct gf_net *net, const float *params, float *grads,
 
 const struct gf_backend gf_backend_ref = {
 	.name = "ref",
+	.slow = "plain C computes the layers, many times slower than oneDNN, "
+		"which this build lacks (Debian: libdnnl-dev; then make)",
 	.net_new = net_new,
 	.net_free = net_free,
 	.forward = forward,

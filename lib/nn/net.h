@@ -63,6 +63,9 @@ struct gf_net_memory {
 struct gf_backend {
 	const char *name; /* ref, onednn, cuda */
 	bool on_device;
+	/* Why it is slow, and what is faster; told where a run takes it without
+	 * having named it (optional). */
+	const char *slow;
 	/* -EINVAL or -ENOTSUP names the layer that cannot be computed. */
 	int (*net_new)(const struct gf_model *m, size_t max_batch,
 		       const struct gf_net_options *options,

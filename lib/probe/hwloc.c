@@ -5,7 +5,9 @@
 #include <errno.h>
 #include <hwloc.h>
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/file.h"
 #include "base/heap.h"
@@ -127,6 +129,24 @@ static void describe(hwloc_topology_t topology,
 		add_nics(topology, host);
 }
 
+/* XML names the version of hwloc that can load it, but for hwloc 1. */
+static int check_version(const char *xml, struct gf_error *err)
+{
+	const char *root = strstr(xml, "<topology");
+	const unsigned mine = hwloc_get_api_version() >> 16;
+	unsigned major;
+	char rest[8];
+
+	if (!root ||
+	    sscanf(root, "<topology version=\"%u.%7[0-9]", &major, rest) != 2 ||
+	    major <= mine)
+		return 0;
+	return gf_error_set(err, -EINVAL,
+			    "want XML of hwloc %u, got format %u.%s (lstopo "
+			    "--export-xml-flags v%u writes it)",
+			    mine, major, rest, mine);
+}
+
 static int load(hwloc_topology_t topology, const char *xml, size_t size,
 		struct gf_error *err)
 {
@@ -134,7 +154,10 @@ static int load(hwloc_topology_t topology, const char *xml, size_t size,
 	 * PCI shows anyway; an absent plugin cannot be refused: no check. */
 	static const char *const unwanted[] = {"gl", "opencl"};
 	size_t i;
+	int rc = xml ? check_version(xml, err) : 0;
 
+	if (rc)
+		return rc;
 	for (i = 0; i < sizeof(unwanted) / sizeof(unwanted[0]); i++)
 		hwloc_topology_set_components(
 			topology, HWLOC_TOPOLOGY_COMPONENTS_FLAG_BLACKLIST,

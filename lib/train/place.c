@@ -180,6 +180,16 @@ static int use_gpu(struct gf_comm *comm, const struct gf_train_wish *w,
 	return rc;
 }
 
+/* One more note, after those that are there. */
+static void add_note(struct gf_train_place *p, const char *text)
+{
+	char *before = p->note;
+
+	p->note = gf_xasprintf("%s%s%s", before ? before : "",
+			       before ? "; " : "", text);
+	free(before);
+}
+
 /* --- the host --------------------------------------------------------------
  */
 
@@ -205,6 +215,8 @@ static int use_host(struct gf_comm *comm, const struct gf_train_wish *w,
 			"ranks of %d compute thread%s have %.4g processors "
 			"each: they slow each other",
 			threads, threads == 1 ? "" : "s", share);
+	if (backend->slow && strcmp(w->device, backend->name) != 0)
+		add_note(p, backend->slow);
 	return 0;
 }
 
@@ -237,8 +249,8 @@ int gf_train_place_open(struct gf_comm *comm, const struct gf_train_wish *wish,
 				    wish->device);
 	rc = use_host(comm, wish, on_host(wish->device), p, err);
 	if (!rc && why.text[0] && d->gpus.count(NULL)) {
-		free(p->note);
-		p->note = gf_xasprintf("computing on the CPU: %s", why.text);
+		gf_error_prefix(&why, "computing on the CPU");
+		add_note(p, why.text);
 	}
 	return rc;
 }
@@ -257,16 +269,15 @@ static void note_selection(const struct gf_train_config *config,
 			   struct gf_train_place *p)
 {
 	struct gf_error why = {""};
-	char *before = p->note;
+	char *text;
 
 	if (!p->gpu || p->nccl ||
 	    gf_selection_has(&config->plan->selection, GF_SELECT_LOSSLESS) ||
 	    !gf_method_check_gpu(config->plan, &config->training, true, &why))
 		return;
-	p->note = gf_xasprintf("%s%sgradients come to the host whole: %s",
-			       before ? before : "", before ? "; " : "",
-			       why.text);
-	free(before);
+	text = gf_xasprintf("gradients come to the host whole: %s", why.text);
+	add_note(p, text);
+	free(text);
 }
 
 int gf_train_place_take(struct gf_train_config *config,

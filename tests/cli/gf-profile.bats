@@ -223,3 +223,12 @@ quick="--batch 2 --warmup 1 --repeats 3 --threads 1"
 		jq -e '.model.device == "cpu" and (has("copies") | not)' out.txt
 	done
 }
+
+@test "a build without oneDNN says what its layers cost, unless they were asked for" {
+	lean=$GF_SOURCE/$BUILD/lean/gf-profile # as a Python wheel has it
+	[ -x "$lean" ] || skip "a sanitizer cannot be brought along"
+	wants 0 "$lean" --model digits-mlp $quick
+	says 'plain C computes the layers, many times slower than oneDNN'
+	wants 0 "$lean" --model digits-mlp $quick --backend ref
+	fails grep 'plain C' err.txt
+}

@@ -131,6 +131,14 @@ load common
 	wants 2 gf-topo --hwloc wrong.xml
 	says 'wrong.xml'
 	[ -z "$output" ]
+	# what lstopo of a later hwloc writes unless it is told to write the old format
+	sed 's/<topology version="2.0">/<topology version="9.0">/' "$data/hwloc/gpu-node.xml" > later.xml
+	for option in --hwloc --import; do
+		wants 2 gf-topo $option later.xml
+		says 'later.xml: want XML of hwloc'
+		says 'got format 9.0 (lstopo --export-xml-flags v'
+		one_line
+	done
 }
 
 @test "a sysfs that is not there is refused" {
