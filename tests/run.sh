@@ -3,8 +3,8 @@
 # Runs suites and closes with the slowest tests and "N passed, N failed, N skipped".
 #   tests/run.sh [--long | --threads] SUITE...
 #                  layers build unit fuzz cli docs lint python mpi two-ranks lab
-# --long runs the bats tests tagged "long" instead of the others, and of programs the
-# fuzzers, and the unit tests that leave cases out of a sweep otherwise; --threads
+# --long runs the bats tests and scripts tagged "long" instead of the others, and of
+# programs the fuzzers, and the unit tests that leave cases out of a sweep otherwise; --threads
 # leaves out the programs of unit that start no thread.
 # JOBS programs or bats files run beside each other, in the order of the suites: three
 # more than there are processors, at most 8, since many wait more than they compute.
@@ -111,6 +111,9 @@ begin() {
 program() { # name command...
 	[ "$tags" = long ] || begin program "$@"
 }
+is_wanted() { # script: those tagged "long" with --long, the others without
+	if grep -q '^# test_tags=long' "$1"; then [ "$tags" = long ]; else [ "$tags" != long ]; fi
+}
 sweeps() { [ "$tags" != long ] || grep -q test_tries "tests/unit/$1.c" 2> /dev/null; }
 absent() { # name reason
 	skipped=$((skipped + 1))
@@ -128,7 +131,10 @@ bats_files() {
 for suite in "$@"; do
 	case $suite in
 	layers) program layers tests/layers.sh; program traits tests/traits.sh; program machine-code tests/machine_code.sh ;;
-	build) for t in tests/build/*.sh; do [ -x "$t" ] && program "build/${t##*/}" "$t"; done ;;
+	build)
+		for t in tests/build/*.sh; do
+			[ ! -x "$t" ] || ! is_wanted "$t" || begin program "build/${t##*/}" "$t"
+		done ;;
 	unit)
 		for t in "$BUILD"/tests/test_*; do
 			[ -x "$t" ] || continue
