@@ -180,14 +180,14 @@ static int use_gpu(struct gf_comm *comm, const struct gf_train_wish *w,
 	return rc;
 }
 
-/* One more note, after those that are there. */
+/* One more note, before those that are there. */
 static void add_note(struct gf_train_place *p, const char *text)
 {
-	char *before = p->note;
+	char *others = p->note;
 
-	p->note = gf_xasprintf("%s%s%s", before ? before : "",
-			       before ? "; " : "", text);
-	free(before);
+	p->note = gf_xasprintf("%s%s%s", text, others ? "; " : "",
+			       others ? others : "");
+	free(others);
 }
 
 /* --- the host --------------------------------------------------------------

@@ -19,7 +19,9 @@ libraries=
 if [ -e carried.txt ]; then
 	libraries=$here/lib
 	[ ! -d mpi ] || {
-		export OPAL_PREFIX=$here/mpi OPAL_BINDIR=$here/mpi/bin
+		# given a prefix, the launcher of Open MPI 5 forgets LD_LIBRARY_PATH
+		[ -e mpi/bin/prterun ] || export OPAL_PREFIX=$here/mpi
+		export OPAL_BINDIR=$here/mpi/bin
 		export OPAL_LIBDIR=$here/lib OPAL_PKGLIBDIR=$here/mpi/lib/openmpi
 		export OPAL_PKGDATADIR=$here/mpi/share OPAL_SYSCONFDIR=$here/mpi/etc
 		export PMIX_PREFIX=$here/mpi PMIX_PKGLIBDIR=$here/mpi/lib/pmix
