@@ -451,7 +451,7 @@ check-torch: deps
 check-long: deps
 	+$(Q)$(MAKE) --no-print-directory $(every_processor) WERROR=1 check-build
 	$(Q)FUZZ_SECONDS=$${FUZZ_SECONDS:-20} BUILD=$(BUILD) tests/run.sh --long fuzz unit cli mpi python
-	$(Q)BUILD=$(BUILD) JOBS=1 tests/run.sh --long build
+	$(Q)BUILD=$(BUILD) JOBS=1 TEST_TIMEOUT=7200 tests/run.sh --long build
 	$(Q)BUILD=$(BUILD) tests/run.sh lab
 	+$(Q)$(MAKE) --no-print-directory SUITES='unit fuzz two-ranks' asan
 	+$(Q)$(MAKE) --no-print-directory tsan

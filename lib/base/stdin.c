@@ -77,6 +77,18 @@ static bool writes_to(int pid, const char *pipe)
 	return writes;
 }
 
+/* Does the process's name begin with one of these? */
+static bool is_called(int pid, const char *const *names)
+{
+	char line[256];
+	const char *name = entry(pid, "comm", "", line);
+
+	for (; name && *names; names++)
+		if (strncmp(name, *names, strlen(*names)) == 0)
+			return true;
+	return false;
+}
+
 /* The process above this one that writes to this one's standard input; or 0. */
 static int find_writer(void)
 {
@@ -95,16 +107,6 @@ static int find_writer(void)
 	return 0;
 }
 
-/* A daemon of a launcher on another host has no input of its own. */
-static bool is_daemon(int pid)
-{
-	char line[256];
-	const char *name = entry(pid, "comm", "", line);
-
-	return name && (strncmp(name, "orted", 5) == 0 ||
-			strncmp(name, "prted", 5) == 0);
-}
-
 static bool is_at_end(int pid, int fd, const struct stat *st)
 {
 	struct pollfd p = {.fd = fd, .events = POLLIN};
@@ -118,15 +120,22 @@ static bool is_at_end(int pid, int fd, const struct stat *st)
 
 enum gf_stdin gf_stdin_source(void)
 {
+	/* Any other program that writes to this one has reasons of its own.
+	 * Daemons have no input: a launcher on another host sends it. */
+	static const char *const launchers[] = {"mpirun", "mpiexec", "orterun",
+						"prterun", NULL};
+	static const char *const daemons[] = {"orted", "prted", NULL};
 	int pid = find_writer(), fd;
-	enum gf_stdin source = GF_STDIN_UNSEEN;
+	enum gf_stdin source;
 	char path[64];
 	struct stat st;
 
-	if (!pid)
+	if (pid && is_called(pid, daemons))
+		return GF_STDIN_UNSEEN;
+	if (!pid || !is_called(pid, launchers))
 		return GF_STDIN_OWN;
 	snprintf(path, sizeof(path), "/proc/%d/fd/0", pid);
-	if (is_daemon(pid) || stat(path, &st))
+	if (stat(path, &st))
 		return GF_STDIN_UNSEEN;
 	if (S_ISCHR(st.st_mode))
 		return st.st_rdev == makedev(1, 3) ? GF_STDIN_NOTHING
@@ -154,6 +163,8 @@ int gf_stdin_wait(bool begun, struct gf_error *err)
 		if (quiet_s < settle_s)
 			continue;
 		source = gf_stdin_source();
+		if (source == GF_STDIN_OWN)
+			return poll(&in, 1, -1) != 0;
 		if (source == GF_STDIN_ENDED || source == GF_STDIN_NOTHING)
 			return 0;
 		if (source == GF_STDIN_UNSEEN && quiet_s >= UNSEEN_S)

@@ -8,9 +8,10 @@
 
 /*
  * Standard input of a process that a launcher may have started. A launcher
- * passes on what it reads itself, through a pipe; Open MPI 5.0.11 does not pass
- * on the end. So the end of the launcher's own input counts, too, where the
- * launcher can be seen (/proc).
+ * (mpirun, mpiexec) passes on what it reads itself, through a pipe; Open MPI
+ * 5.0.11 does not pass on the end. So the end of the launcher's own input
+ * counts, too, where the launcher can be seen (/proc). What any other program
+ * writes to this one ends when that program closes the pipe.
  */
 enum gf_stdin {
 	GF_STDIN_OWN,      /* no launcher passes it on */
