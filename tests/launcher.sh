@@ -6,8 +6,7 @@
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 # more ranks than slots
 export OMPI_MCA_rmaps_base_oversubscribe=1 PRTE_MCA_rmaps_default_mapping_policy=:oversubscribe
-# Where the kernel tells Open MPI 5 no routes, it says of each pair of ranks of a host that
-# TCP has no way between them.
+# Without the kernel's routes, Open MPI 5 warns that TCP reaches no rank of this host.
 export OMPI_MCA_reachable=${OMPI_MCA_reachable-weighted}
 [ "${1:-}" != plain ] || return 0
 

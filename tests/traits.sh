@@ -40,8 +40,8 @@ compared() { # kind names
 	local file text
 	while IFS=: read -r file text; do
 		may "$file" "$1" || offend "$file compares with a $1: $text"
-	done < <(git ls-files 'lib/*.[ch]' 'cmd/*.c' | xargs grep -Pzo \
-		"str(n|case|ncase)?cmp\\(([^()]|\\([^()]*\\))*\"($2)\"" /dev/null |
+	done < <(grep -Pzo \
+		"str(n|case|ncase)?cmp\\(([^()]|\\([^()]*\\))*\"($2)\"" lib/*/*.[ch] cmd/*.c |
 		tr -s '\n\t' ' ' | tr '\0' '\n')
 }
 find_names '^	\{' ring lib/doc/algorithm.c
@@ -53,11 +53,11 @@ selections=$names
 compared selection "$selections"
 while read -r file; do
 	may "$file" selection || offend "$file takes the parameters of one selection"
-done < <(git grep -lE "gf_($selections)_params\(" -- 'lib/*.[ch]' 'cmd/*.c' ':!lib/doc/select_*' ':!lib/select/*')
+done < <(grep -lE "gf_($selections)_params\(" lib/*/*.[ch] cmd/*.c | grep -vE '^lib/(doc/select_|select/)')
 
 while read -r file; do
 	may "$file" selection || offend "$file names a selection's entry"
-done < <(git grep -lP 'gf_select_plan_(?!find\b)[a-z]' -- 'lib/*.[ch]' 'cmd/*.c')
+done < <(grep -lP 'gf_select_plan_(?!find\b)[a-z]' lib/*/*.[ch] cmd/*.c)
 
 while read -r files kind why; do
 	[ -z "$files" ] || [ -n "${used[$files$kind]+x}" ] ||

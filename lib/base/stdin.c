@@ -89,7 +89,7 @@ static bool is_called(int pid, const char *const *names)
 	return false;
 }
 
-/* The process above this one that writes to this one's standard input; or 0. */
+/* The ancestor at the other end of standard input, or 0. */
 static int find_writer(void)
 {
 	char target[64];

@@ -94,14 +94,14 @@ static void forward(struct gf_onednn *p, size_t l, const_dnnl_memory_desc_t md,
 }
 
 /* Backward reads no shift, and yet some versions refuse to run without one: 2.6
- * of both normalisations, 3.7 of those of layers. Others refuse to run with
- * one. The count of inputs says which: source, mean, variance, gradient, scale,
- * perhaps a workspace, perhaps a shift. */
+ * in both normalisations, 3.7 in that of layers. Others refuse to run with one.
+ * The number of inputs tells them apart. */
 static bool wants_shift(const_dnnl_primitive_desc_t pd, bool workspace)
 {
 	int inputs = 0;
 
 	dnnl_primitive_desc_query(pd, dnnl_query_num_of_inputs_s32, 0, &inputs);
+	/* source, mean, variance, gradient and scale */
 	return inputs > 5 + workspace;
 }
 

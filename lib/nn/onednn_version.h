@@ -28,8 +28,8 @@ typedef const dnnl_memory_desc_t *const_dnnl_memory_desc_t;
 						     hint);                    \
 	})
 
-/* The arguments of oneDNN 3. A dilation must be gf_onednn_no_dilation; other
- * arguments that a record of oneDNN 2 has no place for repeat one that it has.
+/* The arguments of oneDNN 3, of which some are dropped: the dilation, which
+ * must be gf_onednn_no_dilation, and layouts that oneDNN 2 takes to be equal.
  */
 /* clang-format off */
 #define dnnl_binary_primitive_desc_create(pd, engine, kind, a, b, dst, attr) \

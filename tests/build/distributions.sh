@@ -30,7 +30,7 @@ bootstrap() { # ROOT SUITE COMPONENTS MIRROR KEYRING
 		--keyring="$keyring" "$2" "$1" "$4" "$script"
 }
 
-# What a machine has that is no package: devices, names of hosts, an index of Python's.
+# Devices, names of hosts and an index of Python's are no packages.
 furnish() { # ROOT
 	mount --rbind "$1" "$1" && mount -t proc proc "$1/proc" && mount --rbind /sys "$1/sys" &&
 		mount --rbind /dev "$1/dev" && cp /etc/hosts /etc/resolv.conf "$1/etc/" || return
