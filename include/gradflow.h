@@ -214,6 +214,9 @@ struct gradflow_exchange_options {
 	 */
 	size_t former;
 	double join_s; /* for how long opening waits for all ranks; 0: 60 s */
+	/* Not 0: tensors are flat pieces of others, as FSDP's shards are. A
+	 * selection that works on shapes (powersgd) is -ENOTSUP. */
+	int flat;
 };
 
 /* As gradflow_open, with the same failures. */

@@ -108,8 +108,10 @@ static int same_options(struct gf_comm *comm,
 			struct gf_error *err)
 {
 	char *numbers = gf_xasprintf(
-		"epoch_steps %zu, timeout_s %g, momentum %g, on_device %d",
-		o->epoch_steps, o->timeout_s, o->momentum, o->on_device != 0);
+		"epoch_steps %zu, timeout_s %g, momentum %g, on_device %d, "
+		"flat %d",
+		o->epoch_steps, o->timeout_s, o->momentum, o->on_device != 0,
+		o->flat != 0);
 	char *messages = list_messages(o);
 	const struct gf_said said[] = {
 		{"call", "gradflow_exchange_open"},
@@ -171,6 +173,14 @@ static int adapt(struct gf_job *job, void *ctx, struct gf_error *err)
 				  "stale gradients wait for a step when the "
 				  "next one has been computed",
 				  plan->staleness);
+	if (!rc && s->options->flat &&
+	    gf_selection_has(&plan->selection, GF_SELECT_SHAPES))
+		rc = gf_error_set(
+			err, -ENOTSUP,
+			"selection %s: it works on the shapes of "
+			"tensors, and these are flat pieces of others: "
+			"want another selection",
+			gf_selection_name(&plan->selection));
 	if (rc)
 		return rc;
 	gf_memory_set_codecs(plan, s->x->dtypes);

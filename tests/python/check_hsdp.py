@@ -34,12 +34,12 @@ def sharded(mesh):
     return fully_shard(model, mesh=mesh)
 
 
-def train(model, steps=6, parts=1, first=0, make=torch.optim.AdamW):
+def train(model, steps=6, parts=1, first=0, make=torch.optim.AdamW, sync="set_requires_gradient_sync"):
     optimizer = make(model.parameters(), lr=0.01)
     for step in range(first, first + steps):
         for part in range(parts):
             generator = torch.Generator().manual_seed(100 * dist.get_rank() + 10 * step + part)
-            model.set_requires_gradient_sync(part + 1 == parts)
+            getattr(model, sync)(part + 1 == parts)
             model(torch.randn(8, 12, generator=generator)).square().mean().backward()
         nn.utils.clip_grad_norm_(model.parameters(), 0.5)
         optimizer.step()
@@ -75,6 +75,73 @@ def same():
             assert [x.steps for x in replicas.exchanges.values()] == [6, 6, 6]
             assert replicas.sent_bytes > 0
             replicas.close()
+
+
+def accumulated():
+    """Steps whose replicas meet in their last part alone: one exchange each."""
+    mesh = meshes()
+    parts = {"parts": 3, "sync": "set_requires_all_reduce"}
+    stock = train(sharded(mesh), **parts)
+    model = sharded(mesh["shards"])
+    replicas = gradflow.hsdp(model, mesh["replicas"].get_group())
+    own = train(model, **parts)
+    found = max((a - b).abs().max().item() for a, b in zip(stock, own))
+    assert found < 1e-6, found
+    assert [x.steps for x in replicas.exchanges.values()] == [6, 6, 6]
+    replicas.close()
+
+
+class Whole(nn.Module):
+    """A root with a parameter of its own, and a child named as Hugging Face names it."""
+
+    def __init__(self):
+        super().__init__()
+        self.model, self.head = nn.Linear(12, 12), nn.Linear(12, 4)
+
+    def forward(self, x):
+        return self.head(self.model(x).relu())
+
+
+def named():
+    """All modules exchange, whatever their names."""
+    from torch.distributed.fsdp import fully_shard
+    mesh = meshes()
+    trained = []
+    for part in (mesh, mesh["shards"]):
+        torch.manual_seed(1)
+        model = Whole()
+        fully_shard(model.model, mesh=part)
+        fully_shard(model, mesh=part)
+        if part is not mesh:
+            replicas = gradflow.hsdp(model, mesh["replicas"].get_group())
+        trained.append(train(model))
+    assert all(torch.equal(a, b) for a, b in zip(*trained))
+    assert sorted(replicas.exchanges) == ["", "model"]
+    replicas.close()
+
+
+class Branch(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a, self.b, self.c = nn.Linear(8, 8), nn.Linear(8, 8), nn.Linear(8, 8)
+
+    def forward(self, x, whole):
+        x = self.a(x)
+        return self.c(self.b(x) if whole else x)
+
+
+def lengths():
+    """A step with other gradients than the first is refused, unless their lengths stay."""
+    from torch.distributed.fsdp import fully_shard
+    mesh = meshes()
+    for first in (True, False):
+        model = fully_shard(Branch(), mesh=mesh["shards"])
+        replicas = gradflow.hsdp(model, mesh["replicas"].get_group())
+        model(torch.ones(2, 8), first).sum().backward()
+        refused(lambda: model(torch.ones(2, 8), not first).sum().backward(),
+                "the root module", "want gradients of", "set_reduce_scatter_unused_params(True)"
+                if hasattr(model, "set_reduce_scatter_unused_params") else "the same parameters")
+        replicas.close()
 
 
 def selections():
@@ -133,6 +200,15 @@ def refusals():
     refused(lambda: gradflow.hsdp(build(), group), "fully_shard", "Sequential")
     model = sharded(mesh["shards"])
     refused(lambda: gradflow.hsdp(model, group, {"tensors": []}), "want a rule")
+    for wrong in (None, mesh["shards"].get_group()):
+        refused(lambda: gradflow.hsdp(model, wrong), "0.weight: want a group of its replicas")
+    # fully_shard reduces between these replicas itself
+    refused(lambda: gradflow.hsdp(sharded(mesh), group), "want a group of its replicas",
+            'mesh=mesh["shards"]')
+    gradflow.hsdp(model, group, {**RULE, "selection": {
+        "method": "powersgd", "rank": 2, "warm_start": True, "warmup_steps": 0,
+        "min_compression": 2}})
+    refused(lambda: train(model, 1), "selection powersgd: it works on the shapes of tensors")
 
 
 if __name__ == "__main__":

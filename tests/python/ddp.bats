@@ -14,7 +14,7 @@ load torch
 }
 @test "PyTorch, fully_shard: replicas' means are its own all-reduce's, or smaller; its state; refusals" {
 	status=0
-	timeout 600 "$python" "$GF_SOURCE/tests/python/check_hsdp.py" 4 same selections resumed refusals > out.txt 2>&1 || status=$?
+	timeout 600 "$python" "$GF_SOURCE/tests/python/check_hsdp.py" 4 same accumulated named lengths selections resumed refusals > out.txt 2>&1 || status=$?
 	! grep -q '^skipped: ' out.txt || skip "$(cat out.txt)"
 	[ "$status" -eq 0 ] || { cat out.txt; return 1; }
 }

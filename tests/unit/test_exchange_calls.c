@@ -399,6 +399,13 @@ static const struct {
 			    "\"warmup_steps\": 0}")},
 	 -ENOTSUP,
 	 "staleness 2: an exchange gives back the means of the step itself"},
+	{{.flat = 1,
+	  .plan_text = RULE("1", "1", "ring", "f32",
+			    "\"selection\": {\"method\": \"powersgd\", "
+			    "\"rank\": 2, \"warm_start\": true, "
+			    "\"warmup_steps\": 0, \"min_compression\": 2}")},
+	 -ENOTSUP,
+	 "selection powersgd: it works on the shapes of tensors"},
 };
 
 static void options(struct caller_rank *r)

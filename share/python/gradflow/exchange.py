@@ -32,12 +32,15 @@ class Exchange:
     for a post, and it is what wait() lets wait. Without it they are in the host's,
     wherever the tensors of named are.
 
+    flat: the tensors are flat pieces of others, which selections that work on shapes
+    cannot take.
+
     Every rank of the group opens, ends steps and closes in the same order. The
     group is used to open; the rest goes over connections of the exchange's own.
     """
 
     def __init__(self, named, plan=None, messages=None, group=None, ways=None, momentum=0.0,
-                 epoch_steps=0, timeout_s=1800, library=None, stream=None):
+                 epoch_steps=0, timeout_s=1800, library=None, stream=None, flat=False):
         self.handle = failure = None
         device = device_of(named)
         try:
@@ -61,7 +64,7 @@ class Exchange:
             timeout_s=timeout_s, momentum=momentum, allgather=gathers.call,
             rank=dist.get_rank(group), ranks=dist.get_world_size(group),
             on_device=stream is not None, device=device.index or 0,
-            stream=stream and stream.cuda_stream)
+            stream=stream and stream.cuda_stream, flat=flat)
         handle = ctypes.c_void_p()
         status = self.lib.gradflow_exchange_open(c.tensors(named), n, ctypes.byref(options),
                                                  ctypes.byref(handle))

@@ -3,6 +3,7 @@
 import json
 
 import torch
+import torch.distributed as dist
 
 from .common import agree
 from .exchange import Exchange, job, misfit
@@ -19,35 +20,65 @@ def hsdp(model, group, plan=None, timeout_s=1800, library=None):
         fully_shard(model, mesh=mesh["shards"])
         gradflow.hsdp(model, mesh["replicas"].get_group(), plan)
 
-    Each module that fully_shard was called for has an exchange of its own, opened in the
-    first backward. plan is a rule of gf-plan, a file or a dictionary, with any codec and
-    selection; None: a ring. All ranks make it together, before the first backward.
+    The mesh is the shards' alone: with a mesh of replicas and shards, fully_shard reduces
+    between replicas itself. Each module that fully_shard was called for has an exchange of
+    its own, opened in the first backward. plan is a rule of gf-plan, a file or a dictionary,
+    with any codec, and any selection that needs no shapes; None: a ring. All ranks make it
+    together, before the first backward.
     """
     return Replicas(model, group, plan, timeout_s, library)
+
+
+def _misshared(model, group):
+    """Why the ranks of the group are no replicas of the model's shards; or None. A rank of
+    the group may have nothing but this rank in common with a parameter's mesh."""
+    own = dist.get_rank()
+    others = set(dist.get_process_group_ranks(group or dist.group.WORLD)) - {own}
+    for name, parameter in model.named_parameters():
+        mesh = getattr(parameter, "device_mesh", None)
+        shared = sorted(others & set(mesh.mesh.flatten().tolist())) if mesh is not None else []
+        if shared:
+            return ValueError(
+                f"gradflow.hsdp: {name}: want a group of its replicas, got one with rank "
+                f"{shared[0]}, which fully_shard exchanges it with: call "
+                'fully_shard(..., mesh=mesh["shards"]) with the shards\' part of the mesh, and '
+                'gradflow.hsdp with mesh["replicas"].get_group()')
+    return None
+
+
+def _reduces(module):
+    """Not where set_requires_all_reduce(False) has put it off, as in accumulation. PyTorch
+    asks this of no hook, and has no public call that tells."""
+    state = getattr(module, "_get_fsdp_state", lambda: None)()
+    groups = getattr(state, "_fsdp_param_groups", None) or [getattr(state, "_fsdp_param_group", None)]
+    return all(getattr(g, "all_reduce_grads", True) for g in groups)
 
 
 class Replicas:
     """The exchange of one model's shards with their replicas."""
 
     def __init__(self, model, group, plan, timeout_s, library):
-        modules = {n or "model": m for n, m in model.named_modules()
-                   if hasattr(m, "set_all_reduce_hook")}
+        modules = {n: m for n, m in model.named_modules() if hasattr(m, "set_all_reduce_hook")}
         if not modules:
             raise TypeError("gradflow.hsdp: want a model of fully_shard, got "
                             f"{type(model).__name__}: call fully_shard first")
         self.group, self.plan = group, None
-        failure = None
+        failure = _misshared(model, group)
         try:
             self.plan = plan and self._check(*read(plan))
         except (OSError, ValueError) as e:
-            failure = e
+            failure = failure or e
         agree(group, failure)
         self.modules = set(modules)
-        self.settings = {"group": group, "timeout_s": timeout_s, "library": library}
-        self.exchanges = {}  # by module
+        self.settings = {"group": group, "timeout_s": timeout_s, "library": library,
+                         "flat": True}
+        self.exchanges = {}  # by module; the root's name is empty
+        self.opened = {}     # by module: elements and type of its gradients
         self.saved = {}      # by module: what an exchange begins with when it is opened
+        self.held = {}       # by module: gradients of the backward passes that exchange none
         for name, module in modules.items():
-            module.set_all_reduce_hook(lambda shard, name=name: self._mean(name, shard))
+            module.set_all_reduce_hook(
+                lambda shard, name=name, module=module: self._mean(name, module, shard))
 
     @staticmethod
     def _check(plan, where):
@@ -56,21 +87,43 @@ class Replicas:
                             "got a plan of whole gradients")
         return plan
 
-    def _mean(self, name, shard):
+    def _mean(self, name, module, shard):
         """fully_shard's hook: the shard's gradients become the mean. fully_shard uses them
         as soon as this returns."""
+        before = self.held.pop(name, None)
+        if before is not None:
+            self._check_shard(name, module, shard, (before.numel(), before.dtype))
+            shard.add_(before)
+        if not _reduces(module):
+            self.held[name] = shard.clone()
+            shard.zero_()
+            return
+        opened = self.opened.setdefault(name, (shard.numel(), shard.dtype))
+        self._check_shard(name, module, shard, opened)
         exchange = self.exchanges.get(name)
         if exchange is None:
             if shard.device.type == "cuda":  # fully_shard's for this hook, in each step
                 self.settings["stream"] = torch.cuda.current_stream(shard.device)
             saved = self.saved.pop(name, None)
             exchange = self.exchanges[name] = Exchange(
-                {name: shard}, self.plan and json.dumps(self.plan),
+                {name or "root": shard}, self.plan and json.dumps(self.plan),
                 None if self.plan else [1], ways=saved and saved["ways"], **self.settings)
             if saved:
                 exchange.load_state_dict(saved, self.group)
         exchange.post(0, shard.data_ptr())
         exchange.wait()
+
+    @staticmethod
+    def _check_shard(name, module, shard, opened):
+        """fully_shard leaves out parameters that have no gradient in a step."""
+        if (shard.numel(), shard.dtype) == opened:
+            return
+        keep = getattr(module, "set_reduce_scatter_unused_params", None)
+        raise RuntimeError(
+            f"gradflow.hsdp: {name or 'the root module'}: want gradients of {opened[0]} elements "
+            f"of {opened[1]}, as in its first step, got {shard.numel()} of {shard.dtype}: " +
+            ("call model.set_reduce_scatter_unused_params(True) before the first backward" if keep
+             else "let every step use the same parameters"))
 
     @property
     def sent_bytes(self):

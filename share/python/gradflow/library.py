@@ -31,7 +31,8 @@ class ExchangeOptions(ctypes.Structure):
                 ("momentum", ctypes.c_double), ("transport", _TEXT), ("allgather", ALLGATHER),
                 ("allgather_ctx", ctypes.c_void_p), ("meet", _TEXT), ("rank", ctypes.c_int),
                 ("ranks", ctypes.c_int), ("on_device", ctypes.c_int), ("device", ctypes.c_int),
-                ("stream", ctypes.c_void_p)]
+                ("stream", ctypes.c_void_p), ("former", _SIZE), ("join_s", ctypes.c_double),
+                ("flat", ctypes.c_int)]
 
 
 class Array(ctypes.Structure):
