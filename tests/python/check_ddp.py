@@ -4,6 +4,7 @@
 DistributedDataParallel without the hook, or with all ranks' gradients computed here."""
 import contextlib
 import copy
+import inspect
 import io
 import json
 import os
@@ -463,6 +464,37 @@ def several():
     check(found == 0 or found < 1e-6 and dist.get_world_size() > 2, found)
 
 
+def frozen():
+    """Two models that are frozen in turns, from the first step on."""
+    def trained(wrap):
+        first, second = wrap(build()), wrap(build(2))
+        steps = [torch.optim.SGD(m.parameters(), lr=0.1) for m in (first, second)]
+        for step in range(6):
+            for model, other, optimizer in ((first, second, steps[0]), (second, first, steps[1])):
+                model.requires_grad_(True)
+                other.requires_grad_(False)
+                optimizer.zero_grad()
+                (loss(model, step) + loss(other, step)).backward()
+                optimizer.step()
+        return first, second
+
+    for wanted, found in zip(trained(DDP), trained(gradflow.ddp)):
+        check(distance(wanted, found) == 0, distance(wanted, found))
+
+
+def meshes():
+    """The plan is agreed on in the mesh's group alone."""
+    if "device_mesh" not in inspect.signature(DDP).parameters:
+        return
+    from torch.distributed.device_mesh import init_device_mesh
+    mesh = init_device_mesh("cpu", (2, 2), mesh_dim_names=("stages", "data"))
+    raises(lambda: gradflow.ddp(build(), device_mesh=mesh), "want one dimension, got 2")
+    stage = rank() // 2
+    model = gradflow.ddp(build(), rule("topk") if stage else None, device_mesh=mesh["data"])
+    train(model)
+    check((model.gradflow.plan is not None) == bool(stage), model.gradflow.plan)
+
+
 def groups():
     """Two process groups of half the ranks, and a model of all ranks."""
     half = dist.get_world_size() // 2
@@ -661,6 +693,14 @@ def refusals():
     raises(lambda: gradflow.ddp(build(), "/nonexistent/plan.json"), "/nonexistent/plan.json")
     raises(lambda: gradflow.ddp(build(), {"format": "gf-plan", "version": 1}), "plan")
     raises(lambda: gradflow.State(build()), "DistributedDataParallel", "Net")
+    for wrapped in (DDP(build()), gradflow.ddp(build()), nn.Sequential(DDP(build()))):
+        raises(lambda: gradflow.ddp(wrapped), "already", "gradflow.State(model, plan)")
+    raises(lambda: gradflow.State(DDP(DDP(build()))), "already", ".module")
+    again = DDP(gradflow.ddp(build()))
+    raises(lambda: loss(again, 0), "wrapped in DistributedDataParallel again", "prepare")
+    if "skip_all_reduce_unused_params" in inspect.signature(DDP).parameters:
+        raises(lambda: gradflow.ddp(build(), find_unused_parameters=True,
+                                    skip_all_reduce_unused_params=True), "want False")
     model = DDP(build())
     raises(lambda: gradflow.State(model, momentum=0.1 * rank()), "momentum")
     model = gradflow.ddp(build())

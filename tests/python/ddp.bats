@@ -7,10 +7,10 @@ load torch
 	holds ddp 2 same whole_job empty cuts device by_host formats types
 }
 @test "PyTorch, hook: the same on three ranks, and uneven inputs" { holds ddp 3 same uneven; }
-@test "PyTorch, hook: several models, and groups of 2 + 2 ranks" { holds ddp 4 several groups; }
+@test "PyTorch, hook: several models, and groups of 2 + 2 ranks" { holds ddp 4 several groups meshes; }
 @test "PyTorch, hook: every codec and selection learns and sends less" { holds ddp 2 plans; }
 @test "PyTorch, hook: stale gradients, plans in files, a job that goes on bit for bit, refusals" {
-	holds ddp 2 stale file resumed refusals again copied
+	holds ddp 2 stale file resumed refusals frozen again copied
 }
 @test "PyTorch, fully_shard: replicas' means are its own all-reduce's, or smaller; its state; refusals" {
 	status=0

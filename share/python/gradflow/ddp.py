@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """A plan under DistributedDataParallel: its communication hook."""
+import gc
 import inspect
 import json
 import os
@@ -31,7 +32,8 @@ def ddp(model, plan=None, momentum=0.0, epoch_steps=0, timeout_s=1800, library=N
     Where this PyTorch takes sizes of buckets, they are the plan's; without a plan
     on processors there are sixteen, of 1 to 25 MiB; unless arguments has others.
     """
-    group = arguments.get("process_group")
+    _check_bare(model)
+    group = _group_of(arguments)
     document, where = _agreed(plan, group)
     if not {"bucket_cap_mb", "bucket_cap_mb_list"} & set(arguments):
         sizes = bucket_bytes(document) if document and _TAKES_LIST else []
@@ -48,6 +50,34 @@ def ddp(model, plan=None, momentum=0.0, epoch_steps=0, timeout_s=1800, library=N
     if tune:
         wrapped.gradflow.tuner = Tuner(wrapped, wrapped.gradflow, **(tune if tune is not True else {}))
     return wrapped
+
+
+def _check_bare(model):
+    """A model that is wrapped already would exchange its gradients twice."""
+    inner = next((n for n, m in model.named_modules() if isinstance(m, DistributedDataParallel)),
+                 None)
+    if inner is not None:
+        raise TypeError(f"gradflow: {inner or 'the model'} is a DistributedDataParallel model "
+                        "already, whose gradients would go twice: give gradflow.ddp the model in "
+                        "it (.module), or give the wrapped one a hook: "
+                        "model.register_comm_hook(gradflow.State(model, plan), gradflow.hook)")
+
+
+def _is_wrapped(model):
+    """In another DistributedDataParallel model, as accelerate's prepare() does."""
+    return any(issubclass(type(o), DistributedDataParallel) and o.module is model
+               for o in gc.get_objects())
+
+
+def _group_of(arguments):
+    """DistributedDataParallel's group, which the ranks agree in before it is made."""
+    mesh = arguments.get("device_mesh")
+    if mesh is None:
+        return arguments.get("process_group")
+    if mesh.ndim != 1:
+        raise TypeError(f"gradflow.ddp: device_mesh: want one dimension, got {mesh.ndim}: "
+                        'take one by its name, as mesh["data"]')
+    return mesh.get_group(0)
 
 
 def hook(state, bucket):
@@ -119,6 +149,11 @@ class State:
         if not isinstance(model, DistributedDataParallel):
             raise TypeError("gradflow.State: want a model of DistributedDataParallel, got "
                             f"{type(model).__name__}")
+        if getattr(model, "skip_all_reduce_unused_params", False):
+            # no bucket would tell that backward has ended
+            raise ValueError("gradflow: skip_all_reduce_unused_params: want False: zeros of unused "
+                             "parameters go with the others")
+        _check_bare(model.module)
         self.group = model.process_group
         if isinstance(plan, (str, os.PathLike)):
             plan, where = _agreed(plan, self.group)
@@ -145,6 +180,7 @@ class State:
         self._open(list(reversed(self.parameters)))
         self.buckets = {}
         self.first = True
+        self.alone = False    # nothing has wrapped the model again: looked for once
         self.moved = True     # buckets have changed in this step
         self.settled = False  # the exchange is as they are
         self.pending = []     # (future, bucket, buffer): of this step
@@ -185,9 +221,16 @@ class State:
         that was wrapped."""
         if not torch.is_grad_enabled():
             return
+        if not self.alone and _is_wrapped(model):
+            raise RuntimeError(
+                "gradflow: the model has been wrapped in DistributedDataParallel again, as "
+                "accelerate's prepare() does, and its gradients would go twice: prepare the bare "
+                "model, then give the prepared one a hook: "
+                "model.register_comm_hook(gradflow.State(model, plan), gradflow.hook)")
+        self.alone = True
         begun = bool(self.pending) or self.due and not self.done and bool(self.reached)
         if begun or not self.settled:  # it is looked for in the first steps
-            self._check_model(model)
+            self._check_model(model, begun)
         if begun:
             left = ([n for n in self.watched if n not in self.reached] or
                     [n for n, p in self.parameters.items() if p.grad is None])
@@ -198,12 +241,14 @@ class State:
         self.due, self.done = model.require_backward_grad_sync, False
         self.reached.clear()
 
-    def _check_model(self, model):
+    def _check_model(self, model, begun):
+        """Parameters may be frozen for a while, as GANs do, in passes that reach none."""
         found = {_original(n): p for n, p in trained(model.module).items()}
+        every = {_original(n) for n, _ in model.module.named_parameters()}
         added = [n for n in found if n not in self.ignored and
                  self.parameters.get(n) is not found[n]]
         gone = [n for n in self.parameters if n not in found]
-        if added or gone:
+        if added or gone and (begun or not every.issuperset(gone)):
             raise RuntimeError(
                 "gradflow: the model has changed since it was wrapped, it " +
                 " and ".join(f"{verb} {_some(names)}" for verb, names in
