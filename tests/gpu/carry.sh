@@ -44,7 +44,8 @@ if command -v mpirun > /dev/null && command -v ompi_info > /dev/null; then
 	for program in mpirun orted prterun; do # Open MPI 4 has orted, 5 has prterun
 		! file=$(command -v $program) || cp -L "$file" "$mpi/bin/$program"
 	done
-	cp -RL "$(place pkgdatadir)" "$mpi/share"
+	messages=$(place pkgdatadir)
+	[ ! -d "$messages" ] || cp -RL "$messages" "$mpi/share"
 	for part in "$(place pkglibdir)"/mca_*.so; do
 		[ ! -e "$part" ] || [[ $part =~ $unused ]] || cp -L "$part" "$mpi/lib/openmpi/"
 	done
