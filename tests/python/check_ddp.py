@@ -372,14 +372,22 @@ def empty():
 
 def uneven():
     """Ranks with fewer batches join in with zeros."""
-    results = []
-    for wrap in (DDP, gradflow.ddp):
-        model = wrap(build())
-        with model.join():
-            train(model, momentum, steps=4 + 2 * rank())
-        results.append(model)
-    found = distance(*results)
-    check(found == 0 or found < 1e-6 and dist.get_world_size() > 2, found)
+    for first, how in (4, {}), (1, {"find_unused_parameters": True}):
+        results = []
+        for wrap in (DDP, gradflow.ddp):
+            model = wrap(build(), **how)
+            with model.join():
+                train(model, momentum, steps=first + 2 * rank())
+            results.append(model)
+        found = distance(*results)
+        check(found == 0 or found < 1e-6 and dist.get_world_size() > 2, first, found)
+
+    def divided():
+        model = gradflow.ddp(build())
+        with model.join(divide_by_initial_world_size=False):
+            train(model, steps=1)
+
+    raises(divided, "want divide_by_initial_world_size=True")
 
 
 def formats():

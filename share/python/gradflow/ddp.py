@@ -5,6 +5,7 @@ import inspect
 import json
 import os
 import warnings
+import weakref
 
 import torch
 import torch.distributed as dist
@@ -155,6 +156,7 @@ class State:
                              "parameters go with the others")
         _check_bare(model.module)
         self.group = model.process_group
+        self.model = weakref.ref(model)
         if isinstance(plan, (str, os.PathLike)):
             plan, where = _agreed(plan, self.group)
         self.ignored = {_original(n) for n in model.parameters_to_ignore}
@@ -228,6 +230,9 @@ class State:
                 "model, then give the prepared one a hook: "
                 "model.register_comm_hook(gradflow.State(model, plan), gradflow.hook)")
         self.alone = True
+        if self._is_joining() and not getattr(model, "_divide_by_initial_world_size", True):
+            raise ValueError("gradflow: join: want divide_by_initial_world_size=True: means are "
+                             "over all ranks, also those that have ended")
         begun = bool(self.pending) or self.due and not self.done and bool(self.reached)
         if begun or not self.settled:  # it is looked for in the first steps
             self._check_model(model, begun)
@@ -326,7 +331,7 @@ class State:
             self.moved, self.settled = False, False
             self.buckets = {i: b for i, b in self.buckets.items() if i < count}
             return
-        if self.settled:
+        if self.settled or self._is_joining():
             return
         self.settled = True
         for n in list(self.watched)[1:-1]:  # the ends tell that backward has begun
@@ -340,6 +345,11 @@ class State:
             self._open(order, messages)
             for b in buckets:
                 b.number(self.numbers)
+
+    def _is_joining(self):
+        """In join() a rank that has ended calls the hook outside backward, at another point
+        among the group's collectives than ranks that train: none may be opened there."""
+        return getattr(getattr(self.model(), "_join_config", None), "enable", False)
 
     def take(self, plan, where="plan", messages=None):
         """Goes on by another plan that holds nothing back, on all ranks, between steps.
