@@ -743,6 +743,40 @@ def refusals():
     raises(lambda: loss(model, 0), "also trains outer.weight and 1 more")
 
 
+def causes():
+    """Each line has the remedy of its cause."""
+    class Fails(torch.autograd.Function):
+        @staticmethod
+        def forward(_, x):
+            return x.clone()
+
+        @staticmethod
+        def backward(*_):
+            raise RuntimeError("of the job's own")
+
+    for how in ({}, {"find_unused_parameters": True}):
+        model = gradflow.ddp(build(), bucket_cap_mb=0.0005, **how)
+        train(model, steps=3)
+        inner = model.module.outer.register_forward_pre_hook(lambda _, x: (Fails.apply(x[0]),))
+        raises(lambda: loss(model, 0).backward(), "of the job's own")
+        inner.remove()
+        raises(lambda: loss(model, 0), "if an exception has ended that backward, wrap the model anew")
+    model = gradflow.ddp(build())
+    train(model, steps=1)
+    model.to(torch.bfloat16)
+    raises(lambda: model(torch.ones(8, 3, 8, 8, dtype=torch.bfloat16)),
+           "want torch.float32, as when the model was wrapped", "before wrapping it")
+    model = gradflow.ddp(build(branches=True), static_graph=True, bucket_cap_mb=0.0005)
+    for step in (0, 0, 0):
+        loss(model, step, step=step).backward()
+    if rank() % 2 == 0:
+        try:
+            loss(model, 0, step=1).backward()
+            loss(model, 0, step=1)
+        except RuntimeError as e:  # some versions of PyTorch say it themselves
+            check("find_unused_parameters=True in place of" in str(e) or "gradflow" not in str(e), str(e))
+
+
 def again():
     """A second backward is told of, once; what is as good as one is not."""
     def told(model, *passes):

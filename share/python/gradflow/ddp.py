@@ -111,6 +111,19 @@ def _some(names):
     return names[0] + (f" and {len(names) - 1} more" if len(names) > 1 else "")
 
 
+def _remedy(model):
+    """Where a backward has not reached all parameters."""
+    if getattr(model, "static_graph", False):
+        return ("a static graph reaches the same ones in every step: give the "
+                "DistributedDataParallel model find_unused_parameters=True in place of "
+                "static_graph=True")
+    early = "if an exception has ended that backward, wrap the model anew"
+    if model.find_unused_parameters:
+        return early
+    return ("give the DistributedDataParallel model find_unused_parameters=True, or use it in the "
+            "loss on every rank; " + early)
+
+
 def _original(name):
     """A parameter's name in the model that torch.compile was given."""
     return name.replace("_orig_mod.", "")
@@ -163,6 +176,7 @@ class State:
         self.parameters = {_original(n): p for n, p in trained(model.module).items()
                            if _original(n) not in self.ignored}
         self.names = {id(p): n for n, p in self.parameters.items()}
+        self.types = {n: p.dtype for n, p in self.parameters.items()}
         self.plan, self.where = plan, where
         device = device_of(self.parameters)
         self.settings = {"group": self.group, "momentum": momentum, "library": library,
@@ -241,13 +255,16 @@ class State:
                     [n for n, p in self.parameters.items() if p.grad is None])
             raise RuntimeError(
                 "gradflow: want a gradient of every parameter in each backward, got none of " +
-                _some(left or ["a parameter"]) + ": give the DistributedDataParallel model "
-                "find_unused_parameters=True, or use it in the loss on every rank")
+                _some(left or ["a parameter"]) + ": " + _remedy(model))
         self.due, self.done = model.require_backward_grad_sync, False
         self.reached.clear()
 
     def _check_model(self, model, begun):
         """Parameters may be frozen for a while, as GANs do, in passes that reach none."""
+        for n, p in self.parameters.items():
+            if p.dtype != self.types[n]:
+                raise RuntimeError(f"gradflow: {n}: want {self.types[n]}, as when the model was "
+                                   f"wrapped, got {p.dtype}: convert a model before wrapping it")
         found = {_original(n): p for n, p in trained(model.module).items()}
         every = {_original(n) for n, _ in model.module.named_parameters()}
         added = [n for n in found if n not in self.ignored and
