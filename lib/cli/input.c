@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -49,22 +48,25 @@ static ssize_t glance(char *text)
 	return n;
 }
 
-/* A document is JSON; what cannot be looked at may be one. */
-static bool looks_like_document(const struct gf_cli *cli)
+/* A document is JSON; what cannot be looked at may be one. 1: it looks like
+ * one; 0: not so. */
+static int looks_like_document(const struct gf_cli *cli, struct gf_error *err)
 {
 	struct pollfd in = {.fd = STDIN_FILENO, .events = POLLIN};
 	char text[GLANCE + 1];
 	ssize_t n;
+	int rc;
 
 	if (poll(&in, 1, 2000) == 0)
 		gf_cli_note(cli, 0,
 			    "waiting for documents on standard input "
 			    "(</dev/null: there are none)");
-	if (gf_stdin_wait(false, NULL) == 0)
-		return false;
+	rc = gf_stdin_wait(false, err);
+	if (rc <= 0)
+		return rc;
 	n = glance(text);
 	if (n < 0)
-		return true;
+		return 1;
 	text[n] = '\0';
 	return strchr("{[\xef", text[strspn(text, " \t\r\n")]) && n > 0;
 }
@@ -108,8 +110,11 @@ int gf_cli_documents(const struct gf_cli *cli, const char *const *kinds,
 			     : take_named(cli->files[i], kinds, take, ctx, err);
 	if (cli->nfiles)
 		return rc;
-	if (!wanted && !(has_input(cli) && looks_like_document(cli)))
-		return 0;
+	if (!wanted) {
+		rc = has_input(cli) ? looks_like_document(cli, err) : 0;
+		if (rc <= 0)
+			return rc;
+	}
 	if (isatty(STDIN_FILENO))
 		gf_cli_note(cli, 0,
 			    "reading documents from the terminal (--help)");

@@ -58,3 +58,11 @@ setup() {
 	wants 0 ./mpirun bash -c '{ head -c 50 topo.json; sleep 2; tail -c +51 topo.json; } | gf-plan -q -'
 	cmp out.txt rule.json
 }
+
+# bats test_tags=long
+@test "a rank whose launcher is on another host gives up after half a minute, and says what to do" {
+	needs_ucx
+	cp mpirun prted # the daemon there
+	wants 4 ./prted gf-profile --join job --rank 0 --ranks 1 --model digits-mlp
+	says 'standard input: want its end, got nothing for 30 s: name the file, or give mpirun the option --stdin none'
+}

@@ -15,7 +15,7 @@ signal that nobody sent, or a sanitizer's report. With --lab (root) hosts are st
 emulated cluster of share/lab, a rank on each host. The outcome is a table; the exit status
 is 1 if anything crashed, hung, was lost, or differed in silence.
 """
-import argparse, fcntl, json, os, random, re, shutil, signal, statistics, subprocess, sys, tempfile, time, uuid
+import argparse, fcntl, functools, json, os, random, re, shutil, signal, statistics, subprocess, sys, tempfile, time, uuid
 
 TIMEOUT_S = 3
 LEAST_S = 5      # what a time-out below counts as, between steps
@@ -76,6 +76,7 @@ def say(text):
     print(text, flush=True)
 
 
+@functools.lru_cache(None)
 def environment():
     """This process's, with what tests tell mpirun."""
     lines = subprocess.run(["bash", "-c", ". \"$0\"; env -0", os.path.join(os.path.dirname(__file__), "..", "launcher.sh")],
