@@ -139,15 +139,19 @@ int gradflow_load(struct gradflow *g, const char *folder);
 /*
  * THE EXCHANGE: the means of gradients over ranks, for a program that has
  * parameters and an optimiser of its own. A tensor's gradient may lie anywhere
- * in the program's memory, as f32, f16 or bf16. Its mean comes back in the same
- * place and type. A message whose tensors are f32 and lie one after
+ * in the program's memory, as f32, f16, bf16 or f64. Its mean comes back in the
+ * same place and type. A message whose tensors are f32 and lie one after
  * the other, in the plan's order, is not copied; those of others are packed on
  * the library's thread, and gradflow_copied_bytes counts it. Beside ranks on
  * the same host all are packed, into memory that these ranks read in place.
+ * A message with an f64 tensor is summed in f64. Selections, and codecs that
+ * round, take f64 tensors as f32. Between GPUs there is no f64.
  *
  *	gradflow_exchange_open(tensors, n, &options, &x)
  *	for each step:
- *		... backward makes tensor i, then gradflow_post(x, i, data) ...
+ *		... backward makes tensor i, then
+ *		    g = (struct gradflow_gradient){i, data, count, dtype};
+ *		    gradflow_post_gradients(x, &g, 1) ...
  *		gradflow_wait(x, GRADFLOW_ALL)
  *		... the optimiser uses the means ...
  *	gradflow_exchange_close(x)
@@ -171,7 +175,12 @@ int gradflow_load(struct gradflow *g, const char *folder);
  */
 struct gradflow_exchange;
 
-enum gradflow_dtype { GRADFLOW_F32, GRADFLOW_F16, GRADFLOW_BF16 };
+enum gradflow_dtype {
+	GRADFLOW_F32,
+	GRADFLOW_F16,
+	GRADFLOW_BF16,
+	GRADFLOW_F64
+};
 
 /* Every tensor of the step. */
 #define GRADFLOW_ALL SIZE_MAX
@@ -240,15 +249,24 @@ const char *gradflow_exchange_host(const struct gradflow_exchange *x, int rank);
  * close, too, but for 5 s at most. A forked child keeps its copy. */
 void gradflow_exchange_close(struct gradflow_exchange *x);
 
-/* That tensor's gradient is there, or will be by what is enqueued on the
- * stream; from here until the tensor is done its memory is the library's.
- * Begins a step if none is under way. -EINVAL: posted twice in a step, or after
- * gradflow_flush; or the step before has not been waited for. */
-int gradflow_post(struct gradflow_exchange *x, size_t tensor, void *data);
-/* The same of n tensors, data[i] of tensors[i], in one call. If one of them is
- * refused, none is posted. */
-int gradflow_post_many(struct gradflow_exchange *x, const size_t *tensors,
-		       void *const *data, size_t n);
+/* A tensor's gradient: count elements of that type, at data. */
+struct gradflow_gradient {
+	size_t tensor; /* its number in gradflow_exchange_open */
+	void *data;
+	size_t count;
+	enum gradflow_dtype dtype;
+};
+
+/* These n gradients are there, or will be by what is enqueued on the stream.
+ * From here until a tensor is done its memory is the library's. Begins a step
+ * if none is under way. If one of them is refused, none is posted. -EINVAL: a
+ * gradient's count or type is not the tensor's, as it was opened; a tensor is
+ * posted twice in a step, or after gradflow_flush; or the step before has not
+ * been waited for. Programs that were built with gradflow_post and
+ * gradflow_post_many of 0.2, which had no counts, still run. */
+int gradflow_post_gradients(struct gradflow_exchange *x,
+			    const struct gradflow_gradient *gradients,
+			    size_t n);
 /* No more will come in this step: tensors that were not posted count as zeros,
  * and get no mean here. Without a post before, a step of zeros. */
 int gradflow_flush(struct gradflow_exchange *x);

@@ -62,6 +62,8 @@ int gf_embed_plan_text(struct gf_job *job, const char *text,
 int gf_embed_plan_cut(struct gf_plan *plan,
 		      const struct gradflow_exchange_options *o,
 		      struct gf_error *err);
+/* The type that the caller calls so; NULL: none. */
+const enum gf_dtype *gf_embed_dtype(unsigned given);
 /* The tensors' types and numbers by the plan's order. given: NULL: all f32. */
 int gf_embed_take_dtypes(struct gradflow_exchange *x,
 			 const enum gradflow_dtype *given,

@@ -68,12 +68,19 @@ int gf_embed_plan_cut(struct gf_plan *plan,
 	return 0;
 }
 
-int gf_embed_take_dtypes(struct gradflow_exchange *x,
-			 const enum gradflow_dtype *given, struct gf_error *err)
+const enum gf_dtype *gf_embed_dtype(unsigned given)
 {
 	static const enum gf_dtype known[] = {[GRADFLOW_F32] = GF_F32,
 					      [GRADFLOW_F16] = GF_F16,
-					      [GRADFLOW_BF16] = GF_BF16};
+					      [GRADFLOW_BF16] = GF_BF16,
+					      [GRADFLOW_F64] = GF_F64};
+
+	return given < GF_ARRAY_LENGTH(known) ? &known[given] : NULL;
+}
+
+int gf_embed_take_dtypes(struct gradflow_exchange *x,
+			 const enum gradflow_dtype *given, struct gf_error *err)
+{
 	const struct gf_job *job = &x->job;
 	size_t i;
 
@@ -82,15 +89,16 @@ int gf_embed_take_dtypes(struct gradflow_exchange *x,
 	x->posted = gf_xcalloc(job->ntensors, sizeof(*x->posted));
 	x->batch = gf_xcalloc(job->ntensors, sizeof(*x->batch));
 	for (i = 0; i < job->ntensors; i++) {
-		const unsigned dtype = given ? (unsigned)given[i] : 0;
+		const unsigned number = given ? (unsigned)given[i] : 0;
+		const enum gf_dtype *dtype = gf_embed_dtype(number);
 
-		if (dtype >= GF_ARRAY_LENGTH(known))
+		if (!dtype)
 			return gf_error_set(err, -EINVAL,
 					    "dtypes: tensor %zu: want "
-					    "GRADFLOW_F32, _F16 or _BF16, got "
-					    "%d",
-					    i, (int)dtype);
-		x->dtypes[job->order[i]] = known[dtype];
+					    "GRADFLOW_F32, _F16, _BF16 or "
+					    "_F64, got %d",
+					    i, (int)number);
+		x->dtypes[job->order[i]] = *dtype;
 		x->caller[job->order[i]] = i;
 	}
 	return 0;

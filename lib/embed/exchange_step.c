@@ -100,23 +100,42 @@ int gf_embed_flush(struct gradflow_exchange *x, struct gf_error *err)
 			   err);
 }
 
-static int check_post(struct gradflow_exchange *x, size_t tensor,
-		      const void *data, struct gf_error *err)
+static int check_memory(const struct gradflow_exchange *x, const char *call,
+			const struct gradflow_gradient *g, struct gf_error *err)
 {
-	const char *call = atomic_load(&x->job.calling);
-	const size_t step = (size_t)x->job.steps + 1;
-	size_t at, bytes;
-	int rc = check_tensor(x, call, tensor, err);
+	const size_t at = x->job.order[g->tensor];
+	const struct gf_tensor *t = &x->job.plan.model->tensors[at];
+	const enum gf_dtype *dtype = gf_embed_dtype(g->dtype);
+	const size_t bytes = gf_dtype_bytes(x->dtypes[at]);
 
-	if (rc)
-		return rc;
-	at = x->job.order[tensor];
-	bytes = gf_dtype_bytes(x->dtypes[at]);
-	if (!data || (uintptr_t)data % bytes)
+	if (!dtype || *dtype != x->dtypes[at] || g->count != t->count_elems)
+		return gf_error_set(
+			err, -EINVAL,
+			"%s: tensor %zu (%s): want %zu elements of %s, as it "
+			"was opened, got %zu of %s",
+			call, g->tensor, t->name, t->count_elems,
+			gf_dtype_names[x->dtypes[at]], g->count,
+			dtype ? gf_dtype_names[*dtype] : "no known type");
+	if (!g->data || (uintptr_t)g->data % bytes)
 		return gf_error_set(err, -EINVAL,
 				    "%s: tensor %zu (%s): want "
 				    "memory at a multiple of %zu bytes, got %p",
-				    call, tensor, name_of(x, at), bytes, data);
+				    call, g->tensor, t->name, bytes, g->data);
+	return 0;
+}
+
+static int check_post(const struct gradflow_exchange *x,
+		      const struct gradflow_gradient *g, struct gf_error *err)
+{
+	const char *call = atomic_load(&x->job.calling);
+	const size_t step = (size_t)x->job.steps + 1, tensor = g->tensor;
+	size_t at;
+	int rc = check_tensor(x, call, tensor, err);
+
+	rc = rc ? rc : check_memory(x, call, g, err);
+	if (rc)
+		return rc;
+	at = x->job.order[tensor];
 	if (x->begun && x->flushed)
 		return gf_error_set(err, -EINVAL,
 				    "%s: tensor %zu (%s): step %zu "
@@ -132,17 +151,17 @@ static int check_post(struct gradflow_exchange *x, size_t tensor,
 }
 
 /* Marks all of them, or none. */
-static int mark(struct gradflow_exchange *x, const size_t *tensors,
-		void *const *data, size_t n, struct gf_error *err)
+static int mark(struct gradflow_exchange *x, const struct gradflow_gradient *g,
+		size_t n, struct gf_error *err)
 {
 	size_t i;
 	int rc = 0;
 
 	for (i = 0; i < n; i++) {
-		rc = check_post(x, tensors[i], data[i], err);
+		rc = check_post(x, &g[i], err);
 		if (rc)
 			break;
-		x->batch[i] = x->job.order[tensors[i]];
+		x->batch[i] = x->job.order[g[i].tensor];
 		x->posted[x->batch[i]] = true;
 	}
 	while (rc && i-- > 0)
@@ -150,12 +169,12 @@ static int mark(struct gradflow_exchange *x, const size_t *tensors,
 	return rc;
 }
 
-static int post(struct gradflow_exchange *x, const size_t *tensors,
-		void *const *data, size_t n, struct gf_error *err)
+static int post(struct gradflow_exchange *x, const struct gradflow_gradient *g,
+		size_t n, struct gf_error *err)
 {
 	struct gf_exchange *e = &x->exchange;
 	size_t i;
-	int rc = mark(x, tensors, data, n, err);
+	int rc = mark(x, g, n, err);
 
 	rc = rc ? rc
 		: gf_job_keep(&x->job, gf_engine_check(e->engine, err), err);
@@ -164,7 +183,7 @@ static int post(struct gradflow_exchange *x, const size_t *tensors,
 	if (!x->begun)
 		begin(x);
 	for (i = 0; i < n; i++)
-		gf_memory_post(&e->memory, x->batch[i], data[i]);
+		gf_memory_post(&e->memory, x->batch[i], g[i].data);
 	gf_engine_ready_all(e->engine, x->batch, n);
 	x->nposted += n;
 	while (x->front < x->job.ntensors && x->posted[x->front])
@@ -172,29 +191,20 @@ static int post(struct gradflow_exchange *x, const size_t *tensors,
 	return x->nposted == x->job.ntensors ? gf_embed_flush(x, err) : 0;
 }
 
-API int gradflow_post(struct gradflow_exchange *x, size_t tensor, void *data)
+API int gradflow_post_gradients(struct gradflow_exchange *x,
+				const struct gradflow_gradient *gradients,
+				size_t n)
 {
-	struct gf_error *err = gf_embed_error();
-	int rc = gf_embed_enter(x, "gradflow_post", err);
-
-	return rc ? rc : gf_embed_leave(x, post(x, &tensor, &data, 1, err));
-}
-
-API int gradflow_post_many(struct gradflow_exchange *x, const size_t *tensors,
-			   void *const *data, size_t n)
-{
-	static const char call[] = "gradflow_post_many";
+	static const char call[] = "gradflow_post_gradients";
 	struct gf_error *err = gf_embed_error();
 	int rc = gf_embed_enter(x, call, err);
 
 	if (rc)
 		return rc;
-	if (n && (!tensors || !data))
+	if (n && !gradients)
 		rc = gf_error_set(err, -EINVAL,
-				  "%s: want %zu tensors and their memory, got "
-				  "NULL",
-				  call, n);
-	return gf_embed_leave(x, rc ? rc : post(x, tensors, data, n, err));
+				  "%s: want %zu gradients, got NULL", call, n);
+	return gf_embed_leave(x, rc ? rc : post(x, gradients, n, err));
 }
 
 API int gradflow_flush(struct gradflow_exchange *x)

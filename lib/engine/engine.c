@@ -26,7 +26,8 @@ static int check(const struct gf_engine_config *config, struct gf_error *err)
 				    plan->model->ntensors, pool->ntensors);
 	for (i = 0; i < pool->ntensors; i++) {
 		count = pool->offsets[i + 1] - pool->offsets[i];
-		if (plan->model->tensors[i].count_elems != count)
+		if (pool->lent ? plan->model->tensors[i].count_elems > count
+			       : plan->model->tensors[i].count_elems != count)
 			return gf_error_set(
 				err, -EINVAL,
 				"tensor %zu: the plan has %zu elements, the "

@@ -21,7 +21,8 @@ struct gf_pool {
 	size_t *offsets; /* ntensors + 1, in elements */
 	size_t ntensors;
 	/* Messages lie in memory of the caller's, each from a multiple of 128
-	 * bytes on, and in the pool only now and then. */
+	 * bytes on, and in the pool only now and then, where a tensor may take
+	 * more f32 than it has elements. */
 	bool lent;
 	struct gf_gpu *gpu; /* that it is pinned for; NULL: none */
 };

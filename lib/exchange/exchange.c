@@ -20,6 +20,7 @@ static int open_pools(struct gf_exchange *x, struct gf_error *err)
 	x->pools = gf_xcalloc(gf_exchange_depth(x), sizeof(*x->pools));
 	for (i = 0; i < n; i++)
 		counts[i] = model->tensors[i].count_elems;
+	gf_memory_lay_out(k->plan, k->dtypes, counts);
 	for (i = 0; i < gf_exchange_depth(x) && !rc; i++) {
 		if (k->nccl)
 			gf_pool_on(&x->pools[i],

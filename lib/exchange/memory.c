@@ -6,12 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/heap.h"
 #include "coll/algorithm.h"
 #include "gf_kernels.h"
-
-/* Values that stay in cache on their way to another type. */
-#define BLOCK_ELEMS ((size_t)2048)
 
 const struct gf_codec *gf_memory_codec(enum gf_dtype dtype)
 {
@@ -24,6 +22,34 @@ const struct gf_codec *gf_memory_codec(enum gf_dtype dtype)
 }
 
 /* --- opening -------------------------------------------------------------- */
+
+bool gf_memory_is_wide(const struct gf_plan *plan, const enum gf_dtype *dtypes,
+		       size_t message)
+{
+	const struct gf_message *m = &plan->messages[message];
+	size_t k;
+
+	for (k = m->first; k <= m->last && dtypes[k] != GF_F64; k++)
+		;
+	return k <= m->last && gf_codec_is_plain(m->codec) &&
+	       gf_selection_has(&plan->selection, GF_SELECT_LOSSLESS);
+}
+
+void gf_memory_lay_out(const struct gf_plan *plan, const enum gf_dtype *dtypes,
+		       size_t *counts)
+{
+	size_t i, k;
+
+	for (i = 0; dtypes && i < plan->nmessages; i++) {
+		const struct gf_message *m = &plan->messages[i];
+
+		if (!gf_memory_is_wide(plan, dtypes, i))
+			continue;
+		for (k = m->first; k <= m->last; k++)
+			counts[k] *= sizeof(double) / sizeof(float);
+		counts[m->last]++; /* so that it can begin at a whole f64 */
+	}
+}
 
 void gf_memory_set_codecs(struct gf_plan *plan, const enum gf_dtype *dtypes)
 {
@@ -39,8 +65,8 @@ void gf_memory_set_codecs(struct gf_plan *plan, const enum gf_dtype *dtypes)
 
 		for (k = m->first; k <= m->last && dtypes[k] == dtype; k++)
 			;
-		/* a library's own takes f32 */
-		if (k <= m->last || !asked || asked->error > 0 ||
+		/* a library's own takes f32, and f64 is no codec */
+		if (k <= m->last || !gf_memory_codec(dtype) || !asked || asked->error > 0 ||
 		    (a && !a->build))
 			continue;
 		free(m->codec);
@@ -84,6 +110,33 @@ static bool goes_as_it_is(const struct gf_plan *plan, size_t message)
 	       !(a && !a->build);
 }
 
+/* Its elements are f64, in every slot, and in the half that gathers. */
+static int make_wide(struct gf_memory *m, size_t message, struct gf_error *err)
+{
+	const struct gf_select_env *env = &m->select->env;
+	const struct gf_message *p = &env->plan->messages[message];
+	struct gf_memory_message *g = &m->messages[message];
+	size_t slot, k, count = 0;
+	int rc = gf_way_of_message(p, &g->way, err);
+
+	g->wide = true;
+	g->way.servers = env->plan->servers;
+	for (k = p->first; k <= p->last; k++)
+		count += env->plan->model->tensors[k].count_elems;
+	for (slot = 0; slot < env->depth; slot++) {
+		struct gf_work *work = m->select->plan_work[slot];
+		struct gf_work *of[] = {&work[message], &work[g->gather]};
+
+		for (k = 0; k < GF_ARRAY_LENGTH(of); k++) {
+			of[k]->way = &g->way;
+			of[k]->element = gf_element_number(GF_F64, GF_OP_SUM);
+			of[k]->count_elems = count;
+			of[k]->data = gf_memory_base(m, slot, message);
+		}
+	}
+	return rc;
+}
+
 int gf_memory_open(struct gf_memory *m, struct gf_selector *select,
 		   struct gf_comm *comm, const enum gf_dtype *dtypes,
 		   struct gf_error *err)
@@ -91,6 +144,7 @@ int gf_memory_open(struct gf_memory *m, struct gf_selector *select,
 	const struct gf_plan *plan = select->env.plan;
 	const bool read_here = !select->env.gpu && has_neighbours(comm);
 	size_t i, k;
+	int rc = 0;
 
 	if (select->env.gpu && !select->ops->by_message)
 		return gf_error_set(err, -ENOTSUP,
@@ -120,14 +174,19 @@ int gf_memory_open(struct gf_memory *m, struct gf_selector *select,
 		m->messages[select->plan_work[0][i].after - 1].gather = i;
 	for (i = 0; i < plan->model->ntensors; i++) {
 		m->tensors[i].dtype = dtypes[i];
-		if (!gf_memory_codec(dtypes[i]))
+		if (!gf_memory_codec(dtypes[i]) &&
+		    (dtypes[i] != GF_F64 || select->env.gpu))
 			return gf_error_set(err, -ENOTSUP,
-					    "tensor %s: want f32, f16 or bf16, "
-					    "got %s",
+					    "tensor %s: want f32, f16%s or "
+					    "bf16, got %s",
 					    plan->model->tensors[i].name,
+					    select->env.gpu ? "" : ", f64",
 					    gf_dtype_names[dtypes[i]]);
 	}
-	return 0;
+	for (i = 0; i < plan->nmessages && !rc; i++)
+		if (gf_memory_is_wide(plan, dtypes, i))
+			rc = make_wide(m, i, err);
+	return rc;
 }
 
 void gf_memory_close(struct gf_memory *m)
@@ -166,7 +225,6 @@ static void place(struct gf_memory *m, size_t message, bool whole)
 {
 	struct gf_memory_message *g = &m->messages[message];
 	struct gf_work *work = m->select->plan_work[m->slot];
-	const struct gf_pool *pool = pool_of(m);
 	const bool alone = m->select->env.plan->ranks == 1;
 
 	if (!m->select->ops->by_message)
@@ -176,8 +234,7 @@ static void place(struct gf_memory *m, size_t message, bool whole)
 	work[message].data =
 		g->in_place && !alone
 			? (void *)g->base
-			: (void *)(pool->data +
-				   pool->offsets[work[message].first]);
+			: gf_memory_base(m, m->slot, message);
 	work[g->gather].data = work[message].data;
 	gf_engine_place(m->engine, message, work[message].data);
 	if (g->gather != message)
@@ -204,7 +261,8 @@ void gf_memory_post(struct gf_memory *m, size_t tensor, void *data)
 	t->data = data;
 	if (!g->nposted)
 		g->base = base;
-	g->scattered |= g->base != base || t->dtype != GF_F32;
+	g->scattered |= g->base != base ||
+			t->dtype != (g->wide ? GF_F64 : GF_F32);
 	m->nposted++;
 	if (++g->nposted == tensors_in(m, t->message))
 		place(m, t->message, true);
@@ -237,22 +295,12 @@ void gf_memory_count(struct gf_memory *m, size_t bytes)
 				  memory_order_relaxed);
 }
 
-static int pack(struct gf_memory *m, size_t tensor)
+static int pack(struct gf_memory *m, size_t tensor, struct gf_gpu_stream *q,
+		struct gf_error *err)
 {
-	struct gf_memory_tensor *t = &m->tensors[tensor];
-	const size_t n = gf_memory_elems(m, tensor);
-	const struct gf_codec *codec = gf_memory_codec(t->dtype);
-	float *to = gf_memory_place(m, tensor);
-
-	if (t->packed)
-		return 0;
-	t->packed = true;
-	if (!t->data) {
-		memset(to, 0, n * sizeof(*to));
-		return 0;
-	}
-	gf_kernels()->codecs[gf_codec_number(codec)].decode(to, t->data, n, 0);
-	gf_memory_count(m, n * gf_dtype_bytes(t->dtype));
+	if (q)
+		return gf_memory_pack_on(m, tensor, q, err);
+	gf_memory_pack(m, tensor);
 	return 0;
 }
 
@@ -265,7 +313,7 @@ static void pack_for(struct gf_memory *m, size_t i)
 	size_t k;
 
 	for (k = all ? 0 : w->first; k <= (all ? ntensors - 1 : w->last); k++)
-		(void)pack(m, k);
+		gf_memory_pack(m, k);
 }
 
 /* The message of the plan that the i-th of a plan's own list is, or is a half
@@ -275,6 +323,12 @@ static size_t whole_of(const struct gf_memory *m, size_t i)
 	const size_t n = m->select->env.plan->nmessages;
 
 	return i < n ? i : m->list[i].after - 1;
+}
+
+/* What a selection does with f32 is not for it. */
+static bool is_wide(const struct gf_memory *m, size_t i)
+{
+	return m->select->ops->by_message && m->messages[whole_of(m, i)].wide;
 }
 
 static int prepare(void *ctx, size_t slot, size_t message,
@@ -290,8 +344,8 @@ static int prepare(void *ctx, size_t slot, size_t message,
 		pack_for(m, message);
 	else if (!m->messages[whole_of(m, message)].in_place)
 		for (k = w->first; k <= w->last && !rc; k++)
-			rc = q ? gf_memory_pack_on(m, k, q, err) : pack(m, k);
-	return rc || !inner->prepare
+			rc = pack(m, k, q, err);
+	return rc || !inner->prepare || is_wide(m, message)
 		       ? rc
 		       : inner->prepare(inner->ctx, slot, message, q, err);
 }
@@ -305,42 +359,13 @@ static bool meanwhile(void *ctx, size_t slot, size_t nready)
 	while (m->front < nready && m->tensors[m->front].packed)
 		m->front++;
 	if (m->front < nready) {
-		(void)pack(m, m->front);
+		gf_memory_pack(m, m->front);
 		return true;
 	}
 	return inner->meanwhile && inner->meanwhile(inner->ctx, slot, nready);
 }
 
 /* --- and back ------------------------------------------------------------- */
-
-/* share * from becomes elements `first` and so on of the tensor; from NULL:
- * each becomes `share`. */
-static void put(struct gf_memory *m, size_t tensor, size_t first,
-		const float *from, float share, size_t n)
-{
-	const struct gf_memory_tensor *t = &m->tensors[tensor];
-	const size_t bytes = gf_dtype_bytes(t->dtype);
-	const struct gf_codec_fns *fns =
-		&gf_kernels()
-			 ->codecs[gf_codec_number(gf_memory_codec(t->dtype))];
-	char *to = (char *)t->data + first * bytes;
-	float block[BLOCK_ELEMS], *values = block;
-	size_t at, k, count_elems;
-
-	for (at = 0; at < n; at += count_elems) {
-		count_elems = n - at < BLOCK_ELEMS ? n - at : BLOCK_ELEMS;
-		if (t->dtype == GF_F32)
-			values = (float *)to + at;
-		for (k = 0; !from && k < count_elems; k++)
-			values[k] = share;
-		if (from)
-			gf_kernels()->scale_f32(share, from + at, values,
-						count_elems);
-		if (t->dtype != GF_F32)
-			fns->encode(to + at * bytes, block, count_elems, 0);
-	}
-	gf_memory_count(m, n * bytes);
-}
 
 static void tell(struct gf_memory *m, size_t message, int status)
 {
@@ -358,14 +383,23 @@ static void tell(struct gf_memory *m, size_t message, int status)
 static void give_back(struct gf_memory *m, size_t message, float share)
 {
 	const struct gf_work *w = &m->select->plan_work[m->slot][message];
+	const int ranks = m->select->env.plan->ranks;
 	size_t k;
 
-	if (m->messages[message].in_place)
+	const struct gf_memory_message *g = &m->messages[message];
+
+	/* one rank's gradients, which have not moved, are the means */
+	if (g->wide && ranks > 1)
+		gf_kernels()->divide[GF_F64](w->data, w->count_elems, ranks);
+	else if (g->in_place && !g->wide)
 		(void)gf_select_multiply(m->select, w, share, NULL, NULL);
-	for (k = w->first; !m->messages[message].in_place && k <= w->last; k++)
-		if (m->tensors[k].data)
-			put(m, k, 0, gf_memory_place(m, k), share,
-			    gf_memory_elems(m, k));
+	for (k = w->first; !g->in_place && k <= w->last; k++) {
+		if (m->tensors[k].data && g->wide)
+			gf_memory_put_wide(m, k);
+		else if (m->tensors[k].data)
+			gf_memory_put(m, k, 0, gf_memory_place(m, k), share,
+				      gf_memory_elems(m, k));
+	}
 	tell(m, message, 0);
 }
 
@@ -394,7 +428,7 @@ static int finish(void *ctx, size_t slot, size_t message,
 	size_t whole;
 	int rc = 0;
 
-	if (inner->finish)
+	if (inner->finish && !is_wide(m, message))
 		rc = inner->finish(inner->ctx, slot, message, q, err);
 	if (rc || !m->select->ops->by_message)
 		return rc;
@@ -422,9 +456,9 @@ static void put_pieces(struct gf_memory *m, size_t tensor,
 		from = from < end ? from : end;
 		to = p->first + p->count_elems;
 		to = to < end ? to : end;
-		put(m, tensor, at - begin, NULL, 0, from - at);
+		gf_memory_put(m, tensor, at - begin, NULL, 0, from - at);
 		if (from < to)
-			put(m, tensor, from - begin,
+			gf_memory_put(m, tensor, from - begin,
 			    p->grad + (from - p->first), sums->share,
 			    to - from);
 		at = to > from ? to : from;
@@ -432,7 +466,7 @@ static void put_pieces(struct gf_memory *m, size_t tensor,
 			return;
 		++*piece;
 	}
-	put(m, tensor, at - begin, NULL, 0, end - at);
+	gf_memory_put(m, tensor, at - begin, NULL, 0, end - at);
 }
 
 /* The whole step has come. */
@@ -448,7 +482,7 @@ static int give_all_back(struct gf_memory *m, struct gf_error *err)
 		if (!m->tensors[i].data)
 			continue;
 		if (bad)
-			put(m, i, 0, NULL, NAN, gf_memory_elems(m, i));
+			gf_memory_put(m, i, 0, NULL, NAN, gf_memory_elems(m, i));
 		else
 			put_pieces(m, i, &sums, &piece);
 	}

@@ -9,6 +9,7 @@
 
 #include "base/dtype.h"
 #include "base/error.h"
+#include "coll/way.h"
 #include "comm/comm.h"
 #include "doc/plan.h"
 #include "engine/engine.h"
@@ -16,8 +17,8 @@
 #include "select/select.h"
 
 /*
- * Gradients in memory of the caller's: a place per tensor and step, of f32, f16
- * or bf16. They come back there as the means over ranks.
+ * Gradients in memory of the caller's: a place per tensor and step, of f32,
+ * f16, bf16 or f64. They come back there as the means over ranks.
  *
  * A message whose tensors lie one after the other in f32, in the plan's order,
  * moves in that memory: nothing is copied. The tensors of other messages are
@@ -25,6 +26,9 @@
  * So are all that go as they are where a neighbour on the host reads the pool
  * in place: it cannot read the caller's memory, which would be copied twice to
  * reach it.
+ * A message with an f64 tensor is WIDE: all of it travels and is summed in f64,
+ * as long as nothing of it may be lost. Under a selection, and under a codec
+ * that rounds, f64 tensors are exchanged as f32.
  * A selection that does not give back message by message (by_message) works on
  * the pool, and gives back when the whole step has come: zeros for what was
  * not chosen. Hooks around the selection's do this on the thread that
@@ -56,6 +60,8 @@ struct gf_memory_message {
 	uintptr_t base;
 	bool scattered;
 	bool pooled;   /* it goes from the pool, wherever it lies */
+	bool wide;     /* in f64, by that way */
+	struct gf_way way;
 	bool in_place; /* it moves where it lies */
 	_Atomic bool done;
 };
@@ -87,6 +93,13 @@ int gf_memory_open(struct gf_memory *m, struct gf_selector *select,
 		   struct gf_error *err);
 void gf_memory_close(struct gf_memory *m);
 
+/* Does the plan's message travel in f64? */
+bool gf_memory_is_wide(const struct gf_plan *plan, const enum gf_dtype *dtypes,
+		       size_t message);
+/* Elements that each tensor takes in a pool of f32; counts begin as those of
+ * the model. dtypes: NULL: they are all f32. */
+void gf_memory_lay_out(const struct gf_plan *plan, const enum gf_dtype *dtypes,
+		       size_t *counts);
 /* A message that no codec is wanted for, and whose tensors are all of one type
  * of 16 bits, travels in that type. Before the plan is used. */
 void gf_memory_set_codecs(struct gf_plan *plan, const enum gf_dtype *dtypes);

@@ -26,6 +26,7 @@ int main(int argc, char **argv)
 		.timeout_s = 10,
 	};
 	float *grads = malloc(COUNT * sizeof(*grads));
+	struct gradflow_gradient made = {0, grads, COUNT, GRADFLOW_F32};
 	struct gradflow_exchange *x = NULL;
 	int rc;
 
@@ -37,7 +38,7 @@ int main(int argc, char **argv)
 	for (int step = 1; rc == 0 && step <= 10; step++) {
 		for (size_t i = 0; i < COUNT; i++)
 			grads[i] = (float)(options.rank + step);
-		rc = gradflow_post(x, 0, grads);
+		rc = gradflow_post_gradients(x, &made, 1);
 		if (rc == 0)
 			rc = gradflow_wait(x, GRADFLOW_ALL);
 	}

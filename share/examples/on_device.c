@@ -23,6 +23,10 @@ static const struct gradflow_tensor tensors[] = {
 static int train(struct gradflow_exchange *x, cudaStream_t stream, float *grads,
 		 float *host)
 {
+	const struct gradflow_gradient made[] = {
+		{0, grads, COUNT / 4, GRADFLOW_F32},
+		{1, grads + COUNT / 4, 3 * (COUNT / 4), GRADFLOW_F32},
+	};
 	int rank = gradflow_exchange_rank(x), rc = 0;
 
 	for (int step = 1; rc == 0 && step <= 10; step++) {
@@ -30,9 +34,7 @@ static int train(struct gradflow_exchange *x, cudaStream_t stream, float *grads,
 			host[i] = (float)(rank + step);
 		cudaMemcpyAsync(grads, host, COUNT * sizeof(*host),
 				cudaMemcpyHostToDevice, stream);
-		rc = gradflow_post(x, 0, grads);
-		if (rc == 0)
-			rc = gradflow_post(x, 1, grads + COUNT / 4);
+		rc = gradflow_post_gradients(x, made, 2);
 		if (rc == 0)
 			rc = gradflow_wait(x, GRADFLOW_ALL);
 		/* an optimiser's kernels would follow here, on the stream */

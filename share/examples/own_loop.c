@@ -36,8 +36,12 @@ static int fit(struct gradflow_exchange *x, float *w)
 
 	for (int step = 0; rc == 0 && step < 200; step++) {
 		backward(gradflow_exchange_rank(x), w, grads);
-		for (size_t i = 0; rc == 0 && i < TENSORS; i++)
-			rc = gradflow_post(x, i, &grads[i]);
+		for (size_t i = 0; rc == 0 && i < TENSORS; i++) {
+			struct gradflow_gradient made = {i, &grads[i], 1,
+							 GRADFLOW_F32};
+
+			rc = gradflow_post_gradients(x, &made, 1);
+		}
 		if (rc == 0)
 			rc = gradflow_wait(x, GRADFLOW_ALL);
 		for (size_t i = 0; rc == 0 && i < TENSORS; i++) {

@@ -52,6 +52,14 @@ static struct gradflow_exchange_options options = {
 static float c[5], b[6], a[800];
 static float *const data[TENSORS] = {c, b, a};
 
+static int post(struct gradflow_exchange *x, size_t i)
+{
+	const struct gradflow_gradient g = {i, data[i], counts[i],
+					    GRADFLOW_F32};
+
+	return gradflow_post_gradients(x, &g, 1);
+}
+
 static void need(int rc)
 {
 	if (rc >= 0)
@@ -94,18 +102,19 @@ static void fill(int rank, size_t step)
 static int try_step(struct gradflow_exchange *x, size_t step)
 {
 	int rank = gradflow_exchange_rank(x), rc = 0;
-	size_t order[TENSORS], n, i;
-	void *at[TENSORS];
+	struct gradflow_gradient all[TENSORS];
+	size_t n, i;
 
 	fill(rank, step);
 	for (n = 0; n < TENSORS && rc == 0; n++) {
-		i = order[n] = (n + (size_t)rank) % TENSORS;
-		at[n] = data[i];
+		i = (n + (size_t)rank) % TENSORS;
+		all[n] = (struct gradflow_gradient){i, data[i], counts[i],
+						    GRADFLOW_F32};
 		if (step % 2)
-			rc = gradflow_post(x, i, data[i]);
+			rc = post(x, i);
 	}
 	if (step % 2 == 0)
-		rc = gradflow_post_many(x, order, at, TENSORS);
+		rc = gradflow_post_gradients(x, all, TENSORS);
 	return rc ? rc : gradflow_wait(x, GRADFLOW_ALL);
 }
 
@@ -204,8 +213,8 @@ static void two(void)
 	}
 	y = begin();
 	fill(gradflow_exchange_rank(x), 1);
-	need(gradflow_post(x, 0, c));
-	need(gradflow_post(y, 2, a));
+	need(post(x, 0));
+	need(post(y, 2));
 	need(gradflow_flush(y));
 	need(gradflow_wait(y, GRADFLOW_ALL));
 	check(a[3] == (float)(2 * (gradflow_exchange_ranks(x) + 1) * 6),
@@ -230,11 +239,11 @@ static void hangs(void)
 		raise(SIGSTOP);
 	rc = try_step(x, 2);
 	check(rc == -110, "status of a step without rank 1", rc);
-	check(gradflow_post(x, 0, c) == rc, "status of a later call", rc);
+	check(post(x, 0) == rc, "status of a later call", rc);
 	fprintf(stderr, "caller: %s\n", gradflow_error());
 	check(gradflow_exchange_missing(x, &missing, 1) == 1 && missing == 1,
 	      "the rank that is missing", missing);
-	need(gradflow_post(x, 0, c));
+	need(post(x, 0));
 }
 
 /* The next place is named after the number of ranks. */
@@ -306,16 +315,17 @@ static void frees(void)
 	struct gradflow_exchange *x;
 	double bytes;
 	void *memory = calloc(LARGE, 2);
+	const struct gradflow_gradient g = {0, memory, LARGE, halves};
 	int rc;
 
 	options.timeout_s = 5;
 	options.dtypes = &halves;
 	need(gradflow_exchange_open(&large, 1, &options, &x));
-	need(gradflow_post(x, 0, memory));
+	need(gradflow_post_gradients(x, &g, 1));
 	need(gradflow_wait(x, GRADFLOW_ALL));
 	if (options.rank == 1)
 		_exit(7);
-	rc = gradflow_post(x, 0, memory);
+	rc = gradflow_post_gradients(x, &g, 1);
 	rc = rc ? rc : gradflow_wait(x, GRADFLOW_ALL);
 	check(rc < 0, "status of a step without rank 1", rc);
 	bytes = mapped_bytes();
@@ -367,7 +377,7 @@ static void elastic(const char *folder)
 	fflush(stdout);
 	need(try_step(x, s));
 	if (options.rank == 1) {
-		need(gradflow_post(x, 0, c));
+		need(post(x, 0));
 		raise(SIGKILL);
 	}
 	check(try_step(x, s) < 0, "status of a step without rank 1", 0);
@@ -441,21 +451,18 @@ static void measure_posts(struct gradflow_exchange *x, size_t gap, size_t batch)
 	static float memory[MANY * (COUNT + GAP)];
 	static double took[STEPS * MANY], steps[STEPS];
 	const uint64_t before = gradflow_copied_bytes(x);
-	size_t tensors[MANY], i, k, s, n = 0;
-	void *at[MANY];
+	struct gradflow_gradient all[MANY];
+	size_t i, k, s, n = 0;
 	double began;
 
-	for (i = 0; i < MANY; i++) {
-		tensors[i] = i;
-		at[i] = memory + i * (COUNT + gap);
-	}
+	for (i = 0; i < MANY; i++)
+		all[i] = (struct gradflow_gradient){
+			i, memory + i * (COUNT + gap), COUNT, GRADFLOW_F32};
 	for (s = 0; s < STEPS; s++) {
 		steps[s] = now_s();
 		for (i = 0; i < MANY; i += batch) {
 			began = now_s();
-			need(batch == 1 ? gradflow_post(x, i, at[i])
-					: gradflow_post_many(x, tensors + i,
-							     at + i, batch));
+			need(gradflow_post_gradients(x, all + i, batch));
 			began = (now_s() - began) / (double)batch;
 			for (k = 0; k < batch; k++)
 				took[n++] = began;
@@ -476,7 +483,7 @@ static void measure_posts(struct gradflow_exchange *x, size_t gap, size_t batch)
 
 /* 50 messages of 64 KiB, of two tensors each, which lie in one piece of memory
  * or apart, and are posted one by one or ten at a time. */
-static void post(void)
+static void time_posts(void)
 {
 	struct gradflow_tensor tensors[MANY];
 	char names[MANY][8];
@@ -543,7 +550,7 @@ int main(int argc, char **argv)
 		options.former = (size_t)atoi(argv[4]);
 		resume(argv[3], NULL);
 	} else if (!strcmp(mode, "post") && argc == 2)
-		post();
+		time_posts();
 	else
 		return 64;
 	return 0;

@@ -143,7 +143,8 @@ static void nothing(void)
 	refused(gradflow_open(&one, 1, &t, NULL), -EINVAL,
 		"gradflow_open: want a place for the handle");
 
-	refused(gradflow_post(NULL, 0, &o), -EINVAL, "gradflow_post: want an");
+	refused(gradflow_post_gradients(NULL, NULL, 0), -EINVAL,
+		"gradflow_post_gradients: want an");
 	refused(gradflow_flush(NULL), -EINVAL, "gradflow_flush: want an open");
 	refused(gradflow_test(NULL, 0), -EINVAL, "gradflow_test: want an");
 	refused(gradflow_wait(NULL, 0), -EINVAL, "gradflow_wait: want an open");
@@ -181,6 +182,7 @@ static void nothing(void)
  */
 
 static float data[COUNT];
+static const struct gradflow_gradient made = {0, data, COUNT, GRADFLOW_F32};
 
 static struct gradflow_exchange *join(char **where)
 {
@@ -203,7 +205,7 @@ static int mean_of(struct gradflow_exchange *x)
 
 	for (i = 0; i < COUNT; i++)
 		data[i] = (float)(2 * rank);
-	rc = gradflow_post(x, 0, data);
+	rc = gradflow_post_gradients(x, &made, 1);
 	return rc ? rc : gradflow_wait(x, GRADFLOW_ALL);
 }
 
@@ -275,7 +277,7 @@ static void leaves(char **where)
 
 	check(mean_of(x) == 0, "a step");
 	if (rank == 1) {
-		check(gradflow_post(x, 0, data) == 0, "a post");
+		check(gradflow_post_gradients(x, &made, 1) == 0, "a post");
 		begun_s = now_s();
 		gradflow_exchange_close(x);
 		/* 5 s, and what a crowded machine takes */

@@ -46,7 +46,7 @@ static inline void caller_lay_out(struct caller *c, enum layout layout)
 {
 	size_t at = 0, bytes, i, k;
 
-	c->memory = gf_xcalloc(CALLER_ELEMS + CALLER_TENSORS * 16, 4);
+	c->memory = gf_xcalloc(CALLER_ELEMS + CALLER_TENSORS * 16, 8);
 	for (i = 0; i < CALLER_TENSORS; i++) {
 		k = layout == REVERSED ? CALLER_TENSORS - 1 - i : i;
 		bytes = gf_dtype_bytes(c->dtypes[k]);
@@ -75,13 +75,32 @@ static inline int caller_open(struct caller *c, struct gf_comm *comm,
 	memset(c, 0, sizeof(*c));
 	for (i = 0; i < CALLER_TENSORS; i++) {
 		c->dtypes[i] = dtypes[i];
-		given[i] = dtypes[i] == GF_F16    ? GRADFLOW_F16
-			   : dtypes[i] == GF_BF16 ? GRADFLOW_BF16
-						  : GRADFLOW_F32;
+		for (given[i] = 0; *gf_embed_dtype(given[i]) != dtypes[i];)
+			given[i]++;
 	}
 	caller_lay_out(c, layout);
 	return gf_embed_exchange_open(comm, caller_tensors, CALLER_TENSORS, &o,
 				      NULL, &c->x, err);
+}
+
+/* The i-th tensor's gradient; count and type are right. */
+static inline struct gradflow_gradient caller_gradient(const struct caller *c,
+						       size_t i)
+{
+	struct gradflow_gradient g = {.tensor = i,
+				      .data = c->data[i],
+				      .count = caller_counts[i]};
+
+	while (*gf_embed_dtype(g.dtype) != c->dtypes[i])
+		g.dtype++;
+	return g;
+}
+
+static inline int caller_post(const struct caller *c, size_t i)
+{
+	const struct gradflow_gradient g = caller_gradient(c, i);
+
+	return gradflow_post_gradients(c->x, &g, 1);
 }
 
 static inline void caller_close(struct caller *c)
@@ -99,14 +118,24 @@ static inline const struct gf_codec_fns *caller_codec(enum gf_dtype dtype)
 
 static inline void caller_put(struct caller *c, size_t i, const float *values)
 {
-	caller_codec(c->dtypes[i])
-		->encode(c->data[i], values, caller_counts[i], 0);
+	size_t k;
+
+	if (c->dtypes[i] != GF_F64)
+		caller_codec(c->dtypes[i])
+			->encode(c->data[i], values, caller_counts[i], 0);
+	for (k = 0; c->dtypes[i] == GF_F64 && k < caller_counts[i]; k++)
+		((double *)(void *)c->data[i])[k] = values[k];
 }
 
 static inline void caller_get(const struct caller *c, size_t i, float *values)
 {
-	caller_codec(c->dtypes[i])
-		->decode(values, c->data[i], caller_counts[i], 0);
+	size_t k;
+
+	if (c->dtypes[i] != GF_F64)
+		caller_codec(c->dtypes[i])
+			->decode(values, c->data[i], caller_counts[i], 0);
+	for (k = 0; c->dtypes[i] == GF_F64 && k < caller_counts[i]; k++)
+		values[k] = (float)((double *)(void *)c->data[i])[k];
 }
 
 /* Ranks as threads, each with two communicators of the same ranks. */

@@ -56,35 +56,46 @@ static void step(struct caller *c)
 	size_t i;
 
 	for (i = 0; i < CALLER_TENSORS; i++)
-		EXPECT(gradflow_post(c->x, i, c->data[i]) == 0, "%s",
+		EXPECT(caller_post(c, i) == 0, "%s",
 		       gradflow_error());
 	EXPECT(gradflow_wait(c->x, GRADFLOW_ALL) == 0, "%s", gradflow_error());
 }
 
 /* --- order ---------------------------------------------------------------- */
 
+/* One that is as the tensor was opened but for what is given. */
+static int post_as(struct caller *c, size_t i, void *data, size_t count,
+		   int dtype)
+{
+	struct gradflow_gradient g = caller_gradient(c, i);
+
+	g.data = data;
+	g.count = count;
+	g.dtype = (enum gradflow_dtype)dtype;
+	return gradflow_post_gradients(c->x, &g, 1);
+}
+
 /* If one of several is refused, none is posted, and no step begins. */
 static void several(struct caller *c)
 {
-	const size_t again[] = {1, 3, 1}, beyond[] = {0, CALLER_TENSORS};
-	void *const data[] = {c->data[1], c->data[3], c->data[1]};
-	void *const none[] = {c->data[1], NULL, c->data[1]};
+	struct gradflow_gradient g[] = {caller_gradient(c, 1),
+					caller_gradient(c, 3),
+					caller_gradient(c, 1)};
 
-	EXPECT(gradflow_post_many(c->x, NULL, NULL, 0) == 0, "%s",
+	EXPECT(gradflow_post_gradients(c->x, NULL, 0) == 0, "%s",
 	       gradflow_error());
-	refused(gradflow_post_many(NULL, again, data, 3), -EINVAL,
-		"gradflow_post_many: want an open handle");
-	refused(gradflow_post_many(c->x, NULL, data, 3), -EINVAL,
-		"gradflow_post_many: want 3 tensors and their memory, got "
-		"NULL");
-	refused(gradflow_post_many(c->x, again, NULL, 3), -EINVAL,
-		"gradflow_post_many: want 3 tensors and their memory");
-	refused(gradflow_post_many(c->x, again, data, 3), -EINVAL,
-		"gradflow_post_many: tensor 1 (d): want it once in step 1");
-	refused(gradflow_post_many(c->x, again, none, 2), -EINVAL,
-		"gradflow_post_many: tensor 3 (b): want memory at a multiple");
-	refused(gradflow_post_many(c->x, beyond, data, 2), -EINVAL,
-		"gradflow_post_many: want a tensor below 5, got 5");
+	refused(gradflow_post_gradients(NULL, g, 3), -EINVAL,
+		"gradflow_post_gradients: want an open handle");
+	refused(gradflow_post_gradients(c->x, NULL, 3), -EINVAL,
+		"gradflow_post_gradients: want 3 gradients, got NULL");
+	refused(gradflow_post_gradients(c->x, g, 3), -EINVAL,
+		"tensor 1 (d): want it once in step 1");
+	g[1].data = NULL;
+	refused(gradflow_post_gradients(c->x, g, 2), -EINVAL,
+		"tensor 3 (b): want memory at a multiple");
+	g[1].tensor = CALLER_TENSORS;
+	refused(gradflow_post_gradients(c->x, g, 2), -EINVAL,
+		"want a tensor below 5, got 5");
 	EXPECT(gradflow_drop(c->x) == 0, "a step has begun: %s",
 	       gradflow_error());
 }
@@ -96,14 +107,16 @@ static void order(struct caller_rank *r)
 
 	if (!opened(&c, r->comm[0], r->c))
 		return;
-	refused(gradflow_post(NULL, 0, c.data[0]), -EINVAL,
-		"gradflow_post: want an open handle");
-	refused(gradflow_post(c.x, CALLER_TENSORS, c.data[0]), -EINVAL,
-		"gradflow_post: want a tensor below 5, got 5");
-	refused(gradflow_post(c.x, 1, NULL), -EINVAL,
-		"gradflow_post: tensor 1 (d): want memory at a multiple of 4");
-	refused(gradflow_post(c.x, 1, c.data[1] + 2), -EINVAL,
-		"gradflow_post: tensor 1 (d): want memory at a multiple of 4");
+	refused(post_as(&c, 1, c.data[1] + 2, 1200, GRADFLOW_F32), -EINVAL,
+		"gradflow_post_gradients: tensor 1 (d): want memory at a "
+		"multiple of 4");
+	refused(post_as(&c, 1, c.data[1], 1199, GRADFLOW_F32), -EINVAL,
+		"tensor 1 (d): want 1200 elements of f32, as it was opened, "
+		"got 1199 of f32");
+	refused(post_as(&c, 1, c.data[1], 1200, GRADFLOW_F64), -EINVAL,
+		"got 1200 of f64");
+	refused(post_as(&c, 1, c.data[1], 1200, 7), -EINVAL,
+		"got 1200 of no known type");
 	several(&c);
 	refused(gradflow_exchange_state(c.x, 0, NULL), -EINVAL,
 		"gradflow_exchange_state: want a place for the array, got "
@@ -115,9 +128,9 @@ static void order(struct caller_rank *r)
 	EXPECT(gradflow_test(c.x, 0) == 0, "nothing has come yet");
 	fill(&c, r->rank, 1);
 	for (i = 0; i < CALLER_TENSORS; i += 2)
-		EXPECT(gradflow_post(c.x, i, c.data[i]) == 0, "%s",
+		EXPECT(caller_post(&c, i) == 0, "%s",
 		       gradflow_error());
-	refused(gradflow_post(c.x, 2, c.data[2]), -EINVAL,
+	refused(caller_post(&c, 2), -EINVAL,
 		"tensor 2 (c): want it once in step 1, got it again");
 	refused(gradflow_wait(c.x, 4), -EINVAL,
 		"gradflow_wait, step 1: tensor 1 (d) has not been posted");
@@ -131,7 +144,7 @@ static void order(struct caller_rank *r)
 	refused(gradflow_on_done(c.x, NULL, NULL), -EINVAL,
 		"gradflow_on_done: want it between steps");
 	EXPECT(gradflow_flush(c.x) == 0, "%s", gradflow_error());
-	refused(gradflow_post(c.x, 1, c.data[1]), -EINVAL,
+	refused(caller_post(&c, 1), -EINVAL,
 		"tensor 1 (d): step 1 is complete: call gradflow_wait");
 	EXPECT(gradflow_wait(c.x, 4) == 0, "%s", gradflow_error());
 	EXPECT(gradflow_wait(c.x, GRADFLOW_ALL) == 0, "%s", gradflow_error());
@@ -144,7 +157,7 @@ static void order(struct caller_rank *r)
 	EXPECT(gradflow_exchange_steps(c.x) == 2, "steps");
 	/* a step that is left is one of zeros to the others */
 	fill(&c, r->rank, 3);
-	EXPECT(gradflow_post(c.x, 1, c.data[1]) == 0, "%s", gradflow_error());
+	EXPECT(caller_post(&c, 1) == 0, "%s", gradflow_error());
 	caller_close(&c);
 }
 
@@ -196,7 +209,7 @@ static void busy(struct caller_rank *r)
 	EXPECT(gradflow_on_done(b.c.x, hold, &b) == 0, "%s", gradflow_error());
 	fill(&b.c, r->rank, 1);
 	for (i = 0; i < CALLER_TENSORS; i++)
-		EXPECT(gradflow_post(b.c.x, i, b.c.data[i]) == 0, "%s",
+		EXPECT(caller_post(&b.c, i) == 0, "%s",
 		       gradflow_error());
 	if (pthread_create(&b.thread, NULL, waiter, &b))
 		abort();
@@ -223,7 +236,7 @@ static void forked(struct caller_rank *r)
 		return;
 	child = fork();
 	if (child == 0) {
-		const int rc = gradflow_post(c.x, 0, c.data[0]);
+		const int rc = caller_post(&c, 0);
 		const int test = gradflow_test(c.x, 0);
 
 		gradflow_exchange_close(c.x);
@@ -505,7 +518,7 @@ static void stopped(struct caller_rank *r)
 	(void)gf_job_keep(&c.x->job, -ECONNRESET, &why);
 	refused(gradflow_test(c.x, 0), -ECONNRESET, "lost");
 	refused(gradflow_test(c.x, GRADFLOW_ALL), -ECONNRESET, "lost");
-	refused(gradflow_post(c.x, 0, c.data[0]), -ECONNRESET, "lost");
+	refused(caller_post(&c, 0), -ECONNRESET, "lost");
 	refused(gradflow_exchange_missing(c.x, NULL, 0), -ENODATA, "not known");
 	EXPECT(gradflow_exchange_message(c.x, 0) == SIZE_MAX, "a message");
 	EXPECT(gradflow_exchange_sent_bytes(c.x) == 0, "bytes");

@@ -15,6 +15,8 @@ static const enum gf_dtype types[][CALLER_TENSORS] = {
 	{GF_F16, GF_F16, GF_F16, GF_F16, GF_F16},
 	{GF_BF16, GF_BF16, GF_BF16, GF_BF16, GF_BF16},
 	{GF_F32, GF_F16, GF_BF16, GF_F32, GF_F32},
+	{GF_F64, GF_F64, GF_F64, GF_F64, GF_F64},
+	{GF_F32, GF_F64, GF_BF16, GF_F16, GF_F64},
 };
 
 static const char *const dense[] = {
@@ -52,7 +54,7 @@ static void exact_step(struct caller_rank *r, struct caller *c, size_t step)
 		caller_put(c, i, values);
 		if (e->flush && i == 3 && r->rank == 0)
 			continue;
-		EXPECT(gradflow_post(c->x, i, c->data[i]) == 0, "%s",
+		EXPECT(caller_post(c, i) == 0, "%s",
 		       gradflow_error());
 	}
 	if (e->flush)
@@ -89,7 +91,14 @@ static size_t copied(const struct caller_rank *r, const struct caller *c)
 	size_t bytes = 0, i, k, sum;
 
 	for (i = 0; r->ranks > 1 && i < CALLER_TENSORS; i = k) {
-		bool moves = true;
+		bool moves = true, wide = false;
+
+		for (k = i; k < CALLER_TENSORS &&
+			    gradflow_exchange_message(c->x, k) ==
+				    gradflow_exchange_message(c->x, i);
+		     k++)
+			wide |= c->dtypes[k] == GF_F64 &&
+				strstr(e->plan, "\"codec\": \"f32");
 
 		for (k = i, sum = 0; k < CALLER_TENSORS &&
 				     gradflow_exchange_message(c->x, k) ==
@@ -97,7 +106,8 @@ static size_t copied(const struct caller_rank *r, const struct caller *c)
 		     k++) {
 			const bool left = e->flush && k == 3 && r->rank == 0;
 
-			moves &= c->dtypes[k] == GF_F32 && !left &&
+			moves &= c->dtypes[k] == (wide ? GF_F64 : GF_F32) &&
+				 !left &&
 				 (k == i || e->layout == FLAT) &&
 				 (!e->shm ||
 				  strstr(e->plan, "\"codec\": \"f16") ||
@@ -135,6 +145,37 @@ static void exact(struct caller_rank *r)
 	caller_close(&c);
 }
 
+/* Sums that f32 has not, of a message with tensors of f32 and f64. */
+static void wide(struct caller_rank *r)
+{
+	const struct exact_case *e = r->c;
+	struct gf_error err = {""};
+	struct caller c;
+	size_t i, k;
+
+	if (caller_open(&c, r->comm[0], e->plan, e->dtypes, e->layout, &err)) {
+		EXPECT(0, "%s", err.text);
+		return;
+	}
+	for (i = 0; i < CALLER_TENSORS; i++) {
+		double *to = (void *)c.data[i];
+
+		for (k = 0; k < caller_counts[i] && c.dtypes[i] == GF_F64; k++)
+			to[k] = r->rank ? 0x1p-40 * (double)k : 3;
+		EXPECT(caller_post(&c, i) == 0, "%s", gradflow_error());
+	}
+	EXPECT(gradflow_wait(c.x, GRADFLOW_ALL) == 0, "%s", gradflow_error());
+	for (i = 0; i < CALLER_TENSORS; i++) {
+		const double *got = (void *)c.data[i];
+
+		for (k = 0; k < caller_counts[i] && c.dtypes[i] == GF_F64; k++)
+			EXPECT(got[k] == (3 + 0x1p-40 * (double)k) / 2,
+			       "%s, tensor %zu, element %zu: got %.17g",
+			       e->plan, i, k, got[k]);
+	}
+	caller_close(&c);
+}
+
 static void test_exact(void)
 {
 	struct exact_case e;
@@ -155,6 +196,12 @@ static void test_exact(void)
 				}
 	e = (struct exact_case){dense[1], types[0], FLAT, true, false};
 	on_callers(4, exact, &e);
+	for (t = 0; t < GF_ARRAY_LENGTH(types); t++)
+		for (p = 0; p < 2; p++) {
+			e = (struct exact_case){dense[p], types[t], FLAT, false,
+						t % 2 == 0};
+			on_callers(2, wide, &e);
+		}
 }
 
 /* --- against a trainer ---------------------------------------------------- */
@@ -240,24 +287,21 @@ static void train(struct caller_rank *r, const struct gradflow_exchange *x,
 /* Posts what was computed; one by one, or at once. */
 static void post_step(struct caller *c, const float *grads, size_t step)
 {
+	static const size_t order[CALLER_TENSORS] = {2, 0, 4, 1, 3};
+	struct gradflow_gradient all[CALLER_TENSORS];
 	size_t i, at;
 
 	for (i = 0, at = 0; i < CALLER_TENSORS; at += caller_counts[i++]) {
 		caller_put(c, i, grads + at);
 		if (step % 2)
-			EXPECT(gradflow_post(c->x, i, c->data[i]) == 0, "%s",
+			EXPECT(caller_post(c, i) == 0, "%s",
 			       gradflow_error());
 	}
 	if (step % 2 == 0) {
-		EXPECT(gradflow_post_many(c->x, (const size_t[]){2, 0, 4},
-					  (void *const[]){c->data[2],
-							  c->data[0],
-							  c->data[4]},
-					  3) == 0,
-		       "%s", gradflow_error());
-		EXPECT(gradflow_post_many(
-			       c->x, (const size_t[]){1, 3},
-			       (void *const[]){c->data[1], c->data[3]}, 2) == 0,
+		for (i = 0; i < CALLER_TENSORS; i++)
+			all[i] = caller_gradient(c, order[i]);
+		EXPECT(gradflow_post_gradients(c->x, all, 3) == 0 &&
+			       gradflow_post_gradients(c->x, all + 3, 2) == 0,
 		       "%s", gradflow_error());
 	}
 }
