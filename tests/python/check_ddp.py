@@ -4,12 +4,15 @@
 DistributedDataParallel without the hook, or with all ranks' gradients computed here."""
 import contextlib
 import copy
+import gc
 import inspect
 import io
 import json
 import os
 import sys
 import tempfile
+import threading
+import time
 import warnings
 
 import torch
@@ -244,9 +247,9 @@ class Recorder:
     def __init__(self, calls):
         self.calls, self.given = calls, []
 
-    def post_many(self, tensors, addresses):
+    def post_many(self, gradients, memory):
         self.calls.append("post")
-        self.given += [(i, addresses[k]) for k, i in enumerate(tensors)]
+        self.given += [(g.tensor, g.data) for g in gradients]
 
     def wait(self):
         self.calls.append("wait")
@@ -373,21 +376,15 @@ def empty():
 def uneven():
     """Ranks with fewer batches join in with zeros."""
     for first, how in (4, {}), (1, {"find_unused_parameters": True}):
-        results = []
-        for wrap in (DDP, gradflow.ddp):
-            model = wrap(build(), **how)
-            with model.join():
-                train(model, momentum, steps=first + 2 * rank())
-            results.append(model)
-        found = distance(*results)
-        check(found == 0 or found < 1e-6 and dist.get_world_size() > 2, first, found)
-
-    def divided():
-        model = gradflow.ddp(build())
-        with model.join(divide_by_initial_world_size=False):
-            train(model, steps=1)
-
-    raises(divided, "want divide_by_initial_world_size=True")
+        for divisor in True, False:  # of all ranks, or of those that still train
+            results = []
+            for wrap in (DDP, gradflow.ddp):
+                model = wrap(build(), **how)
+                with model.join(divide_by_initial_world_size=divisor):
+                    train(model, momentum, steps=first + 2 * rank())
+                results.append(model)
+            found = distance(*results)
+            check(found == 0 or found < 1e-6 and dist.get_world_size() > 2, first, divisor, found)
 
 
 def formats():
@@ -414,41 +411,201 @@ def formats():
         check(torch.equal(p.grad, q.grad / 2), "then")
 
 
-class Half(nn.Module):
-    """16-bit parameters whose gradients are what forward multiplies them by."""
+def widened(tensor):
+    return tensor.to(torch.complex128 if tensor.is_complex() else torch.float64)
+
+
+class Typed(nn.Module):
+    """Parameters of many types, whose gradients are what forward multiplies them by."""
 
     def __init__(self, *kinds):
         super().__init__()
         for i, kind in enumerate(kinds):
-            self.register_parameter(f"p{i}", nn.Parameter(torch.ones(1000 + i).to(kind)))
+            shape = (1,) * (9 * (i % 2)) + (1000 + i,)
+            self.register_parameter(f"p{i}", nn.Parameter(torch.ones(shape).to(kind)))
 
     def factors(self, own):
         generator = torch.Generator().manual_seed(own)
-        return [torch.randn(p.shape, generator=generator).to(p.dtype)
+        return [torch.randn(p.shape, generator=generator, dtype=widened(p).dtype).to(p.dtype)
                 for p in self.parameters()]
 
     def forward(self):
-        return sum((p.float() * f.float()).sum()
+        return sum((widened(p) * widened(f).conj()).sum().real
                    for p, f in zip(self.parameters(), self.factors(rank())))
 
 
 def types():
-    """f32, f16 and bf16 parameters of one model: the means, rounded to their type."""
-    bits = {torch.float32: 24, torch.float16: 11}
-    if torch.__version__ >= "2":  # before, gloo's broadcast had no bf16
-        bits[torch.bfloat16] = 8
+    """Parameters of many types in one model: the means, rounded to their type; of f64 and
+    complex numbers, too, under a plan and without one."""
+    bits = {torch.float32: 24, torch.float16: 11, torch.float64: 53}
+    if torch.__version__ >= "2":  # before, gloo's broadcast had none of these
+        bits.update({torch.bfloat16: 8, torch.complex64: 24, torch.complex128: 53})
     kinds = [kind for kind in bits for _ in range(3)]
-    for kinds in (kinds, kinds[::2] + kinds[1::2], kinds[3:6]):
-        model = Half(*kinds)
-        wrapped = gradflow.ddp(model)
-        for _ in range(4):  # on buckets as they were, and as they are
-            wrapped.zero_grad()
-            wrapped().backward()
-            ranks = [model.factors(r) for r in range(dist.get_world_size())]
-            for p, *made in zip(model.parameters(), *ranks):
-                wanted = sum(m.float() for m in made) / len(made)
-                error = (p.grad.float() - wanted).abs().max() / wanted.abs().max()
-                check(p.grad.dtype == p.dtype and error < 2.0 ** (2 - bits[p.dtype]), kinds, error)
+    for kinds in (kinds, kinds[::2] + kinds[1::2], kinds[3:6], kinds[6:9], kinds[-3:]):
+        for plan in (None, rule()):
+            model = Typed(*kinds)
+            wrapped = gradflow.ddp(model, plan)
+            for _ in range(4):  # on buckets as they were, and as they are
+                wrapped.zero_grad()
+                wrapped().backward()
+                ranks = [model.factors(r) for r in range(dist.get_world_size())]
+                for p, *made in zip(model.parameters(), *ranks):
+                    wanted = sum(widened(m) for m in made) / len(made)
+                    error = (widened(p.grad) - wanted).abs().max() / wanted.abs().max()
+                    check(p.grad.dtype == p.dtype and error < 2.0 ** (2 - bits[p.dtype]), kinds,
+                          p.dtype, error)
+            wrapped.gradflow.close()
+
+
+def double():
+    """A job in f64: DistributedDataParallel's result to the last bit; and a selection,
+    which works in f32."""
+    def job(wrap, **how):
+        model = wrap(build().double(), bucket_cap_mb=0.02, **how)
+        optimizer = momentum(model)
+        for step in range(6):
+            generator = torch.Generator().manual_seed(100 * rank() + step)
+            x = torch.randn(8, 3, 8, 8, generator=generator, dtype=torch.float64)
+            model(x).square().mean().backward()
+            optimizer.step()
+            optimizer.zero_grad()
+        return model
+
+    stock = job(DDP)
+    for how in ({}, {"gradient_as_bucket_view": True}):
+        found = distance(stock, job(gradflow.ddp, **how))
+        check(found == 0 or found < 1e-14 and dist.get_world_size() > 2, how, found)
+    model = job(gradflow.ddp, plan=rule("topk"))
+    replicas_are_equal(model)
+    check(distance(stock, model) > 0, "the plan was not obeyed")
+
+
+def sparse():
+    """Sparse gradients go by the process group, beside dense ones or alone."""
+    class Words(nn.Module):
+        def __init__(self, dense):
+            super().__init__()
+            self.words = nn.Embedding(50, 8, sparse=True)
+            self.bag = nn.EmbeddingBag(50, 8, sparse=True)
+            self.outer = nn.Linear(8, 4) if dense else nn.Identity()
+
+        def forward(self, x):
+            return self.outer(self.words(x).mean(1) + self.bag(x))
+
+    for dense in (True, False):
+        results = []
+        for wrap in (DDP, gradflow.ddp):
+            torch.manual_seed(1)
+            model = wrap(Words(dense))
+            optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+            for step in range(5):
+                generator = torch.Generator().manual_seed(100 * rank() + step)
+                x = torch.randint(50, (6, 3), generator=generator)
+                model(x).square().mean().backward()
+                optimizer.step()
+                optimizer.zero_grad()
+            results.append(model)
+        found = distance(*results)
+        check(found == 0 or found < 1e-7 and dist.get_world_size() > 2, dense, found)
+
+
+def skipped():
+    """DistributedDataParallel skips the buckets of unused parameters, also the last one."""
+    if "skip_all_reduce_unused_params" not in inspect.signature(DDP).parameters:
+        return
+
+    class Parts(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.parts = nn.ModuleList(nn.Linear(8, 8) for _ in range(4))
+
+        def forward(self, x, used):
+            for i in used:
+                x = self.parts[i](x)
+            return x
+
+    for used in ((1, 2, 3), (0, 1, 3), (0, 1, 2), (2,)):
+        for views in (False, True):
+            results = []
+            for wrap in (DDP, gradflow.ddp):
+                torch.manual_seed(1)
+                model = wrap(Parts(), find_unused_parameters=True, bucket_cap_mb=0.0003,
+                             skip_all_reduce_unused_params=True, gradient_as_bucket_view=views)
+                optimizer = momentum(model)
+                for step in range(5):
+                    generator = torch.Generator().manual_seed(100 * rank() + step)
+                    model(torch.randn(4, 8, generator=generator), used).square().mean().backward()
+                    optimizer.step()
+                    optimizer.zero_grad()
+                results.append(model)
+            found = distance(*results)
+            check(found == 0 or found < 1e-6 and dist.get_world_size() > 2, used, views, found)
+
+
+def functional():
+    """functional_call with parameters of the caller's: they get their own gradients, and
+    what the model has stays as it is, before and after steps of its own."""
+    from torch.nn.utils import stateless
+    call = getattr(getattr(torch, "func", None), "functional_call", stateless.functional_call)
+    results = []
+    for wrap in (DDP, gradflow.ddp):
+        model, found = wrap(build()), []
+        for step in range(5):
+            others = {n: (2 * p).detach().requires_grad_() for n, p in model.named_parameters()}
+            x = torch.full((2, 3, 8, 8), 1.0 + rank())
+            with warnings.catch_warnings(record=True) as told:
+                warnings.simplefilter("always")
+                call(model, others, (x,)).sum().backward()
+            check(wrap is DDP or step or torch.__version__ < "2" or
+                  "functional_call" in str(told[0].message), told)
+            found += [p.grad for p in others.values()]
+            check(all(p.grad is None or not p.grad.any() for p in model.parameters()),
+                  "the model's own")
+            if step > 1:
+                train(model, steps=1)
+        results.append(found)
+    check(all(torch.allclose(a, b, 1e-3, 1e-4) for a, b in zip(*results)))
+
+
+def held():
+    """What this process has open: threads, and files."""
+    return [len(os.listdir(f"/proc/self/{kind}")) for kind in ("task", "fd")]
+
+
+def dropped():
+    """A model that is gone leaves nothing open, in any state: trained or not, within a step,
+    recorded, closed, of a group that is gone."""
+    def life(kind):
+        group = dist.new_group(list(range(dist.get_world_size()))) if kind == "group" else None
+        model = gradflow.ddp(build(), rule("topk") if kind == "plan" else None,
+                             process_group=group)
+        if kind == "recorded":
+            record = gradflow.Record(model)
+        train(model, steps=0 if kind == "untrained" else 3)
+        if kind == "group":
+            dist.destroy_process_group(group)
+        if kind == "recorded":
+            record.report()
+        if kind == "step":
+            loss(model, 0)
+        if kind == "closed":
+            model.gradflow.close()
+
+    life("first")
+    kinds = ("plain", "untrained", "plan", "recorded", "step", "closed")
+    before = None
+    for _ in range(3):
+        for kind in kinds + (("group",) if torch.__version__ >= "2" else ()):
+            life(kind)
+        gc.collect()
+        dist.barrier()
+        left = time.monotonic() + 30
+        while any(t.name == "gradflow closes" for t in threading.enumerate()):
+            check(time.monotonic() < left, threading.enumerate())
+            time.sleep(0.01)
+        found = held()
+        before = before or found
+        check(found[1] <= before[1] and found[0] <= before[0], before, found)
 
 
 def several():
@@ -672,17 +829,6 @@ def resumed():
 
 def refusals():
     """The line names what is wrong and what to do, on every rank."""
-    class Sparse(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.words = nn.Embedding(10, 4, sparse=True)
-
-        def forward(self, x):
-            return self.words(x).sum()
-
-    sparse = gradflow.ddp(Sparse())
-    raises(lambda: sparse(torch.tensor([rank()])).backward(), "words.weight", "sparse=False")
-    raises(lambda: gradflow.ddp(build().double()), "outer.bias", "float64")
     plan = whole(build())
     other = nn.Sequential(nn.Linear(3, 4))
     raises(lambda: gradflow.ddp(other, plan), "plan of this model", "lacks 0.weight and 1 more",
@@ -706,9 +852,6 @@ def refusals():
     raises(lambda: gradflow.State(DDP(DDP(build()))), "already", ".module")
     again = DDP(gradflow.ddp(build()))
     raises(lambda: loss(again, 0), "wrapped in DistributedDataParallel again", "prepare")
-    if "skip_all_reduce_unused_params" in inspect.signature(DDP).parameters:
-        raises(lambda: gradflow.ddp(build(), find_unused_parameters=True,
-                                    skip_all_reduce_unused_params=True), "want False")
     model = DDP(build())
     raises(lambda: gradflow.State(model, momentum=0.1 * rank()), "momentum")
     model = gradflow.ddp(build())
@@ -741,6 +884,34 @@ def refusals():
     model.module.outer = nn.Linear(40, 4)
     loss(model, 0).backward()
     raises(lambda: loss(model, 0), "also trains outer.weight and 1 more")
+
+
+def arguments():
+    """A wrong argument is named, and what would be right."""
+    from datetime import timedelta
+    raises(lambda: gradflow.ddp([build()]), "gradflow.ddp", "torch.nn.Module", "list")
+    raises(lambda: gradflow.ddp(build(), tune=1), "tune", "dictionary", "1")
+    raises(lambda: gradflow.ddp(build(), timeout_s=timedelta(0, 5)), "timeout_s", "timedelta")
+    raises(lambda: gradflow.ddp(build(), momentum="0.9"), "momentum", "'0.9' (str)")
+    raises(lambda: gradflow.ddp(nn.Linear(2, 2, device="meta")), "weight", "meta", "to_empty")
+    raises(lambda: gradflow.ddp(build(), 7), "plan", "a file's name or a dictionary", "int")
+    raises(lambda: gradflow.Record(DDP(build())), "gradflow.Record", "gradflow.ddp")
+    raises(lambda: gradflow.Exchange({"a": torch.ones(2)}, ["plan"]), "plan", "dictionary", "list")
+    if hasattr(torch._dynamo.config, "optimize_ddp") if torch.__version__ >= "2.4" else False:
+        with torch._dynamo.config.patch(optimize_ddp="python_reducer"):
+            raises(lambda: gradflow.ddp(build()), "optimize_ddp", "ddp_optimizer")
+    exchange = gradflow.Exchange({"a": torch.ones(2)}, rule("topk"))
+    raises(lambda: exchange.post(0, torch.ones(3)), "tensor 0 (a)", "2 elements of f32", "3 of f32")
+    raises(lambda: exchange.post(0, torch.ones(2).half()), "got 2 of f16")
+    raises(lambda: exchange.post(0, torch.ones(2, dtype=torch.int32)), "no known type")
+    raises(lambda: exchange.post(0, torch.ones(4)[::2]), "in one piece", "contiguous()")
+    exchange.close()
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        plan = rule("csc")
+        plan["selection"]["decay"] = "momentum"
+        gradflow.ddp(build(), plan).gradflow.close()
+    check(rank() or "momentum=" in str(told[0].message), told)
 
 
 def causes():

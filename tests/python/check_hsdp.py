@@ -143,6 +143,20 @@ def lengths():
                 if hasattr(model, "set_reduce_scatter_unused_params") else "the same parameters")
         replicas.close()
 
+    class Twins(torch.nn.Module):  # of one length, so that only their names tell
+        def __init__(self):
+            super().__init__()
+            self.left, self.right = torch.nn.Linear(8, 8), torch.nn.Linear(8, 8)
+
+        def forward(self, x, left):
+            return (self.left if left else self.right)(x)
+
+    model = fully_shard(Twins(), mesh=mesh["shards"])
+    replicas = gradflow.hsdp(model, mesh["replicas"].get_group())
+    model(torch.ones(2, 8), True).sum().backward()
+    refused(lambda: model(torch.ones(2, 8), False).sum().backward(), "left.weight", "right.weight")
+    replicas.close()
+
 
 def selections():
     """What sends less keeps replicas equal."""

@@ -56,6 +56,32 @@ def wrapped():
     assert exchanged  # afterwards it exchanges as before
 
 
+def refused():
+    """Before anything is measured, on every rank."""
+    def raises(call, *texts):
+        try:
+            call()
+        except (OSError, TypeError) as e:
+            assert all(text in str(e) for text in texts), (texts, str(e))
+        except RuntimeError as e:  # another rank's
+            assert "rank 0" in str(e) and all(text in str(e) for text in texts), (texts, str(e))
+        else:
+            raise AssertionError(f"not refused: {texts}")
+
+    model, x = net(), torch.ones(2, 4)
+    begun = []
+    place = "/no/such/folder/x.json"
+    raises(lambda: gradflow.profile(model, lambda: begun.append(1), place), place, "not there")
+    raises(lambda: gradflow.network(place), place, "not there")
+    raises(lambda: gradflow.exchange_costs(place), place, "not there")
+    assert not begun
+    raises(lambda: measured(model, lambda: model(x).sum().item()), "loss", "got float", ".item()")
+    raises(lambda: measured(model, lambda: model(x).sum().detach()), "loss", "without a graph")
+    raises(lambda: gradflow.profile([model], model, "x.json"), "profile", "list")
+    raises(lambda: gradflow.profile(model, model(x).sum(), "x.json"), "a function", "Tensor")
+    raises(lambda: gradflow.profile(torch.nn.ReLU(), model, "x.json"), "got none")
+
+
 def compiled():
     if not hasattr(torch, "compile"):
         return

@@ -4,13 +4,17 @@
 load torch
 
 @test "PyTorch, hook: DistributedDataParallel's result; buckets cut and joined; formats and types" {
-	holds ddp 2 same whole_job empty cuts device by_host formats types
+	holds ddp 2 same whole_job empty cuts device by_host formats
 }
-@test "PyTorch, hook: the same on three ranks, and uneven inputs" { holds ddp 3 same uneven; }
+@test "PyTorch, hook: f64, complex and sparse gradients; skipped buckets; parameters of a call" {
+	holds ddp 2 types double sparse skipped functional
+}
+@test "PyTorch, hook: a model that is gone leaves nothing open" { holds ddp 2 dropped; }
+@test "PyTorch, hook: the same on three ranks, and uneven inputs" { holds ddp 3 same uneven types; }
 @test "PyTorch, hook: several models, and groups of 2 + 2 ranks" { holds ddp 4 several groups meshes; }
 @test "PyTorch, hook: every codec and selection learns and sends less" { holds ddp 2 plans; }
 @test "PyTorch, hook: stale gradients, plans in files, a job that goes on bit for bit, refusals" {
-	holds ddp 2 stale file resumed refusals causes frozen again copied
+	holds ddp 2 stale file resumed refusals arguments causes frozen again copied
 }
 @test "PyTorch, fully_shard: replicas' means are its own all-reduce's, or smaller; its state; refusals" {
 	status=0

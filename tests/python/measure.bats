@@ -9,4 +9,5 @@ setup_file() { needs_torch; }
 	holds measure 2 wrapped compiled mixed accumulated updated
 }
 @test "PyTorch, profile: parameters that few steps use, or none" { holds measure 2 sometimes; }
+@test "PyTorch, profile: what cannot be measured or written is refused at once" { holds measure 2 refused; }
 @test "PyTorch: its profiler's trace is imported" { holds measure 1 trace; }

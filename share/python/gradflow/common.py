@@ -1,11 +1,54 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Code that measuring and executing share."""
 import json
+import numbers
 import os
 import tempfile
+import weakref
 
+import torch
 import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel
+
+
+def want_number(name, value):
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        raise TypeError(f"{name}: want a number, got {value!r} ({type(value).__name__})")
+
+
+def want_module(call, model):
+    """TypeError: it is no model, or its parameters are nowhere yet."""
+    if not isinstance(model, torch.nn.Module):
+        raise TypeError(f"{call}: want a torch.nn.Module, got {type(model).__name__}")
+    empty = next((n for n, p in model.named_parameters() if p.is_meta), None)
+    if empty is not None:
+        raise TypeError(f"{call}: {empty}: want parameters that have memory, got one on meta: "
+                        'call model.to_empty(device="cpu") and load or initialise it first')
+
+
+def want_folder(call, path, group=None):
+    """Before any work is done, on all ranks of the group: its rank 0 can write there."""
+    folder, failure = os.path.dirname(os.path.abspath(path)), None
+    if rank_in(group) == 0 and not os.access(folder, os.W_OK | os.X_OK):
+        failure = OSError(f"{call}: {path}: want a folder that can be written to, got {folder}" +
+                          ("" if os.path.isdir(folder) else ", which is not there"))
+    agree(group, failure)
+
+
+def rank_in(group):
+    return dist.get_rank(group) if dist.is_initialized() else 0
+
+
+def weakly(method, *arguments):
+    """A call of the method that does not keep its object. A parameter keeps its hooks where
+    no collector of garbage sees it."""
+    method = weakref.WeakMethod(method)
+
+    def call(*_):
+        own = method()
+        if own:
+            own(*arguments)
+    return call
 
 
 def write_whole(path, text):
@@ -53,11 +96,18 @@ def on_gradient(parameter, call):
 def trained(model):
     """Parameters that get gradients, by the names that the model's author gave:
     without what DistributedDataParallel and torch.compile put before them. Those of 0
-    elements have no gradient to exchange."""
+    elements have no gradient to exchange, and sparse ones go by the process group."""
     if isinstance(model, DistributedDataParallel):
         model = model.module
+    sparse = {id(p) for p in sparse_of(model)}
     return {n.replace("_orig_mod.", ""): p for n, p in model.named_parameters()
-            if p.requires_grad and p.numel()}
+            if p.requires_grad and p.numel() and id(p) not in sparse}
+
+
+def sparse_of(model):
+    """Parameters whose gradients DistributedDataParallel expects to be sparse."""
+    return [m.weight for m in model.modules()
+            if isinstance(m, (torch.nn.Embedding, torch.nn.EmbeddingBag)) and m.sparse]
 
 
 def agree(group, failure):

@@ -3,7 +3,9 @@
 import gc
 import inspect
 import json
+import logging
 import os
+import sys
 import warnings
 import weakref
 
@@ -12,14 +14,16 @@ import torch.distributed as dist
 from torch.autograd import Variable
 from torch.nn.parallel import DistributedDataParallel
 
-from .common import agree, on_gradient, trained
+from . import library as c
+from .common import agree, on_gradient, trained, want_module, want_number, weakly
 from .exchange import Exchange, device_of, job, misfit
 from .measure import Clock
 from .plan import (PlanError, bucket_bytes, check_names, in_order, read, selects_all,
-                   staleness, synchronous)
+                   staleness, synchronous, wants_momentum)
 from .tune import Tuner
 from .way import Bucket, choose
 
+_log = logging.getLogger("gradflow")
 _TAKES_LIST = "bucket_cap_mb_list" in inspect.signature(DistributedDataParallel).parameters
 
 
@@ -33,6 +37,10 @@ def ddp(model, plan=None, momentum=0.0, epoch_steps=0, timeout_s=1800, library=N
     Where this PyTorch takes sizes of buckets, they are the plan's; without a plan
     on processors there are sixteen, of 1 to 25 MiB; unless arguments has others.
     """
+    want_module("gradflow.ddp", model)
+    if not isinstance(tune, (bool, dict)):
+        raise TypeError("gradflow.ddp: tune: want True, False or a dictionary of Tuner's "
+                        f"settings, got {tune!r}")
     _check_bare(model)
     group = _group_of(arguments)
     document, where = _agreed(plan, group)
@@ -129,6 +137,23 @@ def _original(name):
     return name.replace("_orig_mod.", "")
 
 
+def _in_functional_call():
+    """Of torch.func, or of torch.nn.utils.stateless: for one call the model has other
+    parameters than its own."""
+    frame = sys._getframe(1)
+    while frame and frame.f_code.co_name not in ("functional_call", "_functional_call"):
+        frame = frame.f_back
+    return frame is not None
+
+
+def _is_in_backward():
+    try:
+        Variable._execution_engine.queue_callback(lambda: None)
+    except RuntimeError:
+        return False
+    return True
+
+
 class _Unhooked:
     """What a copy of the model has in place of the State: PyTorch gives it no hook."""
 
@@ -155,7 +180,7 @@ class State:
 
     All ranks of the model's process group make it together. Where gradients lie in a
     bucket in the plan's order, they are not copied. PyTorch arranges buckets anew
-    after the first step; the exchange follows after the second.
+    after the first step; the exchange follows before the third or fourth.
     """
 
     def __init__(self, model, plan=None, momentum=0.0, epoch_steps=0, timeout_s=1800,
@@ -163,10 +188,12 @@ class State:
         if not isinstance(model, DistributedDataParallel):
             raise TypeError("gradflow.State: want a model of DistributedDataParallel, got "
                             f"{type(model).__name__}")
-        if getattr(model, "skip_all_reduce_unused_params", False):
-            # no bucket would tell that backward has ended
-            raise ValueError("gradflow: skip_all_reduce_unused_params: want False: zeros of unused "
-                             "parameters go with the others")
+        if getattr(model, "_use_python_reducer", False):
+            raise RuntimeError("gradflow: torch._dynamo.config.optimize_ddp = \"python_reducer\": "
+                               "want another mode, such as \"ddp_optimizer\", before the model is "
+                               "wrapped: this one gives the hook no buckets")
+        want_number("gradflow: momentum", momentum)
+        want_number("gradflow: timeout_s", timeout_s)
         _check_bare(model.module)
         self.group = model.process_group
         self.model = weakref.ref(model)
@@ -178,6 +205,10 @@ class State:
         self.names = {id(p): n for n, p in self.parameters.items()}
         self.types = {n: p.dtype for n, p in self.parameters.items()}
         self.plan, self.where = plan, where
+        if wants_momentum(plan) and not momentum and dist.get_rank(self.group) == 0:
+            warnings.warn(f"gradflow: {where}: /selection/decay is the optimiser's momentum, and "
+                          "momentum is 0: what is not sent waits undiminished: give momentum= of "
+                          "the optimiser, or plan with a decay of its own")
         device = device_of(self.parameters)
         self.settings = {"group": self.group, "momentum": momentum, "library": library,
                          "epoch_steps": epoch_steps, "timeout_s": timeout_s}
@@ -189,13 +220,21 @@ class State:
         except PlanError as e:
             failure = e
         agree(self.group, failure)
-        self.way = choose(device, self.group, transport, plan is None or selects_all(plan), *late)
+        between = plan is None or selects_all(plan)
+        between &= not any(c.dtype(p) == torch.float64 for p in self.parameters.values())
+        self.way = choose(device, self.group, transport, between, *late)
         self.settings["stream"] = self.way.stream
         # backward makes the last layer's gradients first
         self.exchange = None
         self._open(list(reversed(self.parameters)))
         self.buckets = {}
         self.first = True
+        self.skips = getattr(model, "skip_all_reduce_unused_params", False)
+        self.present = None   # an exchange that counts the ranks that train, within join()
+        self.scale = 1.0      # of this step's gradients
+        self.begun = False    # a bucket of this step has come
+        self.layout = None    # order and messages, which the exchange is to follow
+        self.told_sparse = self.told_others = False
         self.alone = False    # nothing has wrapped the model again: looked for once
         self.moved = True     # buckets have changed in this step
         self.settled = False  # the exchange is as they are
@@ -205,7 +244,7 @@ class State:
         self.due = False      # the latest forward is of a step that exchanges
         self.done = True      # means have come since then
         self.reached = set()  # parameters that backward has reached since then
-        self.watched = {n: on_gradient(p, lambda n=n: self._reach(n))
+        self.watched = {n: on_gradient(p, weakly(self._reach, n))
                         for n, p in self.parameters.items()}
         model.register_forward_pre_hook(self)
 
@@ -218,9 +257,9 @@ class State:
         before = self.exchange
         if before:
             self.way.settle(before)
+        named = {n: self.parameters[n] for n in order} or {"nothing dense": torch.zeros(1)}
         try:
-            self.exchange = Exchange({n: self.parameters[n] for n in order}, plan, messages,
-                                     ways=ways, **self.settings)
+            self.exchange = Exchange(named, plan, messages, ways=ways, **self.settings)
         except RuntimeError as e:
             if not plan:
                 raise
@@ -244,9 +283,6 @@ class State:
                 "model, then give the prepared one a hook: "
                 "model.register_comm_hook(gradflow.State(model, plan), gradflow.hook)")
         self.alone = True
-        if self._is_joining() and not getattr(model, "_divide_by_initial_world_size", True):
-            raise ValueError("gradflow: join: want divide_by_initial_world_size=True: means are "
-                             "over all ranks, also those that have ended")
         begun = bool(self.pending) or self.due and not self.done and bool(self.reached)
         if begun or not self.settled:  # it is looked for in the first steps
             self._check_model(model, begun)
@@ -256,6 +292,11 @@ class State:
             raise RuntimeError(
                 "gradflow: want a gradient of every parameter in each backward, got none of " +
                 _some(left or ["a parameter"]) + ": " + _remedy(model))
+        if self.layout and not self._is_joining():
+            (order, messages), self.layout = self.layout, None
+            self._open(order, messages)
+            for b in self.buckets.values():
+                b.number(self.numbers)
         self.due, self.done = model.require_backward_grad_sync, False
         self.reached.clear()
 
@@ -270,12 +311,21 @@ class State:
         added = [n for n in found if n not in self.ignored and
                  self.parameters.get(n) is not found[n]]
         gone = [n for n in self.parameters if n not in found]
+        if added and not begun and _in_functional_call():
+            self._tell_others(added)
+            return
         if added or gone and (begun or not every.issuperset(gone)):
             raise RuntimeError(
                 "gradflow: the model has changed since it was wrapped, it " +
                 " and ".join(f"{verb} {_some(names)}" for verb, names in
                              (("also trains", added), ("does not train", gone)) if names) +
                 ": wrap it after all parameters have been made and frozen")
+
+    def _tell_others(self, names):
+        if not self.told_others:
+            warnings.warn(f"gradflow: functional_call has given the model another {_some(names)}, "
+                          "whose gradients are not exchanged")
+        self.told_others = True
 
     def _reach(self, name):
         """Backward has made that gradient."""
@@ -291,27 +341,58 @@ class State:
 
     def exchange_bucket(self, bucket):
         """What hook does: a future of the bucket with the means."""
+        starts, self.begun = not self.begun, True
+        if starts:
+            self.scale = self._scale_of_join()
+        future = self._take(bucket)
+        # a backward that skips buckets may have no last one
+        if starts if self.skips and _is_in_backward() else bucket.is_last():
+            self._finish_later()
+        return future
+
+    def _take(self, bucket):
         buffer, ids = bucket.buffer(), tuple(map(id, bucket.parameters()))
+        if buffer.layout is not torch.strided:
+            return self._take_sparse(buffer)
+        if self.scale != 1:
+            buffer.mul_(self.scale)
         known = self.buckets.get(bucket.index())
         if known is None or known.ids != ids or known.dtype != buffer.dtype:
             known = self._learn(bucket, ids)
         future = self.way.take(self.exchange, known, buffer)
         self.pending.append((future, known, buffer))
-        if bucket.is_last():
-            self._finish_later()
         return future
+
+    def _take_sparse(self, buffer):
+        """As DistributedDataParallel does without a hook."""
+        if not self.told_sparse and dist.get_rank(self.group) == 0:
+            _log.info("sparse gradients go by the process group, not by the plan")
+        self.told_sparse = True
+        buffer.mul_(self.scale / dist.get_world_size(self.group))
+        work = dist.all_reduce(buffer, group=self.group, async_op=True)
+        return work.get_future().then(lambda future: future.value()[0])
+
+    def _scale_of_join(self):
+        """Within join(divide_by_initial_world_size=False) means are over the ranks that still
+        train, which an exchange of one number counts."""
+        if not self._is_joining() or self.model()._divide_by_initial_world_size:
+            return 1.0
+        if self.present is None:
+            settings = {k: self.settings[k] for k in ("group", "library", "timeout_s")}
+            self.present = Exchange({"present": torch.zeros(1)}, messages=[1], **settings)
+        share = torch.tensor([float(_is_in_backward())])
+        self.present.post(0, share)
+        self.present.wait()
+        return 1 / share.item()
 
     def _finish_later(self):
         """At backward's end, which other models or inputs may yet put off: DDP's own
         callback is the next. A static graph's first callback is DDP's, though."""
-        if self.first:
+        if self.first and not self.skips or not _is_in_backward():  # as in DDP's join()
             self.first = False
             self._finish()
-            return
-        try:
+        else:
             Variable._execution_engine.queue_callback(self._finish)
-        except RuntimeError:  # not within backward, as in DDP's join()
-            self._finish()
 
     def _learn(self, bucket, ids):
         buffer = bucket.buffer()
@@ -321,15 +402,14 @@ class State:
             raise RuntimeError("gradflow: a bucket has a parameter that the State does not know: "
                                "want a State of its own for each model, made after all of its "
                                "parameters")
-        if buffer.layout is not torch.strided:
-            raise RuntimeError(f"gradflow: {names[0]}: want a dense gradient, got a sparse one: "
-                               "make its layer with sparse=False")
         for n in names:
-            if buffer.dtype != self.parameters[n].dtype:
+            if buffer.dtype not in (self.parameters[n].dtype, c.dtype(self.parameters[n])):
                 raise RuntimeError(f"gradflow: {n}: want a gradient of {self.parameters[n].dtype}, "
                                    f"as when the State was made, got {buffer.dtype}")
         offsets = [g.data_ptr() - buffer.data_ptr() for g in bucket.gradients() if g.numel()]
-        places = zip(names, offsets, [p.numel() for p in parameters])
+        # a bucket of complex gradients is one of pairs, of which gradients() counts half
+        wide = 2 if parameters and parameters[0].is_complex() and not buffer.is_complex() else 1
+        places = zip(names, [wide * o for o in offsets], [wide * p.numel() for p in parameters])
         known = Bucket(bucket.index(), ids, buffer, sorted(places, key=lambda place: place[1]))
         known.number(self.numbers)
         self.buckets[bucket.index()] = known
@@ -337,16 +417,16 @@ class State:
         return known
 
     def _finish(self):
-        pending, self.pending = self.pending, []
+        pending, self.pending, self.begun = self.pending, [], False
         self.way.finish(self.exchange, pending)
         self.finished, self.done = self.clock.now(), True
-        self._follow(len(pending))
+        self._follow([bucket.index for _, bucket, _ in pending])
 
-    def _follow(self, count):
-        """Messages are laid out as buckets are, once these stay as they are."""
+    def _follow(self, indices):
+        """Messages are laid out as the step's buckets are, once these stay as they are."""
         if self.moved:
             self.moved, self.settled = False, False
-            self.buckets = {i: b for i, b in self.buckets.items() if i < count}
+            self.buckets = {i: self.buckets[i] for i in indices}
             return
         if self.settled or self._is_joining():
             return
@@ -355,13 +435,11 @@ class State:
             self.watched.pop(n).remove()
         if self.plan and not selects_all(self.plan):
             return
-        buckets = [self.buckets[i] for i in range(count)]
+        buckets = [self.buckets[i] for i in indices]
         order = [n for b in buckets for n in b.names]
         messages = None if self.plan else [len(b.names) for b in buckets if b.names]
         if (order, messages) != (self.order, self.messages) and len(order) == len(self.order):
-            self._open(order, messages)
-            for b in buckets:
-                b.number(self.numbers)
+            self.layout = order, messages  # opened by the group's collectives: between steps
 
     def _is_joining(self):
         """In join() a rank that has ended calls the hook outside backward, at another point
@@ -398,9 +476,11 @@ class State:
         self._open(saved["order"], saved["messages"], saved["ways"])
         self.exchange.load_state_dict(saved, self.group)
         self.way.restore(saved.get("in_flight", {}), saved["steps"])
-        self.buckets, self.moved = {}, True
+        self.buckets, self.moved, self.layout = {}, True, None
 
     def close(self):
         """Ends the connections, on all ranks; at the end of the process it is done
         for you."""
         self.exchange.close()
+        if self.present is not None:
+            self.present.close()

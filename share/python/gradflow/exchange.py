@@ -2,16 +2,21 @@
 """libgradflow's exchange among the ranks of a torch.distributed process group."""
 import atexit
 import ctypes
+import gc
+import json
+import os
 import sys
+import threading
 import weakref
 
 import torch
 import torch.distributed as dist
 
 from . import library as c
-from .common import agree
+from .common import agree, want_number
 
-_open = []  # weak references to all exchanges, in the order of opening
+_open = []  # weak references to the open exchanges, in the order of opening
+_MANY = 8   # open exchanges, from which on models that are gone are looked for
 
 
 def device_of(named):
@@ -25,7 +30,8 @@ class Exchange:
     """Means of tensors over the ranks of a process group, by a plan.
 
     named is {name: tensor} in the order in which they become ready; their shapes
-    and types count, f32, f16 or bf16. plan is the text of a gf-plan(5) document.
+    and types count: f32, f16, bf16, and on the host f64; complex ones are pairs of
+    these. plan is a gf-plan(5) document: its text, or a dictionary.
     messages says instead how many of them travel together, over a ring. With
     neither, those that are ready one after the other are joined (threshold fusion).
     stream is for gradients in a GPU's memory: what is enqueued on it by then counts
@@ -37,6 +43,7 @@ class Exchange:
 
     Every rank of the group opens, ends steps and closes in the same order. The
     group is used to open; the rest goes over connections of the exchange's own.
+    One that is dropped closes itself: see close().
     """
 
     def __init__(self, named, plan=None, messages=None, group=None, ways=None, momentum=0.0,
@@ -45,17 +52,24 @@ class Exchange:
         device = device_of(named)
         try:
             self.lib = c.load(library)
+            want_number("momentum", momentum)
+            want_number("timeout_s", timeout_s)
+            plan = json.dumps(plan) if isinstance(plan, dict) else plan
+            if not isinstance(plan, (str, type(None))):
+                raise TypeError("plan: want the text of a plan or a dictionary, got "
+                                f"{type(plan).__name__}")
             for n, t in named.items():
-                if t.dtype not in c.DTYPES or t.device != device:
-                    raise TypeError(f"{n}: want f32, f16 or bf16 on {device}, got {t.dtype} on "
-                                    f"{t.device}")
-        except (OSError, TypeError) as e:
+                if c.dtype(t) not in c.DTYPES or t.device != device:
+                    raise TypeError(f"{n}: want f32, f16, bf16 or f64, or a complex type of "
+                                    f"these, on {device}, got {t.dtype} on {t.device}")
+        except (OSError, TypeError, ValueError) as e:
             failure = e
         agree(group, failure)
+        _drop_unused()
         gathers = _Gathers(group)
         n = len(named)
         # what the structs point to must live until the call returns
-        dtypes = (ctypes.c_int * n)(*[c.DTYPES[t.dtype] for t in named.values()])
+        dtypes = (ctypes.c_int * n)(*[c.DTYPES[c.dtype(t)] for t in named.values()])
         sizes = (ctypes.c_size_t * len(messages or []))(*(messages or []))
         options = c.ExchangeOptions(
             size=ctypes.sizeof(c.ExchangeOptions), tensor_size=ctypes.sizeof(c.Tensor),
@@ -72,7 +86,11 @@ class Exchange:
             raise gathers.failure
         c.check(self.lib, status)
         self.handle = handle
-        _open.append(weakref.ref(self))
+        self.lent = []  # memory that was posted in this step
+        self.closing = weakref.finalize(self, _close_dropped, self.lib, handle, self.lent,
+                                        os.getpid())
+        self.closing.atexit = False  # _close_all comes then
+        _open.append(weakref.ref(self, _open.remove))
 
     def _open_handle(self):
         if not self.handle:
@@ -85,20 +103,23 @@ class Exchange:
     def _do(self, name, *arguments):
         c.check(self.lib, self._ask(name, *arguments))
 
-    def post(self, index, address):
-        """The gradient of the index-th tensor lies there, and is not to be touched
-        until wait() returns."""
-        status = self.lib.gradflow_post(self.handle, index, address)
-        self._posted(status)
+    def post(self, index, gradient):
+        """The gradient of the index-th tensor, of its length and type and in one piece.
+        It is not to be touched until wait() returns."""
+        if not gradient.is_contiguous():
+            raise ValueError(f"gradflow: tensor {index}: want a gradient in one piece, got "
+                             f"strides {gradient.stride()}: call contiguous()")
+        made = c.Gradient(index, gradient.data_ptr(), c.count(gradient),
+                          c.DTYPES.get(c.dtype(gradient), -1))
+        self.post_many((c.Gradient * 1)(made), gradient)
 
-    def post_many(self, indices, addresses):
-        """The same of several in one call: arrays of c_size_t and of c_void_p."""
-        self._posted(self.lib.gradflow_post_many(self.handle, indices, addresses, len(indices)))
-
-    def _posted(self, status):
-        if status:
+    def post_many(self, gradients, memory):
+        """Several in one call: an array of library.Gradient, and the tensor in whose memory
+        they lie."""
+        self.lent.append(memory)
+        if self.lib.gradflow_post_gradients(self.handle, gradients, len(gradients)):
             self._open_handle()
-            c.check(self.lib, status)
+            c.check(self.lib, 1)
 
     def flush(self):
         """No more will come in this step."""
@@ -110,6 +131,8 @@ class Exchange:
         self._do("flush")
         for index in (c.ALL,) if indices is None else indices:
             self._do("wait", index)
+        if indices is None:
+            self.lent.clear()
 
     def on_done(self, call):
         """call(index, status) for each mean that comes, on the library's thread; None:
@@ -182,8 +205,10 @@ class Exchange:
         self.restored(saved["steps"])
 
     def close(self):
-        """On all ranks. A step that is under way is abandoned."""
+        """On all ranks. A step that is under way is abandoned. An exchange that is dropped
+        is closed in the background, which waits 5 s at most for ranks that keep it."""
         if self.handle:
+            self.closing.detach()
             self.lib.gradflow_exchange_close(self.handle)
             self.handle = None
 
@@ -219,6 +244,28 @@ def misfit(saved, plan, group):
             return ValueError(f"state: {key}: want that of this job" +
                               ("" if key == "plan" else f", {wanted}, got {saved.get(key)}"))
     return None
+
+
+def _close_dropped(lib, handle, lent, process):
+    """Of an exchange that nothing refers to any more. Other ranks drop it at another time,
+    and what was posted last stays until it has gone."""
+    def close():
+        lib.gradflow_exchange_close(handle)
+        lent.clear()
+
+    if process != os.getpid():  # a forked child has no exchange
+        return
+    try:
+        threading.Thread(target=close, name="gradflow closes").start()
+    except RuntimeError:  # the interpreter is ending
+        close()
+
+
+def _drop_unused():
+    """Models refer to themselves in circles, so that they may stay until these are looked
+    for, and their exchanges with them."""
+    if len(_open) > _MANY:
+        gc.collect()
 
 
 @atexit.register

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The means over replicas of a model that fully_shard has sharded."""
 import json
+import sys
 
 import torch
 import torch.distributed as dist
@@ -54,6 +55,16 @@ def _reduces(module):
     return all(getattr(g, "all_reduce_grads", True) for g in groups)
 
 
+def _parameters():
+    """Whose gradients the shard of the hook's call is made of: fully_shard leaves out those
+    that have none. PyTorch tells no hook, but its caller knows; None: this PyTorch's does not."""
+    frame = sys._getframe(1)
+    while frame and frame.f_code.co_name != "foreach_reduce":
+        frame = frame.f_back
+    found = frame.f_locals.get("fsdp_params") if frame else None
+    return found and [getattr(p, "_param_fqn", None) or str(i) for i, p in enumerate(found)]
+
+
 class Replicas:
     """The exchange of one model's shards with their replicas."""
 
@@ -73,9 +84,10 @@ class Replicas:
         self.settings = {"group": group, "timeout_s": timeout_s, "library": library,
                          "flat": True}
         self.exchanges = {}  # by module; the root's name is empty
-        self.opened = {}     # by module: elements and type of its gradients
+        self.opened = {}     # by module: elements, type and parameters of its gradients
         self.saved = {}      # by module: what an exchange begins with when it is opened
-        self.held = {}       # by module: gradients of the backward passes that exchange none
+        self.held = {}       # by module: gradients of backward passes that exchange none, and
+                             # what they are of
         for name, module in modules.items():
             module.set_all_reduce_hook(
                 lambda shard, name=name, module=module: self._mean(name, module, shard))
@@ -90,16 +102,16 @@ class Replicas:
     def _mean(self, name, module, shard):
         """fully_shard's hook: the shard's gradients become the mean. fully_shard uses them
         as soon as this returns."""
-        before = self.held.pop(name, None)
+        what = (shard.numel(), shard.dtype, _parameters())
+        before, held_of = self.held.pop(name, (None, what))
+        self._check_shard(name, module, what, held_of)
         if before is not None:
-            self._check_shard(name, module, shard, (before.numel(), before.dtype))
             shard.add_(before)
         if not _reduces(module):
-            self.held[name] = shard.clone()
+            self.held[name] = shard.clone(), what
             shard.zero_()
             return
-        opened = self.opened.setdefault(name, (shard.numel(), shard.dtype))
-        self._check_shard(name, module, shard, opened)
+        self._check_shard(name, module, what, self.opened.setdefault(name, what))
         exchange = self.exchanges.get(name)
         if exchange is None:
             if shard.device.type == "cuda":  # fully_shard's for this hook, in each step
@@ -110,18 +122,20 @@ class Replicas:
                 None if self.plan else [1], ways=saved and saved["ways"], **self.settings)
             if saved:
                 exchange.load_state_dict(saved, self.group)
-        exchange.post(0, shard.data_ptr())
+        exchange.post(0, shard)
         exchange.wait()
 
     @staticmethod
-    def _check_shard(name, module, shard, opened):
+    def _check_shard(name, module, what, opened):
         """fully_shard leaves out parameters that have no gradient in a step."""
-        if (shard.numel(), shard.dtype) == opened:
+        if what == opened:
             return
+        wanted, found = [f"{elems} elements of {dtype}" + (f" ({', '.join(names)})" if names else "")
+                         for elems, dtype, names in (opened, what)]
         keep = getattr(module, "set_reduce_scatter_unused_params", None)
         raise RuntimeError(
-            f"gradflow.hsdp: {name or 'the root module'}: want gradients of {opened[0]} elements "
-            f"of {opened[1]}, as in its first step, got {shard.numel()} of {shard.dtype}: " +
+            f"gradflow.hsdp: {name or 'the root module'}: want gradients of {wanted}, as in its "
+            f"first step, got {found}: " +
             ("call model.set_reduce_scatter_unused_params(True) before the first backward" if keep
              else "let every step use the same parameters"))
 

@@ -2,6 +2,7 @@
 """include/gradflow.h for ctypes: the structs and functions of the exchange."""
 import contextlib
 import ctypes
+import math
 import os
 
 import torch
@@ -13,7 +14,8 @@ _DIMENSIONS = 8
 _JOB, _SIZE, _TEXT = ctypes.c_void_p, ctypes.c_size_t, ctypes.c_char_p
 
 ALL = _SIZE(-1).value  # GRADFLOW_ALL
-DTYPES = {torch.float32: 0, torch.float16: 1, torch.bfloat16: 2}
+DTYPES = {torch.float32: 0, torch.float16: 1, torch.bfloat16: 2, torch.float64: 3}
+_PAIRS = {torch.complex64: torch.float32, torch.complex128: torch.float64}
 ON_DONE = ctypes.CFUNCTYPE(None, ctypes.c_void_p, _SIZE, ctypes.c_int)
 ALLGATHER = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, _SIZE,
                              ctypes.c_void_p)
@@ -21,6 +23,11 @@ ALLGATHER = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, _SI
 
 class Tensor(ctypes.Structure):
     _fields_ = [("name", _TEXT), ("dimensions", _SIZE), ("shape", _SIZE * _DIMENSIONS)]
+
+
+class Gradient(ctypes.Structure):
+    _fields_ = [("tensor", _SIZE), ("data", ctypes.c_void_p), ("count", _SIZE),
+                ("dtype", ctypes.c_int)]
 
 
 class ExchangeOptions(ctypes.Structure):
@@ -46,8 +53,7 @@ _FUNCTIONS = (
     ("exchange_open", _STATUS, [ctypes.POINTER(Tensor), _SIZE, ctypes.POINTER(ExchangeOptions),
                                 ctypes.POINTER(_JOB)]),
     ("exchange_close", None, [_JOB]),
-    ("post", _STATUS, [_JOB, _SIZE, ctypes.c_void_p]),
-    ("post_many", _STATUS, [_JOB, ctypes.POINTER(_SIZE), ctypes.POINTER(ctypes.c_void_p), _SIZE]),
+    ("post_gradients", _STATUS, [_JOB, ctypes.POINTER(Gradient), _SIZE]),
     ("flush", _STATUS, [_JOB]),
     ("wait", _STATUS, [_JOB, _SIZE]), ("on_done", _STATUS, [_JOB, ON_DONE, ctypes.c_void_p]),
     ("drop", _STATUS, [_JOB]), ("rescale", _STATUS, [_JOB, ctypes.c_double]),
@@ -92,12 +98,24 @@ def check(lib, status):
         raise RuntimeError("gradflow: " + lib.gradflow_error().decode(errors="replace"))
 
 
+def dtype(tensor):
+    """The type of its numbers: a complex one is a pair of them."""
+    return _PAIRS.get(tensor.dtype, tensor.dtype)
+
+
+def count(tensor):
+    """How many of them it has."""
+    return tensor.numel() * (2 if tensor.is_complex() else 1)
+
+
 def tensors(named):
-    """{name: torch.Tensor} as an array of struct gradflow_tensor."""
+    """{name: torch.Tensor} as an array of struct gradflow_tensor. A selection that works
+    on shapes sees rows and columns: dimensions beyond its most are joined."""
     out = (Tensor * len(named))()
     for t, (name, tensor) in zip(out, named.items()):
-        shape = list(tensor.shape) or [1]
+        shape = list(tensor.shape) + ([2] if tensor.is_complex() else [])
+        rest = shape[_DIMENSIONS - 1:]
+        shape = shape[:_DIMENSIONS - 1] + ([math.prod(rest)] if rest else []) or [1]
         t.name, t.dimensions = name.encode(), len(shape)
-        if len(shape) <= _DIMENSIONS:
-            t.shape[:len(shape)] = shape
+        t.shape[:len(shape)] = shape
     return out

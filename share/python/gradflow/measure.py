@@ -12,7 +12,9 @@ import torch
 import torch.distributed as dist
 
 from . import commands
-from .common import agree, on_gradient, trained, write_whole
+from . import library as c
+from .common import (agree, on_gradient, rank_in, trained, want_folder, want_module,
+                     write_whole)
 
 _DTYPES = {torch.float32: "f32", torch.float64: "f64", torch.float16: "f16",
            torch.bfloat16: "bf16"}
@@ -60,6 +62,10 @@ def _timed_step(clock, loss, parameters, passes, update):
     for _ in range(passes - 1):
         loss().backward()
     value = loss()
+    if not isinstance(value, torch.Tensor) or not value.requires_grad:
+        raise TypeError("profile: loss: want the loss as a tensor that backward can run from, got " +
+                        ("one without a graph" if isinstance(value, torch.Tensor) else
+                         type(value).__name__) + ": return it without .item() or .detach()")
     kept = [on_gradient(p, lambda n=n: moments.__setitem__(n, clock.now()))
             for n, p in parameters.items()]
     middle = clock.now()
@@ -93,6 +99,13 @@ def profile(model, loss, path, name="model", batch=1, steps=20, warmup=3, update
     for all ranks; then medians over steps, each parameter's over those in which it got a
     gradient.
     """
+    want_module("profile", model)
+    if not trained(model):
+        raise TypeError("profile: want a model that trains parameters, got none")
+    if not callable(loss):
+        raise TypeError("profile: loss: want a function that returns the loss, got "
+                        f"{type(loss).__name__}")
+    want_folder("profile", path)
     parameters = trained(model)
     clock = Clock(next(iter(parameters.values())).device)
     alone = model.no_sync if hasattr(model, "no_sync") else contextlib.nullcontext
@@ -111,7 +124,7 @@ def profile(model, loss, path, name="model", batch=1, steps=20, warmup=3, update
         "that uses it"))
     forward, backward, ready, measured_s = medians(runs)
     update_s = measured_s if update else update_s
-    if _rank() != 0:
+    if rank_in(None) != 0:
         return
     write_whole(path, json.dumps(document(parameters, forward, backward, ready, update_s, name,
                                           batch), indent=1) + "\n")
@@ -122,20 +135,16 @@ def document(parameters, forward, backward, ready, update_s, name="model", batch
     tensors = []
     for n in sorted(ready, key=ready.get):
         p = parameters[n]
-        if p.dtype not in _DTYPES:
+        if c.dtype(p) not in _DTYPES:
             raise ValueError(f"profile: {n}: want floating point, got {p.dtype}")
-        shape = {"shape": list(p.shape)} if p.dim() else {}
-        tensors.append({"name": n, "count_elems": p.numel(), "dtype": _DTYPES[p.dtype],
+        shape = {"shape": list(p.shape)} if 1 <= p.dim() <= 8 and not p.is_complex() else {}
+        tensors.append({"name": n, "count_elems": c.count(p), "dtype": _DTYPES[c.dtype(p)],
                         "ready_s": min(ready[n], backward), **shape})
     device = next(iter(parameters.values())).device.type
     return {"format": "gf-profile", "version": 1, "producer": f"PyTorch {torch.__version__}",
             "model": {"name": name, "device": device, "batch_per_rank": batch,
                       "forward_s": forward, "backward_s": backward, "update_s": update_s,
                       "tensors": tensors}}
-
-
-def _rank():
-    return dist.get_rank() if dist.is_initialized() else 0
 
 
 def medians(runs, group=None):
@@ -173,6 +182,7 @@ def network(path, sizes=None, device="cpu", rounds=7, group=None):
     """Measure the backend's all-reduce of f32; rank 0 of the group writes a table like
     nccl-tests', which `gf-profile --import` turns into a profile's network half.
     sizes are in bytes, 4 KiB to 16 MiB by default."""
+    want_folder("network", path, group)
     ranks = dist.get_world_size(group)
     rows = []
     for size in sizes or [4096 * 4 ** i for i in range(7)]:
@@ -205,6 +215,7 @@ def exchange_costs(path, budget_s=20, max_bytes=16 << 20, group=None):
     gf-profile for about budget_s."""
     if dist.get_world_size(group) == 1:
         raise ValueError("exchange_costs: want two ranks or more, one has nothing to exchange")
+    want_folder("exchange_costs", path, group)
     rank, failure, done = dist.get_rank(group), None, None
     place = [f"{_address(group)}:{_free_port()}"]
     dist.broadcast_object_list(place, 0 if group is None else dist.get_global_rank(group, 0),

@@ -3,6 +3,8 @@
 import json
 import os
 
+from .library import count
+
 
 class PlanError(ValueError):
     """A plan that cannot be executed here, with the place in it."""
@@ -47,8 +49,8 @@ def check_names(plan, where, parameters):
              f"{verb} {names[0]}" + (f" and {len(names) - 1} more" if len(names) > 1 else "")
              for verb, names in (("lacks", lacks), ("has", knows)) if names))
     for n, p in parameters.items():
-        want(planned[n] == p.numel(), f"{where}: /tensors: {n}",
-             f"{p.numel()} elements, as the model has", planned[n])
+        want(planned[n] == count(p), f"{where}: /tensors: {n}",
+             f"{count(p)} elements, as the model has", planned[n])
 
 
 def _ranges(plan):
@@ -70,6 +72,12 @@ def holds_nothing_back(plan):
 
 def selects_all(plan):
     return plan.get("selection", {}).get("method", "dense") == "dense"
+
+
+def wants_momentum(plan):
+    """What waits shrinks as the optimiser's momentum would have it (csc)."""
+    selection = plan.get("selection") if isinstance(plan, dict) else None
+    return isinstance(selection, dict) and selection.get("decay") == "momentum"
 
 
 def staleness(plan, where):

@@ -9,7 +9,7 @@ import time
 import torch
 import torch.distributed as dist
 
-from .common import on_gradient, write_trace
+from .common import on_gradient, want_folder, weakly, write_trace
 
 
 def _crowded(group):
@@ -47,6 +47,9 @@ class Record:
     """
 
     def __init__(self, model, lines=False):
+        if not hasattr(model, "gradflow"):
+            raise TypeError("gradflow.Record: want a model of gradflow.ddp, got "
+                            f"{type(model).__name__}")
         self.state, self.lines = model.gradflow, lines
         self.exchange = None
         self.events = []
@@ -59,7 +62,7 @@ class Record:
         self._attach()
         self.hooks = [model.register_forward_pre_hook(lambda *_: self._forward()),
                       model.register_forward_hook(lambda *_: self._backward())]
-        self.hooks += [on_gradient(p, lambda n=n: self._gradient(n))
+        self.hooks += [on_gradient(p, weakly(self._gradient, n))
                        for n, p in self.state.parameters.items()]
 
     def _attach(self):
@@ -183,4 +186,5 @@ class Record:
 
     def write(self, path):
         """All ranks' steps as a Chrome trace; rank 0 of the group writes."""
+        want_folder("gradflow.Record", path, self.state.group)
         write_trace(path, self.events, self.state.group)

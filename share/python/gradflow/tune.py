@@ -10,7 +10,7 @@ import tempfile
 import torch.distributed as dist
 
 from . import commands
-from .common import agree, on_gradient
+from .common import agree, on_gradient, weakly
 from .measure import document, exchange_costs, slowest
 from .measure import network as all_reduce_costs
 from .plan import holds_nothing_back
@@ -53,7 +53,7 @@ class Tuner:
         self.moments = {}
         self.hooks = [model.register_forward_pre_hook(lambda *_: self._forward()),
                       model.register_forward_hook(lambda *_: self._backward())]
-        self.hooks += [on_gradient(p, lambda n=n: self._gradient(n))
+        self.hooks += [on_gradient(p, weakly(self._gradient, n))
                        for n, p in state.parameters.items()]
         self.course = self._course()
         next(self.course)

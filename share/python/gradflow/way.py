@@ -2,12 +2,13 @@
 """How buckets of DistributedDataParallel reach the exchange, and means the buckets."""
 import collections
 import contextlib
-import ctypes
 import socket
 import time
 
 import torch
 import torch.distributed as dist
+
+from . import library as c
 
 
 class Bucket:
@@ -16,22 +17,26 @@ class Bucket:
     def __init__(self, index, ids, buffer, places):
         self.index, self.ids = index, ids
         self.dtype = buffer.dtype
+        self.code = c.DTYPES[c.dtype(buffer)]
         self.places = places  # (name, offset in bytes, elements), in the order of offsets
         self.names = [name for name, _, _ in places]
-        self.tensors = self.addresses = self.base = None
+        self.tensors = self.gradients = self.base = None
 
     def number(self, numbers):
         """The names' numbers in the exchange, for post_many."""
-        self.tensors = (ctypes.c_size_t * len(self.names))(*[numbers[n] for n in self.names])
+        self.tensors, self.base = [numbers[n] for n in self.names], None
+        self.gradients = (c.Gradient * len(self.places))(
+            *[c.Gradient(numbers[n], None, elems, self.code)
+              for n, _, elems in self.places])
 
     def post(self, exchange, memory):
         """Its gradients lie in that tensor as they do in the buffer."""
         base = memory.data_ptr()
         if base != self.base:
             self.base = base
-            self.addresses = (ctypes.c_void_p * len(self.places))(
-                *[base + offset for _, offset, _ in self.places])
-        exchange.post_many(self.tensors, self.addresses)
+            for gradient, (_, offset, _) in zip(self.gradients, self.places):
+                gradient.data = base + offset
+        exchange.post_many(self.gradients, memory)
 
     def pieces(self, memory):
         """{name: its elements in that tensor}."""
@@ -240,7 +245,7 @@ def _pinned(buffer):
 
 def choose(device, group, transport, dense, staleness=1, synchronous=0):
     """The way for gradients there. transport: nccl, from GPU to GPU; ucx, by the host; or
-    None: nccl for dense plans if every rank has a GPU of its own. On all ranks."""
+    None: nccl for dense plans, and no f64, if every rank has a GPU of its own. On all ranks."""
     on_gpu = device.type == "cuda"
     wanted = (None, "ucx", "nccl") if on_gpu else (None, "ucx")
     if transport not in wanted:
