@@ -164,8 +164,8 @@ profile() { # of the tensors of job.c, in another order
 	nm -D --defined-only "$GF_SOURCE/$BUILD/lib/libgradflow.so.0" | sed -n 's/.* T \(.*\)@@GRADFLOW_0$/\1/p' | sort > first.txt
 	printf 'gradflow_%s\n' begin close count error load local_rank open parameters place rank ranks ready save \
 		sent_bytes start step steps version ways | diff - first.txt
-	# every function of the header is there, and no other
-	diff <(grep -oE '\bgradflow_[a-z_]+\(' "$GF_SOURCE/include/gradflow.h" | tr -d '(' | sort -u) \
+	# every function of the header is there, and beside them what programs of 0.2 call
+	diff <({ grep -oE '\bgradflow_[a-z_]+\(' "$GF_SOURCE/include/gradflow.h"; printf 'gradflow_post%s\n' '' _many; } | tr -d '(' | sort -u) \
 		<(nm -D --defined-only "$GF_SOURCE/$BUILD/lib/libgradflow.so.0" | grep -oE ' gradflow_[a-z_]+' | tr -d ' ' | sort -u)
 	rule .
 	wants 0 job 2 exact rule.json
