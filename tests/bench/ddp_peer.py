@@ -129,8 +129,15 @@ class Job:
 
 def profile(net, batch, folder):
     job = Job(net, batch, alone)
-    gradflow.profile(job.model, job.loss, os.path.join(folder, "model.json"), name=sys.argv[1],
-                     batch=8, update=job.optimizer.step)
+
+    def loss(model):
+        x, y = batch(job.generator)
+        return nn.functional.cross_entropy(model(x), y)
+
+    gradflow.profile(job.model, loss, os.path.join(folder, "model.json"), name=sys.argv[1],
+                     batch=8, update=job.optimizer.step,
+                     network=os.path.join(folder, "network.json") if os.environ.get("GF_ADAPT", "1") == "1"
+                     else None)
 
 
 def race(net, batch, folder, steps):

@@ -56,9 +56,10 @@ peer() { # ARGUMENT...: of ddp_peer.py
 median() { sort -n | awk '{v[NR] = $1} END {print (v[int((NR + 1) / 2)] + v[int((NR + 2) / 2)]) / 2}'; }
 
 if [ ! -e "$work/network.json" ]; then
-	peer profile "$work" || exit 1
 	launch gf-profile -q --transport ucx --callers-memory --budget "${BUDGET:-20s}" --max-bytes 16M > "$work/network.part" || exit 1
 	mv "$work/network.part" "$work/network.json"
+	cp "$work/network.json" "$work/network.alone"
+	peer profile "$work" || exit 1
 fi
 plan() { # NAME OPTION...: a contestant
 	local name=$1

@@ -608,6 +608,24 @@ def dropped():
         check(found[1] <= before[1] and found[0] <= before[0], before, found)
 
 
+def compiled():
+    """torch.compile around the wrapped model, and within it."""
+    if not hasattr(torch, "compile"):
+        return
+    stock = train(DDP(build()))
+    outer = gradflow.ddp(build())
+    optimizer = adamw(outer)
+    call = torch.compile(outer, backend="eager")
+    for step in range(6):
+        loss(call, step).backward()
+        optimizer.step()
+        optimizer.zero_grad()
+    inner = train(gradflow.ddp(torch.compile(build(), backend="eager")))
+    for model in (outer, inner):
+        found = distance(stock, model)
+        check(found == 0 or found < 1e-6 and dist.get_world_size() > 2, found)
+
+
 def several():
     """Two models in one backward, and in turns, as of a GAN."""
     def both(wrap):
@@ -891,6 +909,7 @@ def arguments():
     from datetime import timedelta
     raises(lambda: gradflow.ddp([build()]), "gradflow.ddp", "torch.nn.Module", "list")
     raises(lambda: gradflow.ddp(build(), tune=1), "tune", "dictionary", "1")
+    raises(lambda: gradflow.ddp(build(), mixed_precision=object()), "mixed_precision", "autocast")
     raises(lambda: gradflow.ddp(build(), timeout_s=timedelta(0, 5)), "timeout_s", "timedelta")
     raises(lambda: gradflow.ddp(build(), momentum="0.9"), "momentum", "'0.9' (str)")
     raises(lambda: gradflow.ddp(nn.Linear(2, 2, device="meta")), "weight", "meta", "to_empty")

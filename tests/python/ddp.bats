@@ -7,7 +7,7 @@ load torch
 	holds ddp 2 same whole_job empty cuts device by_host formats
 }
 @test "PyTorch, hook: f64, complex and sparse gradients; skipped buckets; parameters of a call" {
-	holds ddp 2 types double sparse skipped functional
+	holds ddp 2 types double sparse skipped functional compiled
 }
 @test "PyTorch, hook: a model that is gone leaves nothing open" { holds ddp 2 dropped; }
 @test "PyTorch, hook: the same on three ranks, and uneven inputs" { holds ddp 3 same uneven types; }

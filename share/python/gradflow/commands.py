@@ -2,6 +2,7 @@
 """gradflow's commands: those of the wheel, else of the installation, else PATH's."""
 import os
 import shutil
+import subprocess
 import sys
 
 _HERE = os.path.dirname(os.path.abspath(__file__))
@@ -22,6 +23,16 @@ def environment():
     machine's, and these a second UCX."""
     own = os.path.join(_HERE, "..", "gradflow.libs")
     return {"UCX_MODULE_DIR": own, **os.environ} if os.path.isdir(own) else dict(os.environ)
+
+
+def run(command):
+    """What the command of gradflow's prints. ValueError: it failed, and why."""
+    done = subprocess.run([find(command[0]), "-q", *command[1:]],
+                          stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
+                          env=environment())
+    if done.returncode:
+        raise ValueError(done.stderr.strip() or f"{command[0]}: status {done.returncode}")
+    return done.stdout
 
 
 def main():

@@ -23,6 +23,7 @@ from .plan import (PlanError, bucket_bytes, check_names, in_order, read, selects
 from .tune import Tuner
 from .way import Bucket, choose
 
+_untraced = getattr(torch, "_disable_dynamo", lambda call: call)  # torch.compile leaves it alone
 _log = logging.getLogger("gradflow")
 _TAKES_LIST = "bucket_cap_mb_list" in inspect.signature(DistributedDataParallel).parameters
 
@@ -41,6 +42,9 @@ def ddp(model, plan=None, momentum=0.0, epoch_steps=0, timeout_s=1800, library=N
     if not isinstance(tune, (bool, dict)):
         raise TypeError("gradflow.ddp: tune: want True, False or a dictionary of Tuner's "
                         f"settings, got {tune!r}")
+    if arguments.get("mixed_precision"):
+        raise TypeError("gradflow.ddp: mixed_precision: want None: with it, PyTorch's model has a "
+                        "hook of its own: use autocast, or a plan with codec f16 or bf16")
     _check_bare(model)
     group = _group_of(arguments)
     document, where = _agreed(plan, group)
@@ -271,6 +275,7 @@ class State:
         self.order, self.messages = order, messages
         self.numbers = {n: i for i, n in enumerate(order)}
 
+    @_untraced
     def __call__(self, model, _):
         """Before forward: the step before has ended, and the model is still the one
         that was wrapped."""
@@ -445,6 +450,10 @@ class State:
         """In join() a rank that has ended calls the hook outside backward, at another point
         among the group's collectives than ranks that train: none may be opened there."""
         return getattr(getattr(self.model(), "_join_config", None), "enable", False)
+
+    def rest(self):
+        """Gradients that come now are not this model's: its parameters are used beside it."""
+        self.due = False
 
     def take(self, plan, where="plan", messages=None):
         """Goes on by another plan that holds nothing back, on all ranks, between steps.

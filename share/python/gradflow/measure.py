@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Profiles of a PyTorch job: backward by hooks, the network by all-reduces."""
 import contextlib
+import functools
+import inspect
 import json
 import os
 import socket
@@ -10,6 +12,7 @@ import time
 
 import torch
 import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
 
 from . import commands
 from . import library as c
@@ -53,14 +56,15 @@ class Clock:
         return seen - moment.elapsed_time(event) * 1e-3
 
 
-def _timed_step(clock, loss, parameters, passes, update):
+def _timed_step(clock, loss, parameters, passes, update, apart):
     """One step: (forward, backward, {name: ready}, update) in seconds, ready from the
-    last backward's start. What comes before is forward."""
+    last backward's start. What comes before is forward, and `apart`."""
     moments = {}
     clock.settle()
     start = clock.now()
     for _ in range(passes - 1):
-        loss().backward()
+        with apart():
+            loss().backward()
     value = loss()
     if not isinstance(value, torch.Tensor) or not value.requires_grad:
         raise TypeError("profile: loss: want the loss as a tensor that backward can run from, got " +
@@ -84,13 +88,29 @@ def _timed_step(clock, loss, parameters, passes, update):
             clock.between(end, whole))
 
 
+def _is_given_model(loss):
+    """loss(model), not loss()."""
+    first = next(iter(inspect.signature(loss).parameters.values()), None)
+    return first is not None and first.default is first.empty
+
+
+def _exchange_nothing(_, bucket):
+    future = torch.futures.Future()
+    future.set_result(bucket.buffer())
+    return future
+
+
 def profile(model, loss, path, name="model", batch=1, steps=20, warmup=3, update_s=0.0,
-            passes=1, update=None):
+            passes=1, update=None, network=None, **arguments):
     """Measure forward and backward; rank 0 writes a gf-profile (model half).
 
-    loss() runs forward on a batch, under autocast if the job does, and returns the
-    loss, scaled if the job does. model may be compiled, or wrapped by
-    DistributedDataParallel, which then exchanges nothing. Of a job that accumulates
+    loss(model) runs the model forward on a batch, under autocast if the job does, and
+    returns the loss, scaled if the job does. The model that it is given is
+    DistributedDataParallel(model, **arguments), as the job's will be, but exchanges nothing.
+    Or loss() runs the model itself, which may be compiled, or be wrapped by
+    DistributedDataParallel, which then exchanges nothing; what its buckets cost is then not
+    measured. network is the file that exchange_costs wrote: its costs are then adapted to
+    what messages cost within the job's steps (turns.py). Of a job that accumulates
     gradients, passes says over how many backward passes; batch is that of them all.
     update, the optimiser's step (optimizer.step), is measured along, since it takes
     caches from forward and backward; it trains the model. update_s is its time, if the
@@ -106,17 +126,29 @@ def profile(model, loss, path, name="model", batch=1, steps=20, warmup=3, update
         raise TypeError("profile: loss: want a function that returns the loss, got "
                         f"{type(loss).__name__}")
     want_folder("profile", path)
-    parameters = trained(model)
+    parameters, alone, given = trained(model), contextlib.nullcontext, loss
     clock = Clock(next(iter(parameters.values())).device)
-    alone = model.no_sync if hasattr(model, "no_sync") else contextlib.nullcontext
+    apart = getattr(model, "no_sync", contextlib.nullcontext)
+    if not _is_given_model(loss):
+        alone = apart
+    elif isinstance(model, DistributedDataParallel) or not dist.is_initialized():
+        alone, loss = apart, functools.partial(loss, model)
+    else:  # DistributedDataParallel copies gradients to its buckets and back
+        wrapped = DistributedDataParallel(model, **arguments)
+        wrapped.register_comm_hook(None, _exchange_nothing)
+        apart, loss = wrapped.no_sync, functools.partial(loss, wrapped)
+    if network and apart is alone:
+        raise TypeError("profile: network: want the loss as a function of the model, loss(model), "
+                        "and a model without DistributedDataParallel")
+    step = functools.partial(_timed_step, clock, loss, parameters, passes, update, apart)
     with alone():
         for _ in range(max(warmup, 1)):
-            _timed_step(clock, loss, parameters, passes, update)
+            step()
         runs = []
         for _ in range(steps):
             if dist.is_initialized():
                 dist.barrier()
-            runs.append(_timed_step(clock, loss, parameters, passes, update))
+            runs.append(step())
     missing = [n for n in parameters if not any(n in r[2] for r in runs)]
     agree(None, missing and ValueError(
         f"profile: {missing[0]} got no gradient in {steps} steps ({len(missing)} of "
@@ -124,10 +156,33 @@ def profile(model, loss, path, name="model", batch=1, steps=20, warmup=3, update
         "that uses it"))
     forward, backward, ready, measured_s = medians(runs)
     update_s = measured_s if update else update_s
-    if rank_in(None) != 0:
-        return
-    write_whole(path, json.dumps(document(parameters, forward, backward, ready, update_s, name,
-                                          batch), indent=1) + "\n")
+    if rank_in(None) == 0:
+        write_whole(path, json.dumps(document(parameters, forward, backward, ready, update_s, name,
+                                              batch), indent=1) + "\n")
+    if network:
+        _adapt(model, loss, given, path, network, steps, passes, update, arguments)
+
+
+def _adapt(model, alone, loss, path, network, steps, passes, update, arguments):
+    """alone() runs forward in the model that exchanges nothing."""
+    from .ddp import ddp  # pylint: disable=import-outside-toplevel  # a cycle
+    from .turns import adapt  # pylint: disable=import-outside-toplevel
+    wrapped = ddp(model, **arguments)
+
+    def step(loss, apart):
+        for _ in range(passes - 1):
+            with apart():
+                loss().backward()
+        loss().backward()
+        if update:
+            update()
+        for p in model.parameters():
+            p.grad = None
+
+    adapt(lambda: step(alone, alone.args[0].no_sync),
+          lambda: step(lambda: loss(wrapped), wrapped.no_sync), wrapped.gradflow, path, network,
+          max(steps // 4, 3))
+    wrapped.gradflow.close()
 
 
 def document(parameters, forward, backward, ready, update_s, name="model", batch=1):

@@ -4,7 +4,6 @@ import json
 import logging
 import os
 import statistics
-import subprocess
 import tempfile
 
 import torch.distributed as dist
@@ -17,16 +16,6 @@ from .plan import holds_nothing_back
 
 _SETTLE = 5  # steps after which buckets and exchange stay as they are
 _log = logging.getLogger("gradflow")
-
-
-def _run(command):
-    """What the command of gradflow's prints. ValueError: it failed, and why."""
-    done = subprocess.run([commands.find(command[0]), "-q", *command[1:]],
-                          stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
-                          env=commands.environment())
-    if done.returncode:
-        raise ValueError(done.stderr.strip() or f"{command[0]}: status {done.returncode}")
-    return done.stdout
 
 
 class Tuner:
@@ -159,7 +148,7 @@ class Tuner:
         all_reduce_costs(table, device=way.device, group=self.group)
         if dist.get_rank(self.group) == 0:
             try:
-                _run(["gf-profile", "--import", table, "-o", path])
+                commands.run(["gf-profile", "--import", table, "-o", path])
             except (OSError, ValueError) as e:
                 failure = e
         agree(self.group, failure)
@@ -168,7 +157,7 @@ class Tuner:
         path = os.path.join(folder, "model.json")
         with open(path, "w", encoding="utf-8") as f:
             json.dump(model, f)
-        plan = json.loads(_run(["gf-plan", *self.options, path, network_file]))
+        plan = json.loads(commands.run(["gf-plan", *self.options, path, network_file]))
         if not holds_nothing_back(plan):
             raise ValueError("want a plan of all gradients, got options of gf-plan for a "
                              "selection that holds some back, or for stale ones")

@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What messages cost in the job itself: whole steps by two plans, in turns."""
+import copy
+import functools
+import json
+import os
+import statistics
+import tempfile
+import time
+
+import torch.distributed as dist
+
+from . import commands
+from .common import agree, write_whole
+
+_TURNS, _UNCOUNTED = 5, 3
+_PARTS = 3         # messages of the second plan
+_MOST_COST = 16    # times what messages were measured to cost alone
+_MOST_SLOWDOWN = 100
+_HALVINGS = 12
+
+
+def _read(path):
+    with open(path, encoding="utf-8") as f:
+        return json.load(f)
+
+
+def _plan(folder, model, network, options):
+    paths = []
+    for name, document in (("model", model), ("network", network)):
+        paths.append(os.path.join(folder, name + ".json"))
+        with open(paths[-1], "w", encoding="utf-8") as f:
+            json.dump(document, f)
+    return json.loads(commands.run(["gf-plan", *options, *paths]))
+
+
+def _where(rising, wanted, low, high):
+    """Between low and high, where the function is that large."""
+    for _ in range(_HALVINGS):
+        middle = (low * high) ** 0.5
+        low, high = (middle, high) if rising(middle) < wanted else (low, middle)
+    return (low * high) ** 0.5
+
+
+def _takes(document, step_s):
+    """The model half, if a step without messages takes so long."""
+    model = copy.deepcopy(document["model"])
+    factor = step_s / sum(model[k] for k in ("forward_s", "backward_s", "update_s"))
+    for k in ("forward_s", "backward_s", "update_s"):
+        model[k] *= factor
+    for t in model["tensors"]:
+        t["ready_s"] *= factor
+    return {**document, "model": model}
+
+
+def _times(network, factor):
+    """The network half, if messages cost so many times as much."""
+    found = copy.deepcopy(network)
+    for cost in found["network"]["allreduce"]:
+        for line in (cost, *cost.get("larger", ())):
+            line["startup_s"] *= factor
+            line["per_byte_s"] *= factor
+    return found
+
+
+def _beside(network, slowdown):
+    """If backward advances by 1/slowdown while messages are under way."""
+    found = copy.deepcopy(network)
+    for cost in found["network"]["allreduce"]:
+        cost["beside_backward"] = {"compute_slowdown": [slowdown]}
+    return found
+
+
+def _take_turns(jobs, group, steps):
+    """Medians of each job's steps, of the rank that takes longest."""
+    took = [[] for _ in jobs]
+    for _ in range(_TURNS):
+        for (prepare, job), times in zip(jobs, took):
+            prepare()
+            dist.barrier(group)
+            for i in range(-_UNCOUNTED, steps):
+                start = time.perf_counter()
+                job()
+                if i >= 0:
+                    times.append(time.perf_counter() - start)
+    ranks = [None] * dist.get_world_size(group)
+    dist.all_gather_object(ranks, took, group=group)
+    return [statistics.median(map(max, zip(*of))) for of in zip(*ranks)]
+
+
+def adapt(nothing, job, state, model, network, steps):
+    """Whole steps of the job tell what is not seen in parts of them: steps that exchange
+    nothing; by a plan with one message after backward; and by one with messages beside
+    backward. Messages cost more in a job than in a row of messages, since ranks come late
+    and caches are cold. Where ranks share processors, backward stands still for them. The
+    files `model` and `network` are changed so that gf-plan predicts these steps as they
+    were measured. On all ranks; rank 0 has the files."""
+    group = state.group
+    rank, found, failure = dist.get_rank(group), [None], None
+    size = sum(p.numel() * p.element_size() for p in state.parameters.values())
+    kinds = (["--policy", "single"], ["--policy", "threshold", "--threshold", str(size // _PARTS)])
+    with tempfile.TemporaryDirectory() as folder:
+        if rank == 0:
+            try:
+                compute, costs = _read(model), _read(network)
+                found[0] = [_plan(folder, compute, costs, options) for options in kinds]
+            except (OSError, ValueError, KeyError) as e:
+                failure = e
+        agree(group, failure)
+        dist.broadcast_object_list(found, 0 if group is None else dist.get_global_rank(group, 0),
+                                   group=group)
+        plans = [functools.partial(state.take, plan) for plan in found[0]]
+        alone_s, whole_s, parts_s = _take_turns(
+            [(state.rest, nothing), *((take, job) for take in plans)], group, steps)
+        if rank != 0:
+            return
+        compute = _takes(compute, alone_s)
+
+        def predicted(kind, costs):
+            return _plan(folder, compute, costs, kinds[kind])["predicted"]["iteration_s"]
+
+        costs = _times(costs, _where(lambda x: predicted(0, _times(costs, x)), whole_s,
+                                     1 / _MOST_COST, _MOST_COST))
+        costs = _beside(costs, _where(lambda x: predicted(1, _beside(costs, x)), parts_s,
+                                      1, _MOST_SLOWDOWN))
+        for path, document in ((model, compute), (network, costs)):
+            write_whole(path, json.dumps(document, indent=1) + "\n")
