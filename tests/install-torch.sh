@@ -9,7 +9,7 @@ folder=${GF_TORCH:-${XDG_CACHE_HOME:-$HOME/.cache}/gradflow/torch}
 python=$folder/bin/python
 [ -x "$python" ] || python3 -m venv "$folder" >&2 || exit 3
 "$folder/bin/pip" install -q --disable-pip-version-check --retries 1 --timeout 20 --upgrade \
-	--upgrade-strategy only-if-needed torch numpy setuptools wheel >&2 ||
+	--upgrade-strategy only-if-needed torch numpy setuptools wheel expecttest >&2 ||
 	echo 'install-torch: pip cannot get a newer PyTorch' >&2
 "$python" -c 'import sys, torch; print("PyTorch", torch.__version__, file=sys.stderr)' || exit 77
 echo "$python"
