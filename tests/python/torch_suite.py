@@ -99,6 +99,11 @@ def without_gpus():
 
 # --- gradflow.ddp in the place of DistributedDataParallel ---
 
+# Models of the tests are small: several buckets for them, and the first no larger.
+BUCKET_MB = 1e-4
+dist._DEFAULT_FIRST_BUCKET_BYTES = 100
+
+
 class Model(NamedTuple):
     """One that gradflow.ddp made."""
     wrapped: weakref.ref
@@ -118,6 +123,8 @@ def stand_in(make):
             arguments = {**dict(zip(names, args)), **kwargs}
             for name in ("device_ids", "output_device"):
                 arguments.pop(name, None)
+            if not {"bucket_cap_mb", "bucket_cap_mb_list"} & set(arguments):
+                arguments["bucket_cap_mb"] = BUCKET_MB
             counts["made"] += 1  # also if that fails, as some tests want
             wrapped = make(module, **arguments)
             if hasattr(wrapped, "gradflow"):
