@@ -14,8 +14,10 @@ import argparse
 import faulthandler
 import fnmatch
 import json
+import math
 import multiprocessing.connection
 import os
+import signal
 import sys
 import tempfile
 import time
@@ -83,7 +85,7 @@ class Outcome(NamedTuple):
     """Of one rank, or of all: passed, skipped or failed."""
     kind: str
     line: str = ""
-    whole: str = ""  # of a failure
+    whole: str = ""  # of a failure: at its end, that of the rank that failed first
     when: float = float("inf")
     ours: bool = False  # gradflow had a part in it
 
@@ -132,6 +134,7 @@ def work(test, rank, folder, limit_s):
         os.dup2(log.fileno(), 1)
         os.dup2(log.fileno(), 2)
     faulthandler.dump_traceback_later(limit_s)
+    signal.alarm(math.ceil(limit_s) + 5)  # nobody may be there to end it
     torch.set_num_threads(1)
     outcome = came_of(test, rank, folder)
     with open(f"outcome.{rank}.part", "w") as f:
@@ -151,8 +154,8 @@ def outcome_of(rank, folder):
 
 
 def watch(processes, folder, limit_s):
-    """Ends those that run too long, and soon those that wait for one that failed. Returns
-    the ranks that were ended."""
+    """Ends ranks that run too long, and soon those that wait for one that failed. Returns why,
+    by rank."""
     end, failed = time.monotonic() + limit_s + 1, False
     while any(p.is_alive() for p in processes) and time.monotonic() < end:
         multiprocessing.connection.wait([p.sentinel for p in processes if p.is_alive()], .2)
@@ -167,6 +170,18 @@ def watch(processes, folder, limit_s):
             for r in late}
 
 
+def end_of(rank, process, folder, late):
+    """The rank's outcome. Without an end there is none."""
+    outcome = None if rank in late else outcome_of(rank, folder)
+    if outcome:
+        return outcome
+    with open(os.path.join(folder, f"log.{rank}")) as f:
+        wrote = f.read()
+    if rank in late:
+        return Outcome("failed", late[rank], wrote)
+    return Outcome("failed", f"it ended with status {process.exitcode}", wrote, when=0)
+
+
 def attempt(test, limit_s):
     """What came of it on all ranks; of failures, the first."""
     ranks = range(int(test.suite(test.name).world_size))
@@ -179,20 +194,15 @@ def attempt(test, limit_s):
         for p in processes:
             p.start()
         late = watch(processes, folder, limit_s)
-        outcomes = []
-        for r, p in enumerate(processes):
-            outcome = outcome_of(r, folder)
-            if outcome is None:
-                with open(os.path.join(folder, f"log.{r}")) as f:
-                    wrote = f.read()
-                outcome = Outcome("failed", late.get(r, f"it ended with status {p.exitcode}"), wrote,
-                                  float("inf") if r in late else 0)
-            outcomes.append(outcome)
+        outcomes = [end_of(r, p, folder, late) for r, p in enumerate(processes)]
     failures = [o._replace(line=f"rank {r}: {o.line}") for r, o in enumerate(outcomes)
                 if o.kind == "failed"]
     if not failures and len({o.kind for o in outcomes}) > 1:
         return Outcome("failed", "some ranks skip it, and some do not")
-    return min(failures or outcomes, key=lambda o: (o.when, not o.ours))
+    if not failures:
+        return max(outcomes, key=lambda o: o.ours)
+    failures.sort(key=lambda o: o.when)
+    return failures[0]._replace(whole="\n".join(o.whole for o in reversed(failures)))
 
 
 # --- the report ---
@@ -244,8 +254,7 @@ def main():
     failed, stale = [], []
     for test in tests:
         began = time.monotonic()
-        outcome, old = judge(test, attempt(test, options.limit), lists,
-                             options.plain)
+        outcome, old = judge(test, attempt(test, options.limit), lists, options.plain)
         counts[outcome.kind] += 1
         stale += [old] if old else []
         if outcome.kind == "failed":
