@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Puts the newest PyTorch that pip's index has into a virtual environment, which is
-# kept, and prints its interpreter. GF_TORCH names the folder (gradflow/torch in the
-# user's cache). Gigabytes are downloaded the first time. If the index cannot be
-# reached, what is there will do; if nothing is, the status is 77.
+# Puts the newest PyTorch that pip's index has, and what PyTorch's own tests need, into a
+# virtual environment, which is kept, and prints its interpreter. GF_TORCH names the
+# folder (gradflow/torch in the user's cache). Gigabytes are downloaded the first time.
+# If the index cannot be reached, what is there will do; if nothing is, the status is 77.
 set -u
 folder=${GF_TORCH:-${XDG_CACHE_HOME:-$HOME/.cache}/gradflow/torch}
 python=$folder/bin/python
