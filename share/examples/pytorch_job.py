@@ -71,9 +71,9 @@ def main():
     model, record = build(), None
     if mode == "profile":
         images, labels = next(batches(1))
-        gradflow.profile(model, lambda: nn.functional.cross_entropy(model(images), labels),
-                         files[0], name="pytorch-job", batch=BATCH)
         gradflow.exchange_costs(files[1], budget_s=BUDGET_S)
+        gradflow.profile(model, lambda model: nn.functional.cross_entropy(model(images), labels),
+                         files[0], name="pytorch-job", batch=BATCH, network=files[1])
         return
     if mode == "train":
         model = gradflow.ddp(model, files[0])

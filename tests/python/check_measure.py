@@ -82,6 +82,38 @@ def refused():
     raises(lambda: gradflow.profile(torch.nn.ReLU(), model, "x.json"), "got none")
 
 
+def fitted():
+    """Costs are such that gf-plan predicts the steps that were measured."""
+    from gradflow import turns
+    real, seen = turns._take_turns, []
+
+    def told(jobs, group, steps):
+        seen.append(real(jobs, group, 1))
+        return [1e-3, 1.3e-3, 1.2e-3]
+
+    turns._take_turns = told
+    model = torch.nn.Sequential(*[torch.nn.Linear(64, 64) for _ in range(8)])
+    before = [p.detach().clone() for p in model.parameters()]
+    if dist.get_rank() == 0:
+        cost = {"algorithm": "ring", "startup_s": 1e-5, "per_byte_s": 1e-9}
+        with open("network.json", "w", encoding="utf-8") as f:
+            json.dump({"format": "gf-profile", "version": 1,
+                       "network": {"ranks": 2, "allreduce": [cost]}}, f)
+    measured(model, lambda model: model(torch.ones(2, 64)).sum(), network="network.json")
+    turns._take_turns = real
+    assert len(seen) == 1 and min(seen[0]) > 0, seen
+    assert all(torch.equal(a, b) for a, b in zip(before, model.parameters()))
+    assert all(p.grad is None for p in model.parameters())
+    if dist.get_rank() == 0:
+        size = 4 * sum(p.numel() for p in model.parameters())
+        for step_s, *options in ((1.3e-3, "single"), (1.2e-3, "threshold", "--threshold", str(size // 3))):
+            plan = subprocess.run(["gf-plan", "-q", "--policy", *options, "model.json", "network.json"],
+                                  capture_output=True, check=True).stdout
+            found = json.loads(plan)["predicted"]["iteration_s"]
+            assert abs(found - step_s) < 0.005 * step_s, (options, found)
+    dist.barrier()
+
+
 def compiled():
     if not hasattr(torch, "compile"):
         return

@@ -10,4 +10,8 @@ setup_file() { needs_torch; }
 }
 @test "PyTorch, profile: parameters that few steps use, or none" { holds measure 2 sometimes; }
 @test "PyTorch, profile: what cannot be measured or written is refused at once" { holds measure 2 refused; }
+@test "PyTorch, profile: costs are fitted to whole steps" {
+	needs_library
+	holds measure 2 fitted
+}
 @test "PyTorch: its profiler's trace is imported" { holds measure 1 trace; }

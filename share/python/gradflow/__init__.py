@@ -5,8 +5,8 @@ When the job's ranks are up and the model is built, before the first step:
 
     import gradflow
 
-    gradflow.profile(model, loss, "model.json", name="mine", batch=32)
     gradflow.exchange_costs("network.json")
+    gradflow.profile(model, loss, "model.json", name="mine", batch=32, network="network.json")
 
 and with the plan of `gf-plan model.json network.json > plan.json`:
 
