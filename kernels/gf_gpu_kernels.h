@@ -200,6 +200,9 @@ struct gf_gpu_kernels {
 	/* to = from, unless *skip is not 0 */
 	void (*copy_f32)(struct gf_gpu_stream *s, const uint32_t *skip,
 			 float *to, const float *from, size_t n);
+	/* y = NaN, if *flag is not 0 */
+	void (*spoil_f32)(struct gf_gpu_stream *s, const uint32_t *flag,
+			  float *y, size_t n);
 };
 
 size_t gf_gpu_topk_work_bytes(size_t count);

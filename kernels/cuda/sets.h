@@ -60,6 +60,7 @@ ENTRY(merge_f32);
 ENTRY(move_f32);
 ENTRY(leave_out);
 ENTRY(copy_f32);
+ENTRY(spoil_f32);
 
 #undef ENTRY
 #undef CODE

@@ -233,6 +233,17 @@ struct leave_out : singly {
 	}
 };
 
+struct spoil : singly {
+	const uint32_t *flag;
+	float *y;
+
+	__device__ void one(size_t i) const
+	{
+		if (*flag)
+			y[i] = NAN;
+	}
+};
+
 struct copy {
 	const uint32_t *skip;
 	float *to;
@@ -327,4 +338,10 @@ void gf_cuda_copy_f32(struct gf_gpu_stream *s, const uint32_t *skip, float *to,
 		      const float *from, size_t n)
 {
 	each(s, copy{skip, to, from}, n);
+}
+
+void gf_cuda_spoil_f32(struct gf_gpu_stream *s, const uint32_t *flag, float *y,
+		       size_t n)
+{
+	each(s, spoil{{}, flag, y}, n);
 }

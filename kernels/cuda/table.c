@@ -39,4 +39,5 @@ const struct gf_gpu_kernels gf_gpu_kernels_cuda = {
 	.move_f32 = gf_cuda_move_f32,
 	.leave_out = gf_cuda_leave_out,
 	.copy_f32 = gf_cuda_copy_f32,
+	.spoil_f32 = gf_cuda_spoil_f32,
 };

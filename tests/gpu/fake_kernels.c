@@ -270,6 +270,20 @@ static void fake_copy_f32(struct gf_gpu_stream *s, const uint32_t *skip,
 	fake_enqueue_copy(s, run_copy, &c, sizeof(c));
 }
 
+static void call_spoil(struct fake_operation *op)
+{
+	const uint32_t *flag = op->b;
+
+	for (size_t i = 0; *flag && i < op->n; i++)
+		((float *)op->a)[i] = NAN;
+}
+
+static void fake_spoil_f32(struct gf_gpu_stream *s, const uint32_t *flag,
+			   float *y, size_t n)
+{
+	fake_call(s, call_spoil, y, flag, n, 0);
+}
+
 struct update {
 	struct gf_sgd_step step;
 	struct gf_gpu_lars lars;
@@ -487,4 +501,5 @@ const struct gf_gpu_kernels fake_gpu_kernels = {
 	.move_f32 = fake_move_f32,
 	.leave_out = fake_leave_out,
 	.copy_f32 = fake_copy_f32,
+	.spoil_f32 = fake_spoil_f32,
 };

@@ -207,6 +207,11 @@ static void test_copy(size_t n, size_t offset, uint32_t skip)
 	gpu->copy_f32(stream, dskip, dto, dfrom, n);
 	EXPECT(differs_bytes(skip ? to : from, dto, n * 4) == n * 4,
 	       "%zu copied, skip %u", n, skip);
+	/* an element beside stays as it is */
+	gpu->spoil_f32(stream, dskip, dto, n - (n > 0));
+	for (size_t i = 0; i < n; i++)
+		to[i] = !skip ? from[i] : i + 1 < n ? NAN : to[i];
+	EXPECT(differs_f32(to, dto, n) == n, "%zu spoilt, flag %u", n, skip);
 	done("copy", n);
 	free(from);
 	free(to);
