@@ -215,7 +215,9 @@ struct gradflow_exchange_options {
 	/* Not 0: tensors are in the memory of the GPU `device`, and messages go
 	 * by NCCL. A post counts as of what is enqueued on `stream`, a
 	 * cudaStream_t, by then. gradflow_wait lets that stream wait for the
-	 * means, not the host. */
+	 * means, not the host. Selections: csc, topk and gtopk; others are
+	 * -ENOTSUP. With csc a step's first post waits until the device has
+	 * ended the step before, which decides what goes in this one. */
 	int on_device, device;
 	void *stream;
 	/* For gradflow_exchange_load: 1 + this process' rank in the run that
@@ -301,9 +303,10 @@ int gradflow_exchange_save(struct gradflow_exchange *x, const char *folder);
 int gradflow_exchange_load(struct gradflow_exchange *x, const char *folder);
 double gradflow_carried(const struct gradflow_exchange *x);
 /* Or in a checkpoint of the caller's: the index-th array, as long as the
- * exchange is open, current between steps after this call; -ENOENT: there is no
- * such array. Shared ones are the same on all ranks. After all have been filled
- * in, on all ranks: it goes on after so many steps. */
+ * exchange is open, current between steps after this call, as are the other
+ * ones; -ENOENT: there is no such array. Shared ones are the same on all ranks.
+ * After all have been filled in, on all ranks: it goes on after so many steps.
+ */
 struct gradflow_array {
 	const char *name;
 	void *data;

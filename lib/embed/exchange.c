@@ -12,7 +12,6 @@
 #include "comm/join.h"
 #include "lane/nccl.h"
 #include "train/choose.h"
-#include "train/method.h"
 #include "train/scale.h"
 
 #define API __attribute__((visibility("default")))
@@ -64,11 +63,15 @@ static void stop(struct gf_job *job)
 
 static int settle(struct gf_job *job, struct gf_error *err)
 {
-	return gf_exchange_settle(job->exchange, err);
+	int rc = gf_embed_learn(exchange_of(job), err);
+
+	return rc ? rc : gf_exchange_settle(job->exchange, err);
 }
 
 static int restore(struct gf_job *job, struct gf_error *err)
 {
+	/* the state that was read is all that holds */
+	job->exchange->learnt = job->exchange->taken;
 	return gf_exchange_restore(job->exchange, err);
 }
 
@@ -187,7 +190,8 @@ static int adapt(struct gf_job *job, void *ctx, struct gf_error *err)
 	if (s->x->on_device) /* without a plan as NCCL has it */
 		gf_train_use_library(plan,
 				     s->options->plan || s->options->plan_text);
-	rc = gf_method_check(plan, err);
+	rc = s->x->on_device ? gf_select_check_gpu(plan, false, err)
+			     : gf_select_check(plan, err);
 	return rc || !s->x->on_device ? rc : open_device(s->x, s->options, err);
 }
 

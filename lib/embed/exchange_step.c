@@ -79,18 +79,40 @@ static int check_tensor(const struct gradflow_exchange *x, const char *call,
 
 /* --- steps ---------------------------------------------------------------- */
 
-static void begin(struct gradflow_exchange *x)
+static bool decides(const struct gradflow_exchange *x)
 {
+	return x->on_device && x->exchange.select.ops->adopt;
+}
+
+int gf_embed_learn(struct gradflow_exchange *x, struct gf_error *err)
+{
+	struct gf_exchange *e = &x->exchange;
+	bool bad; /* all of it has come back as NaN */
+
+	return decides(x) && e->learnt < e->taken
+		       ? gf_exchange_learn(e, &bad, err)
+		       : 0;
+}
+
+static int begin(struct gradflow_exchange *x, struct gf_error *err)
+{
+	int rc = gf_embed_learn(x, err);
+
+	if (rc)
+		return gf_job_keep(&x->job, rc, err);
 	x->begun = true;
 	x->flushed = false;
 	(void)gf_exchange_begin(&x->exchange, (size_t)x->job.steps + 1, 1);
 	gf_exchange_list(&x->exchange, 1);
+	return 0;
 }
 
 int gf_embed_flush(struct gradflow_exchange *x, struct gf_error *err)
 {
-	if (!x->begun)
-		begin(x);
+	int rc = x->begun ? 0 : begin(x, err);
+
+	if (rc)
+		return rc;
 	if (!x->flushed) {
 		gf_memory_flush(&x->exchange.memory);
 		gf_engine_backward_end(x->exchange.engine);
@@ -178,10 +200,10 @@ static int post(struct gradflow_exchange *x, const struct gradflow_gradient *g,
 
 	rc = rc ? rc
 		: gf_job_keep(&x->job, gf_engine_check(e->engine, err), err);
+	if (!rc && n && !x->begun)
+		rc = begin(x, err);
 	if (rc || !n)
 		return rc;
-	if (!x->begun)
-		begin(x);
 	for (i = 0; i < n; i++)
 		gf_memory_post(&e->memory, x->batch[i], g[i].data);
 	gf_engine_ready_all(e->engine, x->batch, n);
@@ -290,7 +312,8 @@ static int wait_all(struct gradflow_exchange *x, struct gf_error *err)
 
 	if (!rc && x->on_device)
 		rc = gf_engine_end(e->engine, err);
-
+	if (!rc && decides(x))
+		rc = gf_device_flag_send(&e->flags, x->stream, e->taken, err);
 	if (rc)
 		return rc;
 	e->taken = e->begun;

@@ -146,11 +146,6 @@ int gf_memory_open(struct gf_memory *m, struct gf_selector *select,
 	size_t i, k;
 	int rc = 0;
 
-	if (select->env.gpu && !select->ops->by_message)
-		return gf_error_set(err, -ENOTSUP,
-				    "selection \"%s\" between GPUs: a "
-				    "caller's memory wants \"dense\"",
-				    gf_selection_name(&plan->selection));
 	*m = (struct gf_memory){.select = select};
 	m->hooks = (struct gf_engine_hooks){
 		.prepare = prepare,
@@ -305,15 +300,19 @@ static int pack(struct gf_memory *m, size_t tensor, struct gf_gpu_stream *q,
 }
 
 /* Packs the tensors that the i-th of the step's list needs. */
-static void pack_for(struct gf_memory *m, size_t i)
+static int pack_for(struct gf_memory *m, size_t i, struct gf_gpu_stream *q,
+		    struct gf_error *err)
 {
 	const struct gf_work *w = &m->list[i];
 	const bool all = w->at_end || w->after == GF_AFTER_ALL;
 	const size_t ntensors = m->select->env.plan->model->ntensors;
 	size_t k;
+	int rc = 0;
 
-	for (k = all ? 0 : w->first; k <= (all ? ntensors - 1 : w->last); k++)
-		gf_memory_pack(m, k);
+	for (k = all ? 0 : w->first; k <= (all ? ntensors - 1 : w->last) && !rc;
+	     k++)
+		rc = pack(m, k, q, err);
+	return rc;
 }
 
 /* The message of the plan that the i-th of a plan's own list is, or is a half
@@ -341,7 +340,7 @@ static int prepare(void *ctx, size_t slot, size_t message,
 	int rc = 0;
 
 	if (!m->select->ops->by_message)
-		pack_for(m, message);
+		rc = pack_for(m, message, q, err);
 	else if (!m->messages[whole_of(m, message)].in_place)
 		for (k = w->first; k <= w->last && !rc; k++)
 			rc = pack(m, k, q, err);
@@ -503,7 +502,9 @@ static int end(void *ctx, size_t slot, struct gf_gpu_stream *q,
 	if (m->select->ops->by_message) /* there is no state */
 		return 0;
 	rc = inner->end ? inner->end(inner->ctx, slot, q, err) : 0;
-	return rc ? rc : give_all_back(m, err);
+	if (rc)
+		return rc;
+	return q ? gf_memory_put_all_on(m, q, err) : give_all_back(m, err);
 }
 
 static void failed(void *ctx, int rc)

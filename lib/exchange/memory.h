@@ -38,9 +38,11 @@
  * leaves such a step out (select/select.h, `end`). All of the step then comes
  * back as NaN, the same on all ranks, so that the caller skips it, too.
  *
- * ON A GPU the same is enqueued on the streams of the messages. Only selections
- * that give back message by message are done there, and nobody is told when a
- * mean has come: the stream that computes waits for it.
+ * ON A GPU the same is enqueued: a message's tensors are packed, and sums that
+ * come message by message go back, on the streams of the messages. What goes
+ * back at the end of the step does so on the stream that computes, which waits
+ * for the means; nobody is told when one has come. A word on the device says
+ * whether the step is finite, and the host does not wait for it here.
  *
  * One step is under way at a time.
  */
@@ -85,9 +87,8 @@ struct gf_memory {
 };
 
 /* dtypes: per tensor of the selection's plan, on which the selection is open;
- * comm: what messages go over. -ENOTSUP: no gradients are taken of that type,
- * or by that selection there. gf_memory_close follows also if this fails; it
- * accepts zeros. */
+ * comm: what messages go over. -ENOTSUP: no gradients are taken of that type.
+ * gf_memory_close follows also if this fails; it accepts zeros. */
 int gf_memory_open(struct gf_memory *m, struct gf_selector *select,
 		   struct gf_comm *comm, const enum gf_dtype *dtypes,
 		   struct gf_error *err);

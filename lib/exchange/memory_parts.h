@@ -54,5 +54,9 @@ int gf_memory_pack_on(struct gf_memory *m, size_t tensor,
 		      struct gf_gpu_stream *q, struct gf_error *err);
 int gf_memory_put_on(struct gf_memory *m, size_t tensor,
 		     struct gf_gpu_stream *q, struct gf_error *err);
+/* The whole step has come, of a selection that gives back all at once: the
+ * means in all of the pool, or NaN, and from there. */
+int gf_memory_put_all_on(struct gf_memory *m, struct gf_gpu_stream *q,
+			 struct gf_error *err);
 
 #endif

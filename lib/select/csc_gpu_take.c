@@ -17,6 +17,9 @@ void gf_csc_gpu_begin(struct gf_selector *s, size_t slot, size_t step,
 	g->slot = slot;
 	g->taken_tensors = g->taken_chunks = g->taken_packs = 0;
 	gf_csc_begin(s, slot, step, list, n);
+	/* what a message takes is all that was made up to its last tensor */
+	for (i = 0; i < t->nlist && !s->env.by_host; i++)
+		t->list[i].first = 0;
 	if (!s->env.by_host)
 		t->list[t->nlist - 1].data = g->shared;
 	memcpy(told->chosen, t->chosen, t->nchosen * sizeof(*told->chosen));
