@@ -41,7 +41,18 @@ int gf_select_check_gpu(const struct gf_plan *plan, bool by_host,
 			struct gf_error *err)
 {
 	const struct gf_select_ops *ops = find(plan)->on_gpu;
+	size_t i;
 
+	if (!by_host && plan->servers)
+		return gf_error_set(err, -ENOTSUP,
+				    "servers go by the host: one would hold a "
+				    "GPU for nothing but sums");
+	for (i = 0; i < plan->nmessages && !by_host; i++)
+		if (plan->messages[i].half != GF_HALF_ALL)
+			return gf_error_set(err, -ENOTSUP,
+					    "split messages go by the host: "
+					    "none is waited for by itself "
+					    "between GPUs");
 	if (!ops || (by_host && !ops->ready))
 		return gf_error_set(err, -ENOTSUP,
 				    "selection \"%s\" %s the host",

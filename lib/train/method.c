@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The base of a method: an exchange and an update rule. */
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,20 +18,8 @@ int gf_method_check_gpu(const struct gf_plan *plan,
 	const struct gf_optim_config optim = {
 		.name = training->optimizer,
 	};
-	size_t i;
-	int rc;
+	int rc = gf_select_check_gpu(plan, by_host, err);
 
-	if (!by_host && plan->servers)
-		return gf_error_set(err, -ENOTSUP,
-				    "servers go by the host: one would hold a "
-				    "GPU for nothing but sums");
-	for (i = 0; i < plan->nmessages && !by_host; i++)
-		if (plan->messages[i].half != GF_HALF_ALL)
-			return gf_error_set(err, -ENOTSUP,
-					    "split messages go by the host: "
-					    "forward on GPUs asks for no "
-					    "tensor by itself");
-	rc = gf_select_check_gpu(plan, by_host, err);
 	if (rc)
 		return rc;
 	return gf_selection_has(&plan->selection, GF_SELECT_PIECES)
