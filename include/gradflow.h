@@ -230,6 +230,11 @@ struct gradflow_exchange_options {
 	int flat;
 };
 
+/* Can an exchange run the plan of that text (NULL: none), whose gradients are
+ * in GPUs' memory if on_device is not 0? Before anything is opened, on each
+ * rank alone. 0: yes, if it fits the tensors and ranks. -ENOTSUP: no; -EINVAL:
+ * it is no plan. */
+int gradflow_exchange_check(const char *plan_text, int on_device);
 /* As gradflow_open, with the same failures. */
 int gradflow_exchange_open(const struct gradflow_tensor *tensors,
 			   size_t ntensors,

@@ -190,8 +190,7 @@ static int adapt(struct gf_job *job, void *ctx, struct gf_error *err)
 	if (s->x->on_device) /* without a plan as NCCL has it */
 		gf_train_use_library(plan,
 				     s->options->plan || s->options->plan_text);
-	rc = s->x->on_device ? gf_select_check_gpu(plan, false, err)
-			     : gf_select_check(plan, err);
+	rc = gf_embed_plan_check(plan, s->x->on_device, err);
 	return rc || !s->x->on_device ? rc : open_device(s->x, s->options, err);
 }
 
@@ -239,7 +238,7 @@ static int open_all(struct gradflow_exchange *x,
 					&tensors, err);
 	rc = rc ? rc : gf_embed_check(tensors, job->ntensors, err);
 	if (!rc && o->plan_text)
-		rc = gf_embed_plan_text(job, o->plan_text, err);
+		rc = gf_embed_plan_text(&job->plan, o->plan_text, err);
 	/* one rank's mistake is every rank's failure, told alike */
 	rc = gf_comm_agree(job->comm, rc, err);
 	rc = rc ? rc : same_options(job->comm, o, err);

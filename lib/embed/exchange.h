@@ -55,9 +55,12 @@ int gf_embed_exchange_open(struct gf_comm *comm,
 			   const struct gf_embed_device *device,
 			   struct gradflow_exchange **x, struct gf_error *err);
 
-/* The job's plan from a document's text. */
-int gf_embed_plan_text(struct gf_job *job, const char *text,
+/* A plan from a document's text. */
+int gf_embed_plan_text(struct gf_plan *plan, const char *text,
 		       struct gf_error *err);
+/* -ENOTSUP: no such plan is run here. */
+int gf_embed_plan_check(const struct gf_plan *plan, bool on_device,
+			struct gf_error *err);
 /* The caller's own messages, in the way of the plan's first. */
 int gf_embed_plan_cut(struct gf_plan *plan,
 		      const struct gradflow_exchange_options *o,

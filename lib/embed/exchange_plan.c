@@ -9,7 +9,9 @@
 #include "doc/stream.h"
 #include "embed/exchange.h"
 
-int gf_embed_plan_text(struct gf_job *job, const char *text,
+#define API __attribute__((visibility("default")))
+
+int gf_embed_plan_text(struct gf_plan *plan, const char *text,
 		       struct gf_error *err)
 {
 	struct gf_documents d = {0};
@@ -21,8 +23,27 @@ int gf_embed_plan_text(struct gf_job *job, const char *text,
 				  "plan_text: want a gf-plan document, found "
 				  "none");
 	if (!rc)
-		gf_plan_copy(&job->plan, d.plan);
+		gf_plan_copy(plan, d.plan);
 	gf_documents_release(&d);
+	return rc;
+}
+
+int gf_embed_plan_check(const struct gf_plan *plan, bool on_device,
+			struct gf_error *err)
+{
+	return on_device ? gf_select_check_gpu(plan, false, err)
+			 : gf_select_check(plan, err);
+}
+
+API int gradflow_exchange_check(const char *plan_text, int on_device)
+{
+	struct gf_error *err = gf_embed_error();
+	struct gf_plan plan = {0};
+	int rc = plan_text ? gf_embed_plan_text(&plan, plan_text, err) : 0;
+
+	if (!rc && plan_text)
+		rc = gf_embed_plan_check(&plan, on_device, err);
+	gf_plan_release(&plan);
 	return rc;
 }
 

@@ -158,6 +158,8 @@ static void nothing(void)
 	refused(gradflow_exchange_restored(NULL, 0), -EINVAL, "_restored: ");
 	refused(gradflow_exchange_missing(NULL, &rank, 1), -EINVAL,
 		"_missing:");
+	refused(gradflow_exchange_check("{}", 0), -EINVAL, "plan_text");
+	check(gradflow_exchange_check(NULL, 1) == 0, "no plan at all");
 	check(gradflow_exchange_rank(NULL) < 0 &&
 		      gradflow_exchange_ranks(NULL) < 0 &&
 		      gradflow_exchange_local_rank(NULL) < 0 &&

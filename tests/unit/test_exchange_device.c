@@ -426,6 +426,9 @@ static void refuses(struct caller_rank *r)
 		device.gpu->ops->stream_new(device.gpu, false, &stream, &err);
 		o.stream = stream;
 	}
+	EXPECT(!d->plan || (gradflow_exchange_check(d->plan, 1) == -ENOTSUP &&
+			    gradflow_exchange_check(d->plan, 0) == 0),
+	       "%s", gradflow_error());
 	EXPECT(gf_embed_exchange_open(r->comm[0], caller_tensors,
 				      CALLER_TENSORS, &o, &device, &x, &err) &&
 		       strstr(err.text, d->plan ? "goes by the host"
@@ -459,6 +462,7 @@ static void test_selects(int ranks, struct device_case d)
 	struct kept *device = run_selects(ranks, d, true);
 	int rank;
 
+	EXPECT(gradflow_exchange_check(d.plan, 1) == 0, "%s", gradflow_error());
 	for (rank = 0; rank < ranks; rank++)
 		check_kept(&d, rank, &host[rank], &device[rank]);
 	free_kept(host, ranks);
