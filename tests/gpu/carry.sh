@@ -27,8 +27,12 @@ folder=$(cd "$folder" && pwd)
 cp -R share "$folder/"
 cp tests/gpu/*.{sh,py,awk} "$folder/tests/gpu/"
 cp tests/launcher.sh "$folder/tests/"
-cp tests/python/torch_model.py "$folder/tests/python/"
+cp tests/python/{torch_model,check_gpu}.py "$folder/tests/python/"
 cp -R "$build/bin" "$folder/build/"
+[ ! -e "$build/lib/libgradflow.so.0" ] || {
+	mkdir "$folder/build/lib"
+	cp -L "$build/lib/libgradflow.so.0" "$folder/build/lib/"
+}
 [ ! -d "$build/gpu" ] || cp -R "$build/gpu" "$folder/build/"
 cp "$build/config.txt" "$folder/build/"
 ln -s tests/gpu/run.sh tests/gpu/first-hour.sh "$folder/"

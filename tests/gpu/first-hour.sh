@@ -68,7 +68,14 @@ print("PyTorch", torch.__version__, "NCCL", torch.cuda.nccl.version(), "cuDNN", 
 # What docs/gpu.md says is not measured: these kernels, and costs of copies and
 # messages that are enqueued before the clock starts.
 part_changed() {
-	local test=$gpu_tests/test_gpu_nn_rows
+	local test=$gpu_tests/test_gpu_nn_rows library=$BUILD/lib/libgradflow.so.0
+	if has_torch && [ -e "$library" ]; then
+		shown 120 env GF_SOURCE="$here" GRADFLOW_LIBRARY="$library" \
+			LD_LIBRARY_PATH="$foreign_path${libraries:+:$libraries}" \
+			python3 tests/python/check_gpu.py nccl 1 between
+	else
+		echo 'selections of a PyTorch job: not run: no PyTorch, or no library'
+	fi
 	[ ! -x "$test" ] || shown 60 "$test"
 	shown 330 "$here/tests/gpu/run.sh" bench rows profile nccl
 	[ ! -x "$test" ] || ! command -v compute-sanitizer > /dev/null ||

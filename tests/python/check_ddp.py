@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """gradflow.ddp and its hook: check_ddp.py RANKS CASE... (forked.py). A case compares with
 DistributedDataParallel without the hook, or with all ranks' gradients computed here."""
+import argparse
 import contextlib
 import copy
 import gc
@@ -23,6 +24,7 @@ from torch.nn.parallel import DistributedDataParallel as DDP
 sys.path.insert(0, os.path.join(os.environ["GF_SOURCE"], "share", "python"))
 import forked  # noqa: E402
 import gradflow  # noqa: E402
+from gradflow.exchange import runs_between_gpus  # noqa: E402
 
 dist._DEFAULT_FIRST_BUCKET_BYTES = 1000  # so that small models have several
 way = sys.modules[gradflow.State.__module__.replace("ddp", "way")]
@@ -300,6 +302,8 @@ def fake_gpu():
     """Calls of torch.cuda are listed; gradients stay in the host's memory."""
     calls = []
     fakes = {"Stream": lambda _: Stream(calls, "side"), "stream": lambda own: own,
+             "get_device_properties": lambda device: argparse.Namespace(
+                 uuid=device.index and dist.get_rank()),
              "Event": lambda: Event(calls),
              "current_stream": lambda device: Stream(calls, f"backward of {device}")}
     real = {name: getattr(torch.cuda, name) for name in fakes}
@@ -334,6 +338,19 @@ def device():
     check(text.count("side waits for backward of cuda:1 post ") == text.count("post") > 2, text)
     end = "wait backward of cuda:1 waits for side"
     check(text.count(end) == text.count("for side") == 2 and text.endswith(end), text)
+
+
+def chooses():
+    """NCCL where the library runs the plan on every rank, each with a GPU of its own."""
+    found = {m for m in SELECTIONS if runs_between_gpus(json.dumps(rule(m)))}
+    check(found == {"csc", "topk", "gtopk"}, found)
+    check(runs_between_gpus(json.dumps(rule())), "dense")
+    check(runs_between_gpus(None) and not runs_between_gpus("{}"), "no plan")
+    with fake_gpu():
+        for index, runs, wanted in ((1, lambda: True, way.InPlace), (0, lambda: True, way.Copied),
+                                    (1, lambda: dist.get_rank() == 0, way.Copied)):
+            found = way.choose(torch.device("cuda", index), None, None, runs)
+            check(isinstance(found, wanted), index, found)
 
 
 def by_host():

@@ -46,10 +46,12 @@ def check(holds, *found):
 
 
 class Given(nn.Module):
-    """Parameters whose gradients are given, to the same bits on every device."""
+    """Parameters whose gradients are given, to the same bits on every device. In the bad
+    step rank 0 has one that is infinite."""
 
-    def __init__(self, kinds=(torch.float32,)):
+    def __init__(self, kinds=(torch.float32,), bad=None):
         super().__init__()
+        self.bad = bad
         for i, shape in enumerate(((300, 200), (50,), (4000,), (128, 3, 3, 3), (1,)) * 2):
             kind = kinds[i % len(kinds)]
             self.register_parameter(f"p{i}", nn.Parameter(torch.zeros(shape, dtype=kind)))
@@ -59,13 +61,16 @@ class Given(nn.Module):
         total = 0
         for p in self.parameters():
             factor = torch.randn(p.shape, generator=generator).to(p.dtype).to(p.device)
+            if step == self.bad and rank() == 0:
+                factor.view(-1)[0] = float("inf")
             total = total + (p.float() * factor.float()).sum()
         return total
 
 
-def given(place, plan=None, kinds=(torch.float32,), steps=6, wrap=gradflow.ddp, **arguments):
+def given(place, plan=None, kinds=(torch.float32,), steps=6, wrap=gradflow.ddp, bad=None,
+          **arguments):
     """The gradients that each step gives back, on the host, and the model."""
-    model = Given(kinds).to(place)
+    model = Given(kinds, bad).to(place)
     model = wrap(model, **({"plan": plan} if wrap is gradflow.ddp else {}), bucket_cap_mb=0.1,
                  **arguments)
     found = []
@@ -161,6 +166,27 @@ def selections():
             f"{plan.get('pipeline', {}).get('staleness', 1)}: off by {off:.2g}, "
             f"{type(model.gradflow.way).__name__}")
         check(off == 0, plan, off)
+
+
+def between():
+    """Selections from GPU to GPU: the bits of the way by the host, and NaN in all of a step
+    that is not finite."""
+    from gradflow.exchange import runs_between_gpus
+    plans = {s: rule(s) for s in SELECTIONS}
+    plans = {s: p for s, p in plans.items() if runs_between_gpus(json.dumps(p))}
+    check(set(plans) == {"csc", "topk", "gtopk"}, *plans)
+    plans["gtopk, K = 2"] = rule("gtopk", 2, 2)
+    for name, plan in plans.items():
+        for kinds in ((torch.float32,), (torch.float16,), (torch.float32, torch.bfloat16)):
+            wanted, _ = given(device(), plan, kinds, bad=3, transport="ucx")
+            found, model = given(device(), plan, kinds, bad=3)
+            check(KIND == "cpu" or model.gradflow.way.stream, name)
+            late = "K" in name
+            check(all(g.isnan().all() for g in found[3 + late]), name, kinds)
+            off = distance(*([[g.nan_to_num(nan=1.0) for g in step] for step in steps]
+                             for steps in (wanted, found)))
+            say(f"{name} {kinds[0]}: off by {off:.2g}, {type(model.gradflow.way).__name__}")
+            check(off == 0, name, kinds, off)
 
 
 def stale():

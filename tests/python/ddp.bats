@@ -4,7 +4,7 @@
 load torch
 
 @test "PyTorch, hook: DistributedDataParallel's result; buckets cut and joined; formats and types" {
-	holds ddp 2 same whole_job empty cuts device by_host formats
+	holds ddp 2 same whole_job empty cuts device chooses by_host formats
 }
 @test "PyTorch, hook: f64, complex and sparse gradients; skipped buckets; parameters of a call" {
 	holds ddp 2 types double sparse skipped functional compiled
@@ -24,7 +24,7 @@ load torch
 }
 @test "PyTorch, hook: the same on GPUs, by NCCL and by the host" {
 	status=0
-	timeout 600 "$python" "$GF_SOURCE/tests/python/check_gpu.py" nccl 1 dense codecs stale job > out.txt 2>&1 || status=$?
+	timeout 600 "$python" "$GF_SOURCE/tests/python/check_gpu.py" nccl 1 dense codecs between stale job > out.txt 2>&1 || status=$?
 	[ "$status" -ne 77 ] || skip "$(tail -n 1 out.txt)"
 	[ "$status" -eq 0 ] || { cat out.txt; return 1; }
 	wants 0 timeout 600 "$python" "$GF_SOURCE/tests/python/check_gpu.py" gloo 2 dense codecs selections stale job tuned

@@ -16,7 +16,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 from . import library as c
 from .common import agree, on_gradient, trained, want_module, want_number, weakly
-from .exchange import Exchange, device_of, job, misfit
+from .exchange import Exchange, device_of, job, misfit, runs_between_gpus
 from .measure import Clock
 from .plan import (PlanError, bucket_bytes, check_names, in_order, read, selects_all,
                    staleness, synchronous, wants_momentum)
@@ -179,8 +179,9 @@ class State:
     has none, as AdamW.
     epoch_steps is for those whose density changes in the first epochs.
     timeout_s is how long ranks may wait for one that is late; a rank that ends is
-    noticed at once. transport is for parameters on GPUs: nccl, which takes dense plans
-    and one rank per GPU, or ucx, by the host; None: nccl if it can be.
+    noticed at once. transport is for parameters on GPUs: nccl, which takes one rank per
+    GPU and plans that are dense or have csc, topk or gtopk, or ucx, by the host; None:
+    nccl if it can be.
 
     All ranks of the model's process group make it together. Where gradients lie in a
     bucket in the plan's order, they are not copied. PyTorch arranges buckets anew
@@ -224,9 +225,9 @@ class State:
         except PlanError as e:
             failure = e
         agree(self.group, failure)
-        between = plan is None or selects_all(plan)
-        between &= not any(c.dtype(p) == torch.float64 for p in self.parameters.values())
-        self.way = choose(device, self.group, transport, between, *late)
+        wide = any(c.dtype(p) == torch.float64 for p in self.parameters.values())
+        self.way = choose(device, self.group, transport, lambda: not wide and runs_between_gpus(
+            plan and json.dumps(plan), library), *late)
         self.settings["stream"] = self.way.stream
         # backward makes the last layer's gradients first
         self.exchange = None

@@ -26,6 +26,15 @@ def device_of(named):
     return device if device.type == "cuda" else torch.device("cpu")
 
 
+def runs_between_gpus(plan, library=None):
+    """Does the library run the plan of that text (None: none) between GPUs? What else is
+    wrong is told when an exchange is opened."""
+    try:
+        return c.load(library).gradflow_exchange_check(plan and plan.encode(), 1) == 0
+    except OSError:
+        return False
+
+
 class Exchange:
     """Means of tensors over the ranks of a process group, by a plan.
 

@@ -50,6 +50,7 @@ class Array(ctypes.Structure):
 _STATUS, _COUNT = ctypes.c_int, ctypes.c_uint64
 _FUNCTIONS = (
     ("error", _TEXT, []),
+    ("exchange_check", _STATUS, [_TEXT, ctypes.c_int]),
     ("exchange_open", _STATUS, [ctypes.POINTER(Tensor), _SIZE, ctypes.POINTER(ExchangeOptions),
                                 ctypes.POINTER(_JOB)]),
     ("exchange_close", None, [_JOB]),

@@ -243,26 +243,27 @@ def _pinned(buffer):
     return torch.empty(buffer.numel(), dtype=buffer.dtype, pin_memory=True)
 
 
-def choose(device, group, transport, dense, staleness=1, synchronous=0):
+def choose(device, group, transport, runs, staleness=1, synchronous=0):
     """The way for gradients there. transport: nccl, from GPU to GPU; ucx, by the host; or
-    None: nccl for dense plans, and no f64, if every rank has a GPU of its own. On all ranks."""
+    None: nccl if every rank has a GPU of its own, and if runs() says that the library takes
+    the plan and the types there. On all ranks."""
     on_gpu = device.type == "cuda"
     wanted = (None, "ucx", "nccl") if on_gpu else (None, "ucx")
     if transport not in wanted:
         raise ValueError("gradflow: transport: want " + " or ".join(filter(None, wanted)) +
                          f" for parameters on {device}, got {transport}")
     if transport is None and on_gpu:
-        transport = "nccl" if dense and not _share_gpu(device, group) else "ucx"
+        transport = "nccl" if _own_gpus(device, group, runs) else "ucx"
     by_host = transport != "nccl"
     if staleness > 1 or on_gpu and by_host:
         return Copied(device, by_host, staleness > 1, synchronous)
     return InPlace(device)
 
 
-def _share_gpu(device, group):
-    """Do several ranks of the group compute on one GPU?"""
+def _own_gpus(device, group, runs):
+    """Does every rank of the group say so, and have a GPU of its own?"""
     own = (socket.gethostname(), str(getattr(torch.cuda.get_device_properties(device), "uuid",
                                              device)))
     found = [None] * dist.get_world_size(group)
-    dist.all_gather_object(found, own, group=group)
-    return len(set(found)) < len(found)
+    dist.all_gather_object(found, (own, runs()), group=group)
+    return len({gpu for gpu, _ in found}) == len(found) and all(well for _, well in found)
