@@ -29,6 +29,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
                                 "python"))
 import gradflow  # noqa: E402
 
+ALSO = [o.split() for o in os.environ["GF_ALSO"].split(";")]  # options of plans
 WARMUP = 5  # buckets are arranged anew, PowerSGD begins, the exchange follows
 
 
@@ -136,8 +137,7 @@ def profile(net, batch, folder):
 
     gradflow.profile(job.model, loss, os.path.join(folder, "model.json"), name=sys.argv[1],
                      batch=8, update=job.optimizer.step,
-                     network=os.path.join(folder, "network.json") if os.environ.get("GF_ADAPT", "1") == "1"
-                     else None)
+                     network=os.path.join(folder, "network.json"), also=ALSO)
 
 
 def race(net, batch, folder, steps):

@@ -55,24 +55,29 @@ peer() { # ARGUMENT...: of ddp_peer.py
 }
 median() { sort -n | awk '{v[NR] = $1} END {print (v[int((NR + 1) / 2)] + v[int((NR + 2) / 2)]) / 2}'; }
 
+declare -A options=(
+	[f16]='--codecs f16' [q8]='--codecs q8'
+	[csc]='--selection csc --keep 0.15 --csc-warmup 0'
+	[gtopk]='--selection gtopk --density 0.001 --warmup-densities none'
+	[powersgd]='--selection powersgd --powersgd-rank 1 --powersgd-warmup 2'
+)
+GF_ALSO=$(IFS=';'; echo "${options[*]}")
+export GF_ALSO
 if [ ! -e "$work/network.json" ]; then
 	launch gf-profile -q --transport ucx --callers-memory --budget "${BUDGET:-20s}" --max-bytes 16M > "$work/network.part" || exit 1
 	mv "$work/network.part" "$work/network.json"
 	cp "$work/network.json" "$work/network.alone"
 	peer profile "$work" || exit 1
 fi
-plan() { # NAME OPTION...: a contestant
-	local name=$1
-	shift
-	[ -e "$work/$name.plan" ] || gf-plan -q "$@" "$work/model.json" "$work/network.json" > "$work/$name.plan" ||
-		rm -f "$work/$name.plan"
+plan() { # NAME: a contestant
+	[ -e "$work/$1.plan" ] || gf-plan -q "${@:2}" "$work/model.json" "$work/network.json" > "$work/$1.plan" ||
+		rm -f "$work/$1.plan"
 }
 plan dense
-plan f16 --codecs f16
-plan q8 --codecs q8
-plan csc --selection csc --keep 0.15 --csc-warmup 0
-plan gtopk --selection gtopk --density 0.001 --warmup-densities none
-plan powersgd --selection powersgd --powersgd-rank 1 --powersgd-warmup 2
+for name in "${!options[@]}"; do
+	# shellcheck disable=SC2086 # they are several
+	plan "$name" ${options[$name]}
+done
 if [ -n "${LOSSES:-}" ]; then
 	peer losses "$work" "$LOSSES"
 	exit

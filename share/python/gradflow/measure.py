@@ -101,7 +101,7 @@ def _exchange_nothing(_, bucket):
 
 
 def profile(model, loss, path, name="model", batch=1, steps=20, warmup=3, update_s=0.0,
-            passes=1, update=None, network=None, **arguments):
+            passes=1, update=None, network=None, also=(), **arguments):
     """Measure forward and backward; rank 0 writes a gf-profile (model half).
 
     loss(model) runs the model forward on a batch, under autocast if the job does, and
@@ -110,7 +110,9 @@ def profile(model, loss, path, name="model", batch=1, steps=20, warmup=3, update
     Or loss() runs the model itself, which may be compiled, or be wrapped by
     DistributedDataParallel, which then exchanges nothing; what its buckets cost is then not
     measured. network is the file that exchange_costs wrote: its costs are then adapted to
-    what messages cost within the job's steps (turns.py). Of a job that accumulates
+    what messages cost within the job's steps (turns.py), and so are the costs of the
+    selections and codecs in `also`, a list of options of gf-plan, such as
+    [["--selection", "gtopk"], ["--codecs", "f16"]]. Of a job that accumulates
     gradients, passes says over how many backward passes; batch is that of them all.
     update, the optimiser's step (optimizer.step), is measured along, since it takes
     caches from forward and backward; it trains the model. update_s is its time, if the
@@ -160,10 +162,10 @@ def profile(model, loss, path, name="model", batch=1, steps=20, warmup=3, update
         write_whole(path, json.dumps(document(parameters, forward, backward, ready, update_s, name,
                                               batch), indent=1) + "\n")
     if network:
-        _adapt(model, loss, given, path, network, steps, passes, update, arguments)
+        _adapt(model, loss, given, path, network, steps, passes, update, arguments, also)
 
 
-def _adapt(model, alone, loss, path, network, steps, passes, update, arguments):
+def _adapt(model, alone, loss, path, network, steps, passes, update, arguments, also):
     """alone() runs forward in the model that exchanges nothing."""
     from .ddp import ddp  # pylint: disable=import-outside-toplevel  # a cycle
     from .turns import adapt  # pylint: disable=import-outside-toplevel
@@ -181,7 +183,7 @@ def _adapt(model, alone, loss, path, network, steps, passes, update, arguments):
 
     adapt(lambda: step(alone, alone.args[0].no_sync),
           lambda: step(lambda: loss(wrapped), wrapped.no_sync), wrapped.gradflow, path, network,
-          max(steps // 4, 3))
+          max(steps // 4, 3), also)
     wrapped.gradflow.close()
 
 

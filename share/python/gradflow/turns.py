@@ -71,6 +71,19 @@ def _beside(network, slowdown):
     return found
 
 
+def _processing(network, plan, factor):
+    """If what the plan's selection, or else its codec, computes takes so many times as long."""
+    found = copy.deepcopy(network)
+    method = plan.get("selection", {}).get("method", "dense")
+    codec = plan["messages"][0].get("codec", "f32")
+    for cost in found.get("selections", ()) if method != "dense" else found.get("codecs", ()):
+        if method in (cost.get("method"), "dense") and cost.get("codec", codec) == codec:
+            for key in ("alpha_s", "beta_s_per_byte", "encode_s_per_byte", "decode_s_per_byte"):
+                if key in cost:
+                    cost[key] *= factor
+    return found
+
+
 def _take_turns(jobs, group, steps):
     """Medians of each job's steps, of the rank that takes longest."""
     took = [[] for _ in jobs]
@@ -88,17 +101,18 @@ def _take_turns(jobs, group, steps):
     return [statistics.median(map(max, zip(*of))) for of in zip(*ranks)]
 
 
-def adapt(nothing, job, state, model, network, steps):
+def adapt(nothing, job, state, model, network, steps, also=()):
     """Whole steps of the job tell what is not seen in parts of them: steps that exchange
     nothing; by a plan with one message after backward; and by one with messages beside
     backward. Messages cost more in a job than in a row of messages, since ranks come late
-    and caches are cold. Where ranks share processors, backward stands still for them. The
-    files `model` and `network` are changed so that gf-plan predicts these steps as they
-    were measured. On all ranks; rank 0 has the files."""
+    and caches are cold. Where ranks share processors, backward stands still for them. And
+    selections and codecs find memory that is not in a cache: `also` has options of gf-plan for
+    plans of this kind. The files `model` and `network` are changed so that gf-plan predicts
+    these steps as they were measured. On all ranks; rank 0 has the files."""
     group = state.group
     rank, found, failure = dist.get_rank(group), [None], None
     size = sum(p.numel() * p.element_size() for p in state.parameters.values())
-    kinds = (["--policy", "single"], ["--policy", "threshold", "--threshold", str(size // _PARTS)])
+    kinds = (["--policy", "single"], ["--policy", "threshold", "--threshold", str(size // _PARTS)], *also)
     with tempfile.TemporaryDirectory() as folder:
         if rank == 0:
             try:
@@ -110,7 +124,7 @@ def adapt(nothing, job, state, model, network, steps):
         dist.broadcast_object_list(found, 0 if group is None else dist.get_global_rank(group, 0),
                                    group=group)
         plans = [functools.partial(state.take, plan) for plan in found[0]]
-        alone_s, whole_s, parts_s = _take_turns(
+        alone_s, whole_s, parts_s, *others_s = _take_turns(
             [(state.rest, nothing), *((take, job) for take in plans)], group, steps)
         if rank != 0:
             return
@@ -123,5 +137,9 @@ def adapt(nothing, job, state, model, network, steps):
                                      1 / _MOST_COST, _MOST_COST))
         costs = _beside(costs, _where(lambda x: predicted(1, _beside(costs, x)), parts_s,
                                       1, _MOST_SLOWDOWN))
+        for i, step_s in enumerate(others_s, 2):
+            costs = _processing(costs, found[0][i], _where(
+                lambda x, i=i: predicted(i, _processing(costs, found[0][i], x)), step_s,
+                1 / _MOST_COST, _MOST_COST))
         for path, document in ((model, compute), (network, costs)):
             write_whole(path, json.dumps(document, indent=1) + "\n")
