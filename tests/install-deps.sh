@@ -10,7 +10,7 @@ useful=(libdnnl-dev libibverbs-dev libucx-dev)
 [ "${1:-}" != --tests ] || useful+=(bats git procps iproute2 mandoc groff-base
 	shellcheck jq gnuplot-nox python3 python3-jsonschema python3-torch python3-pip
 	python3-venv python3-wheel clang
-	clang-format g++ zsh fish)
+	clang-format g++ zsh fish locales)
 missing=()
 for p in "${needed[@]}" "${useful[@]}"; do
 	dpkg-query -W -f '${Status}' "$p" 2> /dev/null | grep -q 'ok installed' || missing+=("$p")

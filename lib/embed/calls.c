@@ -53,11 +53,13 @@ int gf_job_reach(struct gf_job *g, const char *call, struct gf_error *err)
 				    "%s: another thread is in %s: one at a "
 				    "time",
 				    call, other);
+	g->locale = gf_locale_enter();
 	return 0;
 }
 
 int gf_job_leave(struct gf_job *g, int rc)
 {
+	gf_locale_leave(g->locale);
 	atomic_store(&g->calling, NULL);
 	return rc;
 }

@@ -315,25 +315,17 @@ static int gather(void *ctx, const void *send, size_t size_bytes, void *recv,
 		  : 0;
 }
 
-API int gradflow_exchange_open(const struct gradflow_tensor *tensors,
-			       size_t ntensors,
-			       const struct gradflow_exchange_options *options,
-			       struct gradflow_exchange **x)
+static int join(const struct gradflow_tensor *tensors, size_t ntensors,
+		const struct gradflow_exchange_options *options,
+		struct gradflow_exchange **x, struct gf_error *err)
 {
-	struct gf_error *err = gf_embed_error();
 	struct gradflow_exchange_options o;
 	struct gf_join join = {.allgather = gather, .ctx = &o};
 	struct gf_comm_how how;
 	struct gf_comm *comm;
-	int rc;
-
-	if (!x)
-		return gf_error_set(err, -EINVAL,
-				    "gradflow_exchange_open: want a place for "
-				    "the exchange, got NULL");
-	*x = NULL;
 	/* ranks of an unknown kind cannot be told: each finds out alone */
-	rc = gf_embed_take_exchange(options, &o, err);
+	int rc = gf_embed_take_exchange(options, &o, err);
+
 	if (rc)
 		return rc;
 	join.rank = o.rank;
@@ -350,6 +342,26 @@ API int gradflow_exchange_open(const struct gradflow_tensor *tensors,
 	return rc ? rc
 		  : gf_embed_exchange_open(comm, tensors, ntensors, &o, NULL, x,
 					   err);
+}
+
+API int gradflow_exchange_open(const struct gradflow_tensor *tensors,
+			       size_t ntensors,
+			       const struct gradflow_exchange_options *options,
+			       struct gradflow_exchange **x)
+{
+	struct gf_error *err = gf_embed_error();
+	locale_t before;
+	int rc;
+
+	if (!x)
+		return gf_error_set(err, -EINVAL,
+				    "gradflow_exchange_open: want a place for "
+				    "the exchange, got NULL");
+	*x = NULL;
+	before = gf_locale_enter();
+	rc = join(tensors, ntensors, options, x, err);
+	gf_locale_leave(before);
+	return rc;
 }
 
 API void gradflow_exchange_close(struct gradflow_exchange *x)

@@ -38,12 +38,14 @@ int gf_embed_plan_check(const struct gf_plan *plan, bool on_device,
 API int gradflow_exchange_check(const char *plan_text, int on_device)
 {
 	struct gf_error *err = gf_embed_error();
+	const locale_t before = gf_locale_enter();
 	struct gf_plan plan = {0};
 	int rc = plan_text ? gf_embed_plan_text(&plan, plan_text, err) : 0;
 
 	if (!rc && plan_text)
 		rc = gf_embed_plan_check(&plan, on_device, err);
 	gf_plan_release(&plan);
+	gf_locale_leave(before);
 	return rc;
 }
 

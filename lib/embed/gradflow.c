@@ -193,19 +193,14 @@ static int open_all(struct gradflow *g, const struct gradflow_tensor *given,
 	return rc ? rc : start_job(g);
 }
 
-API int gradflow_open(const struct gradflow_tensor *tensors, size_t ntensors,
-		      const struct gradflow_options *options,
-		      struct gradflow **out)
+static int open_trainer(const struct gradflow_tensor *tensors, size_t ntensors,
+			const struct gradflow_options *options,
+			struct gradflow **out)
 {
 	struct gradflow *g;
 	struct gf_comm *comm;
 	int rc;
 
-	if (!out)
-		return gf_error_set(&last, -EINVAL,
-				    "gradflow_open: want a place for the "
-				    "handle, got NULL");
-	*out = NULL;
 	rc = gf_comm_open(NULL, &comm, &last);
 	if (rc)
 		return rc;
@@ -219,6 +214,24 @@ API int gradflow_open(const struct gradflow_tensor *tensors, size_t ntensors,
 	}
 	*out = g;
 	return 0;
+}
+
+API int gradflow_open(const struct gradflow_tensor *tensors, size_t ntensors,
+		      const struct gradflow_options *options,
+		      struct gradflow **out)
+{
+	locale_t before;
+	int rc;
+
+	if (!out)
+		return gf_error_set(&last, -EINVAL,
+				    "gradflow_open: want a place for the "
+				    "handle, got NULL");
+	*out = NULL;
+	before = gf_locale_enter();
+	rc = open_trainer(tensors, ntensors, options, out);
+	gf_locale_leave(before);
+	return rc;
 }
 
 API void gradflow_close(struct gradflow *g)

@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "base/locale.h"
 #include "ckpt/state.h"
 #include "comm/comm.h"
 #include "doc/model.h"
@@ -64,7 +65,8 @@ struct gf_job {
 	uint64_t steps;
 	int failed; /* what ended the job, and why */
 	struct gf_error why;
-	const char *_Atomic calling; /* the call that a thread is in */
+	const char *_Atomic calling; /* the call that a thread is in, */
+	locale_t locale;             /* and that thread's own */
 	unsigned long generation;    /* of the process that opened it */
 };
 

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/locale.h"
 #include "engine/streams_parts.h"
 
 /* Between two looks. */
@@ -122,6 +123,7 @@ void *gf_streams_watch(void *engine)
 	bool quit, failed;
 	int rc;
 
+	(void)gf_locale_enter();
 	if (!gf_comm_thread_enter(t))
 		return NULL;
 	do {

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "base/locale.h"
 #include "comm/backoff.h"
 #include "engine/thread_parts.h"
 
@@ -302,6 +303,7 @@ void *gf_thread_main(void *engine)
 	bool moved, worth;
 	int rc;
 
+	(void)gf_locale_enter();
 	gf_backoff_precise_sleeps();
 	gf_backoff_short_slices();
 	if (!gf_comm_thread_enter(&e->base.thread))

@@ -26,6 +26,7 @@
 #define _GNU_SOURCE
 #include <gradflow.h>
 
+#include <locale.h>
 #include <math.h>
 #include <signal.h>
 #include <stdio.h>
@@ -512,6 +513,7 @@ int main(int argc, char **argv)
 {
 	const char *mode;
 
+	setlocale(LC_ALL, "");
 	if (argc > 5 && !strcmp(argv[1], "-j")) {
 		options.meet = argv[2];
 		options.rank = atoi(argv[3]);
