@@ -20,6 +20,7 @@
 #include "coll/algorithm.h"
 #include "comm/comm.h"
 #include "launch/launch.h"
+#include "probe/placed.h"
 #include "train/assign.h"
 
 static const char help[] =
@@ -210,6 +211,7 @@ static const char *const groups[] = {
 
 static const struct gf_command command = {
 	.name = "gf-allreduce",
+	.ranked = true,
 	.help = help,
 	.settings = settings,
 	.nsettings = GF_ARRAY_LENGTH(settings),
@@ -235,6 +237,7 @@ struct session {
 static int prepare(struct session *s, struct gf_error *err)
 {
 	const struct arguments *a = s->a;
+	struct gf_text remark = {0};
 	int rc = 0;
 
 	s->config = a->config;
@@ -251,6 +254,11 @@ static int prepare(struct session *s, struct gf_error *err)
 	gf_bench_device_suit(&s->config.device, &s->config.element);
 	if (!rc && a->plan)
 		rc = gf_train_read_plan(s->comm, a->plan, &s->plan, err);
+	rc = rc ? rc
+		: gf_levels_placed(s->comm, s->plan.levels, s->plan.nlevels,
+				   &remark, err);
+	gf_cli_warn_lines(&a->cli, remark.data);
+	gf_text_release(&remark);
 	if (!a->config.segment_bytes)
 		s->config.segment_bytes = s->plan.segment_bytes;
 	return rc;

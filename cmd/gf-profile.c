@@ -24,6 +24,7 @@
 #include "doc/stream.h"
 #include "launch/launch.h"
 #include "probe/job.h"
+#include "probe/placed.h"
 
 static const char help[] =
 	"Measure the costs of a model's backward pass and, of several ranks "
@@ -191,6 +192,7 @@ static const char *const groups[] = {
 
 static const struct gf_command command = {
 	.name = "gf-profile",
+	.ranked = true,
 	.arguments = "[DOCUMENT...]",
 	.help = help,
 	.settings = settings,
@@ -283,12 +285,18 @@ static int measure_given(const struct arguments *a,
 {
 	struct gf_comm *comm = bench->comm;
 	struct gf_topology topology = {0};
+	struct gf_text remark = {0};
 	struct gf_model model = {0};
 	bool given = false;
 	int rc = gf_bench_given(comm, d, bench->network, &model, &given, err);
 
 	if (rc == 0 && bench->network)
 		rc = gf_probe_job_topology(comm, d->topology, &topology, err);
+	if (rc == 0 && bench->network)
+		rc = gf_levels_placed(comm, topology.levels, topology.nlevels,
+				      &remark, err);
+	gf_cli_warn_lines(&a->cli, remark.data);
+	gf_text_release(&remark);
 	if (rc == 0 && comm->ranks == 1 && !a->no_network)
 		gf_cli_note(&a->cli, 0,
 			    "one rank: no network half (mpirun -np N)");
@@ -347,28 +355,19 @@ static int run_pairs(const struct arguments *a, struct gf_comm *comm,
 	return written < 0 ? written : rc;
 }
 
-static int work(void *arguments, struct gf_comm *comm, struct gf_error *err)
-{
-	const struct arguments *a = arguments;
-	int rc = gf_bench_profile_same(comm, &a->bench,
-				       a->pairs ? "--pairs" : "measure",
-				       a->model, err);
-
-	rc = rc ? rc : gf_launch_try_outputs(&a->cli, comm, err);
-	if (rc)
-		return rc;
-	return a->pairs ? run_pairs(a, comm, err) : run_ranks(a, comm, err);
-}
-
 /* Without measuring anything: one rank is enough. */
-static int run_alone(const struct arguments *a, struct gf_error *err)
+static int run_alone(const struct arguments *a, struct gf_comm *comm,
+		     struct gf_error *err)
 {
 	struct gf_documents documents = {0};
 	struct gf_profile profile = {0};
 	struct gf_text remarks = {0};
 	struct gf_import in = a->import;
-	int rc = gf_cli_try_outputs(&a->cli, err);
+	int rc = 0;
 
+	if (comm->rank > 0)
+		return gf_comm_agree(comm, rc, err);
+	rc = gf_cli_try_outputs(&a->cli, err);
 	rc = rc ? rc : read_documents(a, &documents, err);
 	in.ranks = a->start.ranks;
 	if (rc == 0 && in.file)
@@ -382,7 +381,24 @@ static int run_alone(const struct arguments *a, struct gf_error *err)
 	gf_documents_release(&documents);
 	gf_profile_release(&profile);
 	gf_text_release(&remarks);
-	return rc;
+	return gf_comm_agree(comm, rc, err);
+}
+
+/* A rank's work. */
+static int work(void *arguments, struct gf_comm *comm, struct gf_error *err)
+{
+	const struct arguments *a = arguments;
+	int rc;
+
+	if (a->import.file || a->estimate)
+		return run_alone(a, comm, err);
+	rc = gf_bench_profile_same(comm, &a->bench,
+				   a->pairs ? "--pairs" : "measure", a->model,
+				   err);
+	rc = rc ? rc : gf_launch_try_outputs(&a->cli, comm, err);
+	if (rc)
+		return rc;
+	return a->pairs ? run_pairs(a, comm, err) : run_ranks(a, comm, err);
 }
 
 int main(int argc, char **argv)
@@ -397,20 +413,13 @@ int main(int argc, char **argv)
 		.work = work,
 		.ctx = &a,
 	};
-	struct gf_error err = {""};
-	int status, rc = 0;
+	int status;
 
 	gf_bench_profile_init(&a.bench);
 	gf_cli_parse(&command, argc, argv, &a);
-	if (!a.import.file && !a.estimate) {
-		launch.transport = gf_cli_start_transport(&a.start);
-		launch.timeout_s = a.bench.sweep.timeout_s;
-		status = gf_launch_run(&launch);
-	} else {
-		if (a.cli.rank == 0) /* the others have nothing to do */
-			rc = run_alone(&a, &err);
-		status = gf_cli_exit(&a.cli, rc, &err);
-	}
+	launch.transport = gf_cli_start_transport(&a.start);
+	launch.timeout_s = a.bench.sweep.timeout_s;
+	status = gf_launch_run(&launch);
 	free((void *)a.bench.sweep.algorithms);
 	return status;
 }

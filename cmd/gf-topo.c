@@ -124,6 +124,7 @@ static const char *const groups[] = {
 
 static const struct gf_command command = {
 	.name = "gf-topo",
+	.ranked = true,
 	.help = help,
 	.settings = settings,
 	.nsettings = GF_ARRAY_LENGTH(settings),
@@ -251,7 +252,7 @@ static int probe_job(void *arguments, struct gf_comm *comm,
 	int rc = gf_probe_job(comm, &job, &t, &remark, err);
 
 	if (rc == 0) {
-		if (a->cli.rank == 0)
+		if (comm->rank == 0)
 			rc = emit(a, &t, err);
 		rc = gf_comm_agree(comm, rc, err);
 	}
@@ -261,12 +262,17 @@ static int probe_job(void *arguments, struct gf_comm *comm,
 	return rc;
 }
 
-static int run_alone(const struct arguments *a, struct gf_error *err)
+/* The other ranks have nothing to do. */
+static int run_alone(void *arguments, struct gf_comm *comm,
+		     struct gf_error *err)
 {
+	const struct arguments *a = arguments;
 	struct gf_text remarks = {0};
 	struct gf_topology t = {0};
-	int rc;
+	int rc = 0;
 
+	if (comm->rank > 0)
+		return gf_comm_agree(comm, rc, err);
 	if (a->synthetic)
 		rc = gf_levels_synthetic(a->synthetic, &t, err);
 	else if (a->import)
@@ -280,24 +286,20 @@ static int run_alone(const struct arguments *a, struct gf_error *err)
 	}
 	gf_text_release(&remarks);
 	gf_topology_release(&t);
-	return rc;
+	return gf_comm_agree(comm, rc, err);
 }
 
 int main(int argc, char **argv)
 {
 	struct arguments a = {0};
-	struct gf_error err = {""};
-	int rc = 0;
+	bool finds_job;
 
 	gf_cli_parse(&command, argc, argv, &a);
-	if (a.cli.launched && !a.synthetic && !a.import)
-		return gf_launch_run(&(struct gf_launch){
-			.cli = &a.cli,
-			.timeout_s = TIMEOUT_S,
-			.work = probe_job,
-			.ctx = &a,
-		});
-	if (a.cli.rank == 0) /* the others have nothing to do */
-		rc = run_alone(&a, &err);
-	return gf_cli_exit(&a.cli, rc, &err);
+	finds_job = a.cli.launched && !a.synthetic && !a.import;
+	return gf_launch_run(&(struct gf_launch){
+		.cli = &a.cli,
+		.timeout_s = TIMEOUT_S,
+		.work = finds_job ? probe_job : run_alone,
+		.ctx = &a,
+	});
 }

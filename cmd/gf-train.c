@@ -12,6 +12,7 @@
 #include "cli/start.h"
 #include "launch/launch.h"
 #include "optim/optimizer.h"
+#include "probe/placed.h"
 #include "train/assign.h"
 #include "train/choose.h"
 #include "train/load.h"
@@ -317,6 +318,7 @@ static int emit(struct session *s, const struct gf_train_result *result,
 static int run(struct session *s, struct gf_error *err)
 {
 	struct gf_train_result result = {0};
+	struct gf_text remark = {0};
 	int rc;
 
 	s->job = gf_cli_job_name();
@@ -333,6 +335,11 @@ static int run(struct session *s, struct gf_error *err)
 				       err);
 	if (!rc && !s->o->replay)
 		rc = take_place(s, err);
+	rc = rc ? rc
+		: gf_levels_placed(s->comm, s->inputs.plan.levels,
+				   s->inputs.plan.nlevels, &remark, err);
+	gf_cli_warn_lines(&s->a->cli, remark.data);
+	gf_text_release(&remark);
 	rc = rc ? rc : gf_train_take_folder(&s->config, err);
 	/* once it is known how gradients go */
 	rc = rc ? rc : gf_train_choose(&s->config, &s->inputs.plan, err);
@@ -388,6 +395,7 @@ int main(int argc, char **argv)
 	struct gf_setting settings[GF_CLI_SETTINGS_MOST];
 	const struct gf_command command = {
 		.name = "gf-train",
+		.ranked = true,
 		.help = help,
 		.settings = settings,
 		.nsettings = gf_settings_expand(

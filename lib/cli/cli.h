@@ -18,8 +18,14 @@ struct gf_cli {
 	const char *output; /* -o; NULL or "-": standard output */
 	bool quiet;
 	int verbose;
-	int rank;      /* from the launcher's environment; 0 without one */
+	/* Of a job of several ranks: as the launcher's environment says, and
+	 * then as the ranks have found each other; else 0. */
+	int rank;
 	bool launched; /* under mpirun, srun, torchrun */
+	/* The first of so many processes, as a variable of the launcher says;
+	 * 0: it does not, or it says one. */
+	int started;
+	const char *started_says;
 	/* While other ranks wait for this one: for how long its words may wait
 	 * for a reader (cli/deadline.h); 0: for good. */
 	double reader_s;

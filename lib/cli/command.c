@@ -14,11 +14,7 @@
 #include "base/heap.h"
 #include "base/text.h"
 #include "cli/complete.h"
-
-/* Set by Open MPI, PMIx (PRRTE), MPICH and Slurm, in this order. */
-static const char *const rank_variables[] = {
-	"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID", NULL,
-};
+#include "cli/start.h"
 
 /* Keys of options; a letter stands for itself. */
 enum {
@@ -198,21 +194,6 @@ static int parse_option(int key, char *arg, struct argp_state *state)
 	}
 }
 
-static void find_rank(struct gf_cli *cli)
-{
-	size_t i;
-
-	for (i = 0; rank_variables[i]; i++) {
-		const char *value = getenv(rank_variables[i]);
-
-		if (!value)
-			continue;
-		cli->launched = true;
-		cli->rank = atoi(value);
-		return;
-	}
-}
-
 static bool parsing;
 
 /* argp leaves by exit(0) after --help and --version, on whatever became of
@@ -288,7 +269,8 @@ void gf_cli_parse(const struct gf_command *command, int argc, char **argv,
 	fill_closed_streams();
 	memset(p.cli, 0, sizeof(*p.cli));
 	p.cli->command = command;
-	find_rank(p.cli);
+	if (command->ranked)
+		gf_cli_start_hint(p.cli);
 	snprintf(version, sizeof(version), "%s (gradflow) " GF_VERSION,
 		 command->name);
 	argp_program_version = version;

@@ -35,6 +35,7 @@ struct gf_command {
 	const char *const *groups; /* headings of the settings' groups from 1 */
 	const struct gf_setting_rule *rules;
 	size_t nrules;
+	bool ranked; /* several processes may be one job's ranks */
 	/* Checks that rules cannot express: -EINVAL names the option.
 	 * (optional) */
 	int (*check)(void *arguments, struct gf_error *err);

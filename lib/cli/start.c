@@ -20,6 +20,70 @@ const char *gf_cli_start_transport(const struct gf_cli_start *s)
 		       : gf_cli_transports[s->transport];
 }
 
+/* Innermost first: what is further out may be inherited. */
+static const struct launcher {
+	const char *rank, *size;
+	/* Slurm: the variables are those of a batch script, too, but this one
+	 * is not. */
+	const char *step_size;
+} launchers[] = {
+	{"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", NULL},
+	{"PMIX_RANK", NULL, NULL},
+	{"PMI_RANK", "PMI_SIZE", NULL},
+	{"SLURM_PROCID", "SLURM_NTASKS", "SLURM_STEP_NUM_TASKS"},
+};
+
+static const struct launcher *find_launcher(void)
+{
+	size_t i;
+
+	for (i = 0; i < GF_ARRAY_LENGTH(launchers); i++)
+		if (getenv(launchers[i].rank))
+			return &launchers[i];
+	return NULL;
+}
+
+static int number_of(const char *variable)
+{
+	const char *text = variable ? getenv(variable) : NULL;
+
+	return text ? atoi(text) : 0;
+}
+
+/* Processes that the launcher has started beside each other; 0: unknown. */
+static int started(const struct launcher *l, const char **variable)
+{
+	*variable = l->step_size ? l->step_size : l->size;
+	return l->step_size && !getenv(l->step_size) ? 1 : number_of(*variable);
+}
+
+static bool has_torchrun(void)
+{
+	return getenv("MASTER_ADDR") && getenv("MASTER_PORT") &&
+	       getenv("RANK") && getenv("WORLD_SIZE");
+}
+
+/* torchrun's ranks inherit what Slurm, or a launcher of MPI, gave torchrun. */
+static bool torchrun_is_inner(const struct launcher *l)
+{
+	return has_torchrun() &&
+	       (!l || l->step_size || getenv("TORCHELASTIC_RUN_ID"));
+}
+
+void gf_cli_start_hint(struct gf_cli *cli)
+{
+	const struct launcher *l = find_launcher();
+	int n;
+
+	if (!l || torchrun_is_inner(l))
+		return;
+	cli->launched = true;
+	n = started(l, &cli->started_says);
+	if (n != 1)
+		cli->rank = number_of(l->rank);
+	cli->started = n > 1 && cli->rank == 0 ? n : 0;
+}
+
 /* A whole number that a variable may have; *value stays if it has none. */
 static int read_variable(const char *name, int most, int *value,
 			 struct gf_error *err)
@@ -44,18 +108,17 @@ static int read_variable(const char *name, int most, int *value,
 static int read_torchrun(struct gf_cli_start *s, int *rank, int *ranks,
 			 struct gf_error *err)
 {
-	const char *host = getenv("MASTER_ADDR");
 	int port = 0, rc;
 
-	if (!host || !getenv("MASTER_PORT") || !getenv("RANK") ||
-	    !getenv("WORLD_SIZE"))
+	if (!has_torchrun())
 		return 0;
 	rc = read_variable("RANK", INT_MAX, rank, err);
 	rc = rc ? rc : read_variable("WORLD_SIZE", INT_MAX, ranks, err);
 	rc = rc ? rc : read_variable("MASTER_PORT", 65534, &port, err);
 	if (rc)
 		return rc;
-	snprintf(s->made, sizeof(s->made), "%s:%d", host, port + 1);
+	snprintf(s->made, sizeof(s->made), "%s:%d", getenv("MASTER_ADDR"),
+		 port + 1);
 	s->join = s->made;
 	return 0;
 }
@@ -63,17 +126,17 @@ static int read_torchrun(struct gf_cli_start *s, int *rank, int *ranks,
 static int read_launcher(const struct gf_cli *cli, int *rank, int *ranks,
 			 struct gf_error *err)
 {
-	static const char *const sizes[] = {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE",
-					    "SLURM_NTASKS"};
+	const struct launcher *l = find_launcher();
 	size_t i;
 	int rc = 0;
 
 	if (!cli->launched)
 		return 0;
-	*rank = cli->rank;
-	for (i = 0; !rc && *ranks < 0 && i < sizeof(sizes) / sizeof(*sizes);
-	     i++)
-		rc = read_variable(sizes[i], INT_MAX, ranks, err);
+	rc = read_variable(l->rank, INT_MAX, rank, err);
+	for (i = 0; !rc && *ranks < 0 && i < GF_ARRAY_LENGTH(launchers); i++)
+		if (launchers[i].size)
+			rc = read_variable(launchers[i].size, INT_MAX, ranks,
+					   err);
 	return rc;
 }
 

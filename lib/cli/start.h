@@ -52,6 +52,11 @@ enum { GF_CLI_TRANSPORT_AUTO, GF_CLI_TRANSPORT_MPI };
 /* The one that was asked for by name; NULL: none was. */
 const char *gf_cli_start_transport(const struct gf_cli_start *s);
 
+/* The launcher's environment says that this is one of several ranks. A command
+ * that no launcher of ranks has started may have inherited it (a task of Slurm
+ * that starts torchrun), so that only the ranks that are found then count. */
+void gf_cli_start_hint(struct gf_cli *cli);
+
 /* Completes what the options have left open, and tells cli of the rank that it
  * has. mpi: MPI was asked for by name. -EINVAL names the option or variable. */
 int gf_cli_start_finish(struct gf_cli *cli, struct gf_cli_start *s, bool mpi,

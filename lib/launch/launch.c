@@ -30,6 +30,20 @@ static int join(const struct gf_launch *l, struct gf_comm **comm,
 	return rc;
 }
 
+/* The ranks that there are count, not what a launcher's variables say: a
+ * process may have inherited these. */
+static void heed(const struct gf_launch *l, const struct gf_comm *comm)
+{
+	l->cli->rank = comm->rank;
+	if (comm->ranks == 1 && l->cli->started)
+		gf_cli_warn(l->cli,
+			    "%s says %d processes, and MPI sees 1 rank: each "
+			    "is a job of its own: start them by the launcher "
+			    "of this MPI (mpirun, srun --mpi=pmix), or with "
+			    "--join",
+			    l->cli->started_says, l->cli->started);
+}
+
 /* The status is told while the others still wait in leave: the first process to
  * end with a status ends the job. */
 static int tell(const struct gf_launch *l, struct gf_comm *comm, int rc,
@@ -58,6 +72,7 @@ int gf_launch_run(const struct gf_launch *l)
 	int rc = join(l, &comm, &err), status;
 
 	if (rc == 0) {
+		heed(l, comm);
 		gf_session_begin(&session, comm, l->timeout_s);
 		if (comm->ranks > 1)
 			l->cli->reader_s = session.watch.timeout_s;

@@ -171,3 +171,18 @@ ends() {
 	[ "$status" -eq 4 ]
 	grep -q 'rank 1 does not answer' err.txt
 }
+
+@test "cluster: ranks that are not placed as the plan's levels say are told" {
+	gf-topo --synthetic "host:2@8GB/s,1us,shm net:2@1Gb/s,50us,ethernet" > two.json
+	wants 0 gf-plan -q --model digits-cnn two.json --algorithm blueconnect
+	cp out.txt plan.json
+	lab up bplace --hosts 2 --ranks 2 --rate 1gbit > /dev/null
+	for policy in node slot; do
+		wants 0 env OMPI_MCA_rmaps_base_mapping_policy=$policy PRTE_MCA_rmaps_default_mapping_policy=$policy \
+			"$GF_SOURCE/share/lab/gf-lab" run bplace --timeout 100 gf-allreduce --plan plan.json
+		cp err.txt err.$policy
+	done
+	lab down bplace > /dev/null
+	grep -q 'level "host" is within a host, and ranks 0 and 1' err.node
+	fails grep -q 'is within a host' err.slot
+}

@@ -252,3 +252,41 @@ ring() {
 	for rank in 0 1; do wait "${pids[$rank]}" || [ $? -eq 1 ]; done
 	grep -q 'rank' out.0
 }
+
+@test "a variable of Slurm's is a hint: what MPI sees alone writes, and says if others were started" {
+	export SLURM_JOB_ID=7 SLURM_NTASKS=2 SLURM_PROCID=1
+	for made in "gf-topo" "gf-topo --synthetic host:2@8GB/s,1us" "gf-profile --estimate --model resnet50 --flops 1TF"; do
+		rm -f one.json
+		# shellcheck disable=SC2086 # they are several words
+		wants 0 $made -o one.json
+		[ -s one.json ]
+		[ -z "$(grep -i slurm <<< "$errors")" ]
+	done
+	gf-topo --synthetic host:2@8GB/s,1us > topo.json
+	wants 0 gf-topo --import topo.json -o one.json
+	cmp topo.json one.json
+	# the command line of one that is alone is complained about
+	wants 2 gf-topo --nonsense
+	[[ $errors == *nonsense* ]]
+	# tasks of one step, of which each is a job of its own
+	export SLURM_STEP_ID=0 SLURM_STEP_NUM_TASKS=2
+	for SLURM_PROCID in 0 1; do
+		export SLURM_PROCID
+		wants 0 gf-train --model digits-mlp --data digits --epochs 1 --steps 2 -o out.$SLURM_PROCID
+		cp err.txt err.$SLURM_PROCID
+	done
+	grep -q 'SLURM_STEP_NUM_TASKS says 2 processes, and MPI sees 1 rank' err.0
+	[ "$(cat err.0 err.1 | grep -c 'is a job of its own')" -eq 1 ]
+}
+
+@test "torchrun's ranks within a task of Slurm are two, with its variables inherited" {
+	export SLURM_JOB_ID=9 SLURM_NTASKS=1 SLURM_PROCID=0 SLURM_STEP_NUM_TASKS=1
+	export MASTER_ADDR=localhost MASTER_PORT=$((20000 + RANDOM % 20000)) WORLD_SIZE=2
+	for rank in 0 1; do
+		RANK=$rank timeout 60 gf-allreduce -b 1K -e 1K > out.$rank 2> err.$rank &
+		pids+=($!)
+	done
+	for pid in "${pids[@]}"; do wait "$pid"; done
+	grep -q '^# 2 ranks' out.0
+	[ ! -s out.1 ]
+}
