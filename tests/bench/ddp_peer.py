@@ -5,7 +5,8 @@ MASTER_ADDR and MASTER_PORT as torchrun sets them.
 
   ddp_peer.py JOB profile FOLDER         FOLDER/model.json
   ddp_peer.py JOB race FOLDER STEPS      one turn of each contestant: rank 0 prints
-                                         "CONTESTANT<tab>ms of a step"
+                                         "CONTESTANT<tab>ms of a step", the median, of
+                                         the rank that takes longest
   ddp_peer.py JOB losses FOLDER STEPS    each contestant's losses: "CONTESTANT<tab>every
                                          tenth of the way"
 
@@ -142,18 +143,20 @@ def profile(net, batch, folder):
 
 def race(net, batch, folder, steps):
     for name, wrap in contestants(folder).items():
-        job = Job(net, batch, wrap)
+        job, times = Job(net, batch, wrap), []
         for _ in range(WARMUP):
             job.step()
         dist.barrier()
-        start = time.perf_counter()
         for _ in range(steps):
             if wrap is alone:
                 dist.barrier()
+            start = time.perf_counter()
             job.step()
-        dist.barrier()
+            times.append(time.perf_counter() - start)
+        took = torch.tensor(times)
+        dist.all_reduce(took, op=dist.ReduceOp.MAX)
         if dist.get_rank() == 0:
-            print(f"{name}\t{(time.perf_counter() - start) / steps * 1e3:.2f}", flush=True)
+            print(f"{name}\t{took.median() * 1e3:.2f}", flush=True)
         job.close()
 
 

@@ -10,6 +10,8 @@
 # long measurement can be cut. LOSSES=N trains N steps by each contestant instead.
 # GF_CONTESTANTS are some of them, with commas between; GF_WIDTH (2048, or 256) is the
 # width of the job's largest layers, and GF_RATE its learning rate (1e-3).
+# Memory is kept by the process: whether malloc gives it back to the system in each step is luck
+# that can treble the time of an optimiser.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 export PATH="$PWD/${BUILD:-build}/bin:$PATH" GRADFLOW_LIBRARY=$PWD/${BUILD:-build}/lib/libgradflow.so.0
@@ -49,7 +51,7 @@ peer() { # ARGUMENT...: of ddp_peer.py
 	local address=h0
 	[ "$rate" != shm ] || address=127.0.0.1
 	# shellcheck disable=SC2016 # the ranks expand it
-	launch env OMP_NUM_THREADS=1 GLOO_SOCKET_IFNAME="$([ "$rate" = shm ] && echo lo || echo eth0)" \
+	launch env OMP_NUM_THREADS=1 MALLOC_TRIM_THRESHOLD_=1073741824 MALLOC_MMAP_THRESHOLD_=1073741824 GLOO_SOCKET_IFNAME="$([ "$rate" = shm ] && echo lo || echo eth0)" \
 		MASTER_ADDR=$address MASTER_PORT=$((20000 + RANDOM % 20000)) WORLD_SIZE="$ranks" \
 		sh -c 'RANK=$OMPI_COMM_WORLD_RANK exec "$@"' peer "$python" "$PWD/tests/bench/ddp_peer.py" "$job" "$@"
 }

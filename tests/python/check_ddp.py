@@ -192,6 +192,23 @@ def same():
         model.gradflow.close()
 
 
+def worse():
+    """A dense plan that is predicted slower than the job was without one is not followed."""
+    for predicted, without, more, followed in ((2.0, 1.0, {}, False), (1.0, 2.0, {}, True),
+                                               (2.0, 1.0, {"codec": "f16"}, True)):
+        times = dict.fromkeys(("compute_s", "exposed_comm_s", "lower_bound_s"), 0.0)
+        times["messages"] = [{"ready_s": 0.0, "start_s": 0.0, "end_s": 1.0}] * 2
+        cost = {"algorithm": "ring", "startup_s": 1e-5, "per_byte_s": 1e-9}
+        plan = whole(build(), predicted={"iteration_s": predicted, **times},
+                     network={"ranks": dist.get_world_size(), "allreduce": [cost],
+                              "x-step-without-plan-s": without}, **more)
+        with contextlib.redirect_stderr(io.StringIO()):
+            model = gradflow.ddp(build(), plan)
+        check((model.gradflow.plan is not None) == followed, predicted, without, more)
+        train(model, steps=2)
+        model.gradflow.close()
+
+
 def whole_job():
     """What jobs do around backward: a fused optimiser, a schedule, clipping, autocast,
     accumulation, channels_last, parameters that are left out."""

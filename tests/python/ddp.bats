@@ -4,7 +4,7 @@
 load torch
 
 @test "PyTorch, hook: DistributedDataParallel's result; buckets cut and joined; formats and types" {
-	holds ddp 2 same whole_job empty cuts device chooses by_host formats
+	holds ddp 2 same worse whole_job empty cuts device chooses by_host formats
 }
 @test "PyTorch, hook: f64, complex and sparse gradients; skipped buckets; parameters of a call" {
 	holds ddp 2 types double sparse skipped functional compiled

@@ -19,7 +19,7 @@ from .common import agree, on_gradient, trained, want_module, want_number, weakl
 from .exchange import Exchange, device_of, job, misfit, runs_between_gpus
 from .measure import Clock
 from .plan import (PlanError, bucket_bytes, check_names, in_order, read, selects_all,
-                   staleness, synchronous, wants_momentum)
+                   slower_than_none, staleness, synchronous, wants_momentum)
 from .tune import Tuner
 from .way import Bucket, choose
 
@@ -109,6 +109,12 @@ def _agreed(plan, group):
     agree(group, failure)
     source = 0 if group is None else dist.get_global_rank(group, 0)
     dist.broadcast_object_list(found, source, group=group)
+    slower = slower_than_none(found[0]) if isinstance(found[0], dict) else None
+    if slower:
+        if dist.get_rank(group) == 0:
+            _log.warning("%s: predicts steps of %.1f ms, and without a plan they took %.1f ms: "
+                         "going without", found[1], slower[0] * 1e3, slower[1] * 1e3)
+        found = [None, "plan"]
     return found
 
 

@@ -12,9 +12,11 @@ import torch.distributed as dist
 
 from . import commands
 from .common import agree, write_whole
+from .plan import WITHOUT_PLAN
 
 _TURNS, _UNCOUNTED = 5, 3
-_PARTS = 3         # messages of the second plan
+_SETTLE = 5        # steps after which messages are laid out as buckets
+_PARTS = 8         # messages of the second plan, at most
 _MOST_COST = 16    # times what messages were measured to cost alone
 _MOST_SLOWDOWN = 100
 _HALVINGS = 12
@@ -104,7 +106,7 @@ def _take_turns(jobs, group, steps):
 def adapt(nothing, job, state, model, network, steps, also=()):
     """Whole steps of the job tell what is not seen in parts of them: steps that exchange
     nothing; by a plan with one message after backward; and by one with messages beside
-    backward. Messages cost more in a job than in a row of messages, since ranks come late
+    backward; and without a plan. Messages cost more in a job than in a row of messages, since ranks come late
     and caches are cold. Where ranks share processors, backward stands still for them. And
     selections and codecs find memory that is not in a cache: `also` has options of gf-plan for
     plans of this kind. The files `model` and `network` are changed so that gf-plan predicts
@@ -123,8 +125,11 @@ def adapt(nothing, job, state, model, network, steps, also=()):
         agree(group, failure)
         dist.broadcast_object_list(found, 0 if group is None else dist.get_global_rank(group, 0),
                                    group=group)
-        plans = [functools.partial(state.take, plan) for plan in found[0]]
-        alone_s, whole_s, parts_s, *others_s = _take_turns(
+        for _ in range(_SETTLE):
+            job()
+        plans = [functools.partial(state.take, None, "plan", state.messages)]
+        plans += [functools.partial(state.take, plan) for plan in found[0]]
+        alone_s, plain_s, whole_s, parts_s, *others_s = _take_turns(
             [(state.rest, nothing), *((take, job) for take in plans)], group, steps)
         if rank != 0:
             return
@@ -141,5 +146,6 @@ def adapt(nothing, job, state, model, network, steps, also=()):
             costs = _processing(costs, found[0][i], _where(
                 lambda x, i=i: predicted(i, _processing(costs, found[0][i], x)), step_s,
                 1 / _MOST_COST, _MOST_COST))
+        costs["network"][WITHOUT_PLAN] = plain_s
         for path, document in ((model, compute), (network, costs)):
             write_whole(path, json.dumps(document, indent=1) + "\n")
