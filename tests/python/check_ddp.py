@@ -886,15 +886,19 @@ def refusals():
     raises(lambda: gradflow.ddp(other, plan), "plan of this model", "lacks 0.weight and 1 more",
            "has outer.bias and 6 more")
     plan["tensors"][0]["count_elems"] += 1
+    del plan["tensors"][0]["shape"]
     raises(lambda: gradflow.ddp(build(), plan), "outer.bias", "4 elements", "5")
     plan["tensors"][0]["name"] = []
-    raises(lambda: gradflow.ddp(build(), plan), "want names, got list")
+    raises(lambda: gradflow.ddp(build(), plan), "/tensors/0/name: want a string")
     with tempfile.NamedTemporaryFile("w") as deep:
         deep.write("[" * 200_000)
         deep.flush()
         raises(lambda: gradflow.ddp(build(), deep.name), "want JSON")
     raises(lambda: gradflow.ddp(build(), {**whole(build(), ranks=2), "pipeline": []}),
-           "/pipeline: want an object, got list")
+           "/pipeline: want an object, got an array")
+    raises(lambda: gradflow.State(DDP(build()), {**whole(build()), "messages": [{}]}), "/messages/0")
+    raises(lambda: gradflow.ddp(build(), {**whole(build()), "messages": [{}]}), "/messages/0")
+    raises(lambda: gradflow.ddp(build(), {"format": build}), "no JSON")
     raises(lambda: gradflow.ddp(build(), whole(build(), ranks=7)), "ranks", "7")
     raises(lambda: gradflow.ddp(build(), "/nonexistent/plan.json"), "/nonexistent/plan.json")
     raises(lambda: gradflow.ddp(build(), {"format": "gf-plan", "version": 1}), "plan")

@@ -213,7 +213,7 @@ def refusals():
     group = mesh["replicas"].get_group()
     refused(lambda: gradflow.hsdp(build(), group), "fully_shard", "Sequential")
     model = sharded(mesh["shards"])
-    refused(lambda: gradflow.hsdp(model, group, {"tensors": []}), "want a rule")
+    refused(lambda: gradflow.hsdp(model, group, {"tensors": []}), "/format: want")
     for wrong in (None, mesh["shards"].get_group()):
         refused(lambda: gradflow.hsdp(model, wrong), "0.weight: want a group of its replicas")
     # fully_shard reduces between these replicas itself

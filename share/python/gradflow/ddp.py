@@ -16,7 +16,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 from . import library as c
 from .common import agree, on_gradient, trained, want_module, want_number, weakly
-from .exchange import Exchange, device_of, job, misfit, runs_between_gpus
+from .exchange import Exchange, check_plan, device_of, job, misfit, runs_between_gpus
 from .measure import Clock
 from .plan import (PlanError, bucket_bytes, check_names, in_order, read, selects_all,
                    slower_than_none, staleness, synchronous, wants_momentum)
@@ -47,7 +47,7 @@ def ddp(model, plan=None, momentum=0.0, epoch_steps=0, timeout_s=1800, library=N
                         "hook of its own: use autocast, or a plan with codec f16 or bf16")
     _check_bare(model)
     group = _group_of(arguments)
-    document, where = _agreed(plan, group)
+    document, where = _agreed(plan, group, library)
     if not {"bucket_cap_mb", "bucket_cap_mb_list"} & set(arguments):
         sizes = bucket_bytes(document) if document and _TAKES_LIST else []
         if sizes:
@@ -98,18 +98,19 @@ def hook(state, bucket):
     return state.exchange_bucket(bucket)
 
 
-def _agreed(plan, group):
+def _agreed(plan, group, library):
     """The plan as a dictionary, and its name: rank 0's on all ranks, or its failure."""
     failure, found = None, [None, "plan"]
     if dist.get_rank(group) == 0 and plan is not None:
         try:
             found = list(read(plan))
+            check_plan(*found, library)
         except (OSError, ValueError) as e:
             failure = e
     agree(group, failure)
     source = 0 if group is None else dist.get_global_rank(group, 0)
     dist.broadcast_object_list(found, source, group=group)
-    slower = slower_than_none(found[0]) if isinstance(found[0], dict) else None
+    slower = slower_than_none(found[0])
     if slower:
         if dist.get_rank(group) == 0:
             _log.warning("%s: predicts steps of %.1f ms, and without a plan they took %.1f ms: "
@@ -209,7 +210,9 @@ class State:
         self.group = model.process_group
         self.model = weakref.ref(model)
         if isinstance(plan, (str, os.PathLike)):
-            plan, where = _agreed(plan, self.group)
+            plan, where = _agreed(plan, self.group, library)
+        elif plan is not None:
+            check_plan(*read(plan), library)
         self.ignored = {_original(n) for n in model.parameters_to_ignore}
         self.parameters = {_original(n): p for n, p in trained(model.module).items()
                            if _original(n) not in self.ignored}

@@ -2,6 +2,7 @@
 """libgradflow's exchange among the ranks of a torch.distributed process group."""
 import atexit
 import ctypes
+import errno
 import gc
 import json
 import os
@@ -14,6 +15,7 @@ import torch.distributed as dist
 
 from . import library as c
 from .common import agree, want_number
+from .plan import PlanError
 
 _open = []  # weak references to the open exchanges, in the order of opening
 _MANY = 8   # open exchanges, from which on models that are gone are looked for
@@ -33,6 +35,16 @@ def runs_between_gpus(plan, library=None):
         return c.load(library).gradflow_exchange_check(plan and plan.encode(), 1) == 0
     except OSError:
         return False
+
+
+def check_plan(plan, where, library=None):
+    """PlanError: the dictionary is no plan, whatever it is for."""
+    try:
+        lib, text = c.load(library), json.dumps(plan)
+    except (TypeError, ValueError) as e:
+        raise PlanError(f"{where}: want a plan, got what is no JSON: {e}") from None
+    if lib.gradflow_exchange_check(text.encode(), 0) == -errno.EINVAL:
+        raise PlanError(lib.gradflow_error().decode(errors="replace").replace("plan_text", where))
 
 
 class Exchange:

@@ -7,7 +7,7 @@ import torch
 import torch.distributed as dist
 
 from .common import agree
-from .exchange import Exchange, job, misfit
+from .exchange import Exchange, check_plan, job, misfit
 from .plan import PlanError, read
 
 
@@ -76,7 +76,7 @@ class Replicas:
         self.group, self.plan = group, None
         failure = _misshared(model, group)
         try:
-            self.plan = plan and self._check(*read(plan))
+            self.plan = plan and self._check(*read(plan), library)
         except (OSError, ValueError) as e:
             failure = failure or e
         agree(group, failure)
@@ -93,7 +93,8 @@ class Replicas:
                 lambda shard, name=name, module=module: self._mean(name, module, shard))
 
     @staticmethod
-    def _check(plan, where):
+    def _check(plan, where, library):
+        check_plan(plan, where, library)
         if "rule" not in plan:
             raise PlanError(f"{where}: want a rule (gf-topo | gf-plan), which fits any shards, "
                             "got a plan of whole gradients")

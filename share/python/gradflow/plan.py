@@ -36,16 +36,9 @@ def read(source):
 
 def check_names(plan, where, parameters):
     """PlanError: the plan is of a model with other parameters."""
-    tensors = plan.get("tensors") if isinstance(plan, dict) else None
-    if not isinstance(tensors, list):
+    if not plan.get("tensors"):
         return
-    planned = {}
-    for t in tensors:
-        if isinstance(t, dict):
-            name = t.get("name")
-            want(isinstance(name, str), f"{where}: /tensors", "names", type(name).__name__)
-            want(name not in planned, f"{where}: /tensors", "names of their own", f"{name} twice")
-            planned[name] = t.get("count_elems")
+    planned = {t["name"]: t["count_elems"] for t in plan["tensors"]}
     lacks = [n for n in parameters if n not in planned]
     knows = [n for n in planned if n not in parameters]
     want(not lacks and not knows, f"{where}: /tensors",
@@ -70,36 +63,41 @@ def bucket_bytes(plan):
                 for t in plan["tensors"][first:last + 1]) for first, last in _ranges(plan)]
 
 
+def _of(document, *keys):
+    """What stands there, or None."""
+    for key in keys:
+        document = document.get(key) if isinstance(document, dict) else None
+    return document
+
+
 def holds_nothing_back(plan):
     """Every step's gradients come back whole, in that step."""
-    return selects_all(plan) and plan.get("pipeline", {}).get("staleness", 1) == 1
+    return selects_all(plan) and _of(plan, "pipeline", "staleness") in (None, 1)
 
 
 def slower_than_none(plan):
     """(predicted, measured without a plan) in seconds, if a plan that changes no gradients
     is predicted slower; else None."""
-    network, predicted = plan.get("network"), plan.get("predicted")
-    without = network.get(WITHOUT_PLAN) if isinstance(network, dict) else None
-    step_s = predicted.get("iteration_s") if isinstance(predicted, dict) else None
-    exact = holds_nothing_back(plan) and all(m.get("codec", "f32") == "f32"
-                                             for m in plan.get("messages", []))
-    return (step_s, without) if exact and without and step_s and step_s > without else None
+    found = _of(plan, "predicted", "iteration_s"), _of(plan, "network", WITHOUT_PLAN)
+    messages = _of(plan, "messages")
+    exact = holds_nothing_back(plan) and isinstance(messages, list) and \
+        all(_of(m, "codec") in (None, "f32") for m in messages)
+    known = all(isinstance(x, (int, float)) for x in found)
+    return found if exact and known and found[0] > found[1] > 0 else None
 
 
 def selects_all(plan):
-    return plan.get("selection", {}).get("method", "dense") == "dense"
+    return _of(plan, "selection", "method") in (None, "dense")
 
 
 def wants_momentum(plan):
     """What waits shrinks as the optimiser's momentum would have it (csc)."""
-    selection = plan.get("selection") if isinstance(plan, dict) else None
-    return isinstance(selection, dict) and selection.get("decay") == "momentum"
+    return _of(plan, "selection", "decay") == "momentum"
 
 
 def staleness(plan, where):
     """(K, the steps before it begins): the means of K - 1 steps ago are handed out."""
-    pipeline = plan.get("pipeline", {}) if isinstance(plan, dict) else {}
-    want(isinstance(pipeline, dict), f"{where}: /pipeline", "an object", type(pipeline).__name__)
+    pipeline = (plan or {}).get("pipeline", {})
     late, begins = pipeline.get("staleness", 1), pipeline.get("warmup_steps", 0)
     want(late in (1, 2), f"{where}: /pipeline/staleness",
          "1 or 2 (gf-plan --staleness)", late)
