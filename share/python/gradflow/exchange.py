@@ -274,12 +274,9 @@ def _close_dropped(lib, handle, lent, process):
         lib.gradflow_exchange_close(handle)
         lent.clear()
 
-    if process != os.getpid():  # a forked child has no exchange
-        return
-    try:
+    # a forked child has no exchange; and at its end the interpreter waits for no new thread
+    if process == os.getpid() and threading.main_thread().is_alive() and not sys.is_finalizing():
         threading.Thread(target=close, name="gradflow closes").start()
-    except RuntimeError:  # the interpreter is ending
-        close()
 
 
 def _drop_unused():
