@@ -61,7 +61,7 @@ foreign dnnl lib/nn/
 foreign 'cu(da|dnn|blas)' '(lib/(gpu|nn)/|kernels/cuda/)'
 foreign nccl.h lib/lane/
 foreign argp.h '(lib/cli/|cmd/)'
-foreign zlib.h 'lib/(ckpt|data)/'
+foreign zlib.h '(lib/(ckpt|data)/|lib/base/gunzip.c)'
 
 while IFS=: read -r file line _; do
 	case "$file" in */registry.c | */table.c | lib/nn/backends.c) ;;

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/file.h"
+#include "base/gunzip.h"
 #include "base/heap.h"
 #include "base/registry.h"
 #include "measure/curve.h"
@@ -170,10 +170,10 @@ int gf_import_file(const struct gf_import *in, const char *params_file,
 	struct gf_import read = *in;
 	char *text = NULL, *params = NULL;
 	size_t size;
-	int rc = gf_file_read(in->file, &text, &read.size, err);
+	int rc = gf_gunzip_read(in->file, &text, &read.size, err);
 
 	if (rc == 0 && params_file)
-		rc = gf_file_read(params_file, &params, &size, err);
+		rc = gf_gunzip_read(params_file, &params, &size, err);
 	read.text = text;
 	read.parameters = params;
 	if (rc == 0)

@@ -86,6 +86,24 @@ quick="--batch 2 --warmup 1 --repeats 3 --threads 1"
 	jq -e '.network.ranks == 16 and .network.allreduce[0].algorithm == "library"' out.txt
 }
 
+@test "--import unpacks gzip" {
+	gf-profile --import "$data/import/six.csv" --forward 3s > plain.json
+	gzip -c "$data/import/six.csv" > six.csv.gz
+	wants 0 gf-profile --import six.csv.gz --forward 3s
+	cmp out.txt plain.json
+	(head -n 3 "$data/import/six.csv" | gzip -c; tail -n +4 "$data/import/six.csv" | gzip -c) > two
+	stdin=two wants 0 gf-profile --import - --forward 3s --name six
+	cmp out.txt plain.json
+	head -c 80 six.csv.gz > cut.gz
+	wants 2 gf-profile --import cut.gz
+	says 'cut.gz: the gzip stream is truncated'
+	one_line
+	(head -c 60 six.csv.gz; echo xxxxxxxxxx; tail -c +72 six.csv.gz) > bad.gz
+	wants 2 gf-profile --import bad.gz
+	says 'bad.gz: the gzip stream is damaged'
+	one_line
+}
+
 @test "imported halves go into one plan" {
 	gf-profile --import "$data/import/six.csv" --forward 3s > a.json
 	gf-profile --import "$data/import/nccl-tests.json" --ranks 4 > b.json
