@@ -362,6 +362,7 @@ static int run_alone(const struct arguments *a, struct gf_comm *comm,
 	struct gf_documents documents = {0};
 	struct gf_profile profile = {0};
 	struct gf_text remarks = {0};
+	struct gf_imported imported = {0};
 	struct gf_import in = a->import;
 	int rc = 0;
 
@@ -370,17 +371,25 @@ static int run_alone(const struct arguments *a, struct gf_comm *comm,
 	rc = gf_cli_try_outputs(&a->cli, err);
 	rc = rc ? rc : read_documents(a, &documents, err);
 	in.ranks = a->start.ranks;
+	in.imported = &imported;
 	if (rc == 0 && in.file)
 		rc = gf_import_file(&in, a->params, a->format, &profile,
 				    &remarks, err);
 	else if (rc == 0)
 		rc = gf_import_estimate(&in, documents.model, &a->rates,
 					&profile, &remarks, err);
+	if (rc == 0 && imported.kind) {
+		char *line = gf_imported_line(&imported, in.file);
+
+		gf_cli_note(&a->cli, 0, "%s", line);
+		free(line);
+	}
 	if (rc == 0)
 		rc = emit(a, &documents, &profile, &remarks, err);
 	gf_documents_release(&documents);
 	gf_profile_release(&profile);
 	gf_text_release(&remarks);
+	gf_imported_release(&imported);
 	return gf_comm_agree(comm, rc, err);
 }
 

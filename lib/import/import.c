@@ -96,9 +96,9 @@ int gf_import_curve(const struct gf_import *in, const char *algorithm,
 int gf_import_want_ranks(const struct gf_import *in, struct gf_error *err)
 {
 	return gf_error_set(err, -EINVAL,
-			    "%s: it does not say how many ranks there were: "
-			    "want --ranks",
-			    in->file);
+			    "%s: %s: it does not say how many ranks there "
+			    "were: want --ranks",
+			    in->file, in->imported->kind);
 }
 
 static const struct gf_importer *find(const char *format, const char *text,
@@ -115,20 +115,27 @@ static const struct gf_importer *find(const char *format, const char *text,
 }
 
 /* The file has none of the formats, or `format` names none. */
-static int refuse(const char *file, const char *format, struct gf_error *err)
+static int refuse(const struct gf_import *in, const char *format,
+		  struct gf_error *err)
 {
 	const struct gf_registry all = {gf_importers, 0, NULL};
+	const char *zero = memchr(in->text, '\0', in->size);
 	struct gf_text known = {0};
 	size_t i;
 
 	if (format && strcmp(format, "auto") != 0)
 		return gf_registry_refuse(&all, "--format", NULL, format, err);
+	if (zero)
+		return gf_error_set(err, -EINVAL,
+				    "%s: want text, got a zero byte at offset "
+				    "%td",
+				    in->file, zero - in->text);
 	for (i = 0; gf_importers[i]; i++)
 		gf_text_addf(&known, "%s%s (%s)", i ? ", " : "",
 			     gf_importers[i]->name,
 			     gf_importers[i]->description);
 	gf_error_set(err, -EINVAL, "%s: want one of %s, found none of them",
-		     file, known.data);
+		     in->file, known.data);
 	gf_text_release(&known);
 	return -EINVAL;
 }
@@ -138,23 +145,32 @@ int gf_import_profile(const struct gf_import *in, const char *format,
 		      struct gf_error *err)
 {
 	const struct gf_importer *importer = find(format, in->text, in->size);
+	struct gf_imported own = {0};
+	struct gf_import read = *in;
 	struct gf_profile p = {0};
 	struct gf_json_writer w = {0};
 	int rc;
 
-	if (!importer)
-		return refuse(in->file, format, err);
-	rc = importer->read(in, &p, remarks, err);
+	if (!importer || memchr(in->text, '\0', in->size))
+		return refuse(in, importer ? NULL : format, err);
+	if (!in->imported)
+		read.imported = &own;
+	read.imported->kind = importer->name;
+	rc = importer->read(&read, &p, remarks, err);
 	if (rc == 0) {
 		p.producer = gf_xstrdup("gf-profile " GF_VERSION);
+		if (p.model && !read.imported->found.length)
+			gf_imported_find(read.imported, "%zu tensors",
+					 p.model->ntensors);
 		gf_json_open_object(&w, NULL);
-		gf_json_put_string(&w, "imported_from", importer->name);
+		gf_imported_write(read.imported, &w);
 		gf_json_close_object(&w);
 		p.measured = gf_text_take(&w.text);
 		rc = gf_profile_check(&p, err);
 		if (rc < 0)
 			gf_error_prefix(err, "%s", in->file);
 	}
+	gf_imported_release(&own);
 	if (rc < 0) {
 		gf_profile_release(&p);
 		return rc;

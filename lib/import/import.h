@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "cost/preset.h"
+#include "doc/imported.h"
 #include "doc/model.h"
 #include "doc/profile.h"
 
@@ -25,6 +26,9 @@ struct gf_import {
 	int ranks;                    /* 0 */
 	const char *parameters;       /* CSV name,count_elems in registration
 				       * order, as text; NULL */
+	/* What was found and left out. Of the caller, or NULL; an importer
+	 * always has one. */
+	struct gf_imported *imported;
 };
 
 struct gf_importer {

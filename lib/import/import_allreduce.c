@@ -8,99 +8,39 @@
  */
 #include "import/importers.h"
 
+#include <ctype.h>
 #include <errno.h>
+#include <float.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/heap.h"
 #include "base/units.h"
 #include "import/csv.h"
+#include "import/log.h"
 #include "import/readings.h"
 #include "json/json.h"
 
 /* --- rows for programs ---------------------------------------------------- */
 
-/* A row of either kind: the cursor on an object, or a line of the CSV. */
-struct fields {
-	struct gf_json_at *at;
-	const struct gf_csv *csv;
-	size_t row;
-};
-
-static int real_of(const struct fields *f, const char *name, double low,
-		   double high, double *out, struct gf_error *err)
-{
-	int column, rc;
-
-	if (f->at)
-		return gf_json_real(f->at, name, low, high, out, err);
-	rc = gf_csv_need(f->csv, name, &column, err);
-	if (rc < 0)
-		return rc;
-	rc = gf_units_real(gf_csv_field(f->csv, f->row, column), low, high, out,
-			   err);
-	if (rc < 0)
-		gf_csv_place(f->csv, f->row, column, err);
-	return rc;
-}
-
-/* The same of whole numbers. */
-static int count_of(const struct fields *f, const char *name, int *out,
-		    struct gf_error *err)
-{
-	long long value = 0;
-	int column, rc;
-
-	if (f->at)
-		return gf_json_int(f->at, name, 1, INT_MAX, out, err);
-	rc = gf_csv_need(f->csv, name, &column, err);
-	if (rc < 0)
-		return rc;
-	rc = gf_units_int(gf_csv_field(f->csv, f->row, column), 1, INT_MAX,
-			  &value, err);
-	if (rc < 0)
-		gf_csv_place(f->csv, f->row, column, err);
-	*out = (int)value;
-	return rc;
-}
-
-/* Names the place of a field that is there but empty. */
-static int refuse_empty(const struct fields *f, const char *name,
-			struct gf_error *err)
-{
-	int column, rc;
-
-	if (f->at)
-		return gf_json_refuse(f->at, name, err,
-				      "want an algorithm, got none");
-	rc = gf_csv_need(f->csv, name, &column, err);
-	if (rc < 0)
-		return rc;
-	rc = gf_error_set(err, -EINVAL, "want an algorithm, got none");
-	gf_csv_place(f->csv, f->row, column, err);
-	return rc;
-}
+/* A key of JSON Lines, and a column of CSV. */
+static const char rows_have[] = "busbw_bytes_per_s";
 
 /* The caller frees; "" where it is absent or empty. */
-static char *word_of(const struct fields *f, const char *name)
+static char *word_of(struct gf_json_at *at, const char *name)
 {
 	char *word = NULL;
-	int column;
 
-	if (f->at) {
-		gf_json_string(f->at, name, &word, NULL);
-		return word ? word : gf_xstrdup("");
-	}
-	column = gf_csv_column(f->csv, name);
-	return gf_xstrdup(column < 0 ? ""
-				     : gf_csv_field(f->csv, f->row, column));
+	gf_json_string(at, name, &word, NULL);
+	return word ? word : gf_xstrdup("");
 }
 
-static bool is(const struct fields *f, const char *name, const char *want)
+static bool is(struct gf_json_at *at, const char *name, const char *want)
 {
-	char *word = word_of(f, name);
+	char *word = word_of(at, name);
 	bool same = strcmp(word, want) == 0;
 
 	free(word);
@@ -108,49 +48,63 @@ static bool is(const struct fields *f, const char *name, const char *want)
 }
 
 /* A codec of its own is what the elements are not. */
-static bool plain_numbers(const struct fields *f)
+static bool plain_numbers(struct gf_json_at *at)
 {
-	char *codec = word_of(f, "codec");
-	bool plain = is(f, "dtype", codec);
+	char *codec = word_of(at, "codec");
+	bool plain = is(at, "dtype", codec);
 
 	free(codec);
 	return plain;
 }
 
-static int read_fields(const struct fields *f, struct gf_readings *all,
+static int read_record(void *ctx, struct gf_json_at *at, size_t line,
 		       struct gf_error *err)
 {
-	int ranks, lanes, rc = count_of(f, "ranks", &ranks, err);
+	struct gf_readings *all = ctx;
+	int ranks, lanes, rc;
 	double size, time, density;
+	double wrong = 0;
 	char *algorithm, *factors, *stages, *both;
 	struct gf_reading r;
 
-	if (!is(f, "placement", "in_place"))
+	if (!gf_json_has(at, rows_have)) {
+		gf_imported_leave(all->imported, "records of other programs",
+				  line);
+		return 0;
+	}
+	rc = gf_json_int(at, "ranks", 1, INT_MAX, &ranks, err);
+	if (!is(at, "placement", "in_place"))
 		return rc;
 	if (rc == 0)
-		rc = real_of(f, "size_bytes", 0, 0x1p62, &size, err);
+		rc = gf_json_real(at, "size_bytes", 0, 0x1p62, &size, err);
 	if (rc == 0)
-		rc = real_of(f, "time_s", 0, 1e12, &time, err);
+		rc = gf_json_real(at, "time_s", 0, 1e12, &time, err);
 	if (rc == 0)
-		rc = real_of(f, "density", 0, 1, &density, err);
+		rc = gf_json_real(at, "density", 0, 1, &density, err);
 	if (rc == 0)
-		rc = count_of(f, "lanes", &lanes, err);
+		rc = gf_json_int(at, "lanes", 1, INT_MAX, &lanes, err);
 	if (rc)
 		return rc;
-	algorithm = word_of(f, "chosen");
-	factors = word_of(f, "factors");
-	stages = word_of(f, "stages");
+	/* null, or nothing, where nothing was checked */
+	gf_json_real(at, "wrong", 0, DBL_MAX, &wrong, NULL);
+	algorithm = word_of(at, "chosen");
+	factors = word_of(at, "factors");
+	stages = word_of(at, "stages");
 	both = gf_xasprintf("%s%s%s", factors, stages[0] ? ":" : "", stages);
-	r = (struct gf_reading){ranks,
-				(size_t)size,
-				time,
-				algorithm,
-				both,
-				density == 1 && lanes == 1 &&
-					plain_numbers(f) &&
-					!is(f, "algorithm", "plan")};
+	r = (struct gf_reading){
+		.ranks = ranks,
+		.size_bytes = (size_t)size,
+		.time_s = time,
+		.algorithm = algorithm,
+		.factors = both,
+		.dense = density == 1 && lanes == 1 && plain_numbers(at) &&
+			 !is(at, "algorithm", "plan"),
+		.wrong = wrong,
+		.place = line,
+	};
 	if (!algorithm[0])
-		rc = refuse_empty(f, "chosen", err);
+		rc = gf_json_refuse(at, "chosen", err,
+				    "want an algorithm, got none");
 	else
 		rc = gf_readings_take(all, &r, err);
 	free(algorithm);
@@ -160,42 +114,91 @@ static int read_fields(const struct fields *f, struct gf_readings *all,
 	return rc;
 }
 
+/* Those that end a field. */
+static size_t commas(const char *line)
+{
+	bool quoted = false;
+	size_t n = 0;
+
+	for (; *line; line++) {
+		quoted ^= *line == '"';
+		n += *line == ',' && !quoted;
+	}
+	return n;
+}
+
+/* The rows of a log: from the row of names on, lines of as many commas. Others
+ * stay as blank lines, so that numbers of lines are right. */
+static char *rows_of(const struct gf_import *in)
+{
+	struct gf_log log = {.at = in->text};
+	struct gf_text rows = {0};
+	size_t wanted = 0;
+	char *line;
+
+	while ((line = gf_log_next(&log))) {
+		if (!wanted && strstr(line, rows_have))
+			wanted = commas(line);
+		if (wanted && commas(line) == wanted)
+			gf_text_add(&rows, line, strlen(line));
+		else if (*line)
+			gf_imported_leave(in->imported,
+					  "lines that are no rows", log.line);
+		gf_text_add(&rows, "\n", 1);
+	}
+	gf_log_release(&log);
+	return gf_text_take(&rows);
+}
+
+/* A row as a line of JSON. */
+static void add_record(struct gf_text *t, const struct gf_csv *csv, size_t row)
+{
+	static const char *const numbers[] = {"ranks", "size_bytes", "time_s",
+					      "wrong", "density",    "lanes"};
+	size_t i, k;
+
+	for (i = 0; i < csv->ncolumns; i++) {
+		const char *field = gf_csv_field(csv, row, (int)i);
+		double value;
+
+		gf_text_addf(t, i ? ", " : "{");
+		gf_json_quote(t, csv->columns[i]);
+		gf_text_addf(t, ": ");
+		for (k = 0; k < GF_ARRAY_LENGTH(numbers); k++)
+			if (strcmp(csv->columns[i], numbers[k]) == 0)
+				break;
+		if (k < GF_ARRAY_LENGTH(numbers) &&
+		    gf_units_real(field, 0, DBL_MAX, &value, NULL) == 0)
+			gf_text_addf(t, "%s", field);
+		else
+			gf_json_quote(t, field);
+	}
+	gf_text_addf(t, "}\n");
+}
+
 static int read_csv(const struct gf_import *in, struct gf_readings *all,
 		    struct gf_error *err)
 {
+	char *rows = rows_of(in);
+	struct gf_import lines = *in;
+	struct gf_text text = {0};
 	struct gf_csv csv;
-	struct fields f = {.csv = &csv};
-	int rc = gf_csv_read(in->text, in->size, in->file, &csv, err);
+	size_t row, line = 1;
+	int rc = gf_csv_read(rows, strlen(rows), in->file, &csv, err);
 
-	if (rc < 0)
-		return rc;
-	for (f.row = 0; f.row < csv.nrows && rc == 0; f.row++)
-		rc = read_fields(&f, all, err);
+	for (row = 0; rc == 0 && row < csv.nrows; row++) {
+		for (; line < csv.lines[row]; line++)
+			gf_text_add(&text, "\n", 1);
+		add_record(&text, &csv, row);
+		line++;
+	}
+	lines.text = text.data ? text.data : "";
+	lines.size = text.length;
+	if (rc == 0)
+		rc = gf_import_records(&lines, read_record, all, err);
 	gf_csv_release(&csv);
-	return rc;
-}
-
-static int read_json(const struct gf_import *in, struct gf_readings *all,
-		     struct gf_error *err)
-{
-	struct gf_json *root = NULL;
-	size_t used = 0;
-	int rc;
-
-	do {
-		struct gf_json_at at = {0};
-		struct fields f = {.at = &at};
-
-		rc = gf_json_parse_next(in->text, in->size, in->file, &used,
-					&root, err);
-		if (rc < 0 || !root)
-			return rc;
-		rc = gf_json_root(root, in->file, &at, err);
-		if (rc == 0)
-			rc = read_fields(&f, all, err);
-		gf_json_leave(&at);
-		gf_json_free(root);
-	} while (rc == 0);
+	gf_text_release(&text);
+	free(rows);
 	return rc;
 }
 
@@ -205,9 +208,11 @@ enum { COLUMNS_MOST = 32 };
 
 struct table {
 	struct gf_readings *all;
-	char *names[COLUMNS_MOST]; /* of the heading that stands, or none */
+	char *names[COLUMNS_MOST]; /* of the heading that stands, or none; owned
+				    */
 	size_t ncolumns;
 	int ranks;
+	bool known;              /* the heading that stands is gf-allreduce's */
 	bool coded, wired, many; /* a codec, a column of bytes on the wire,
 				    several messages at once */
 };
@@ -238,36 +243,50 @@ static void read_remark(struct table *t, char *line)
 	t->many |= used > 0;
 	if (!strstr(line, " algorithm ") || !strstr(line, "algbw"))
 		return;
+	for (n = 0; n < t->ncolumns; n++)
+		free(t->names[n]);
 	n = gf_import_words(line + 1, words, COLUMNS_MOST);
-	memcpy(t->names, words, n * sizeof(*words));
-	t->ncolumns = n;
-	if (!cell(t, words, "size") || !cell(t, words, "time") ||
-	    !cell(t, words, "algorithm"))
-		t->ncolumns = 0; /* another program's heading */
+	for (t->ncolumns = 0; t->ncolumns < n; t->ncolumns++)
+		t->names[t->ncolumns] = gf_xstrdup(words[t->ncolumns]);
+	t->known = cell(t, words, "size") && cell(t, words, "time") &&
+		   cell(t, words, "algorithm"); /* no other program's */
 	t->wired = cell(t, words, "wire") != NULL;
 }
 
-static int read_row(struct table *t, char *line, struct gf_error *err)
+/* Does each word suit its column? */
+static bool is_row(const struct table *t, char **words)
 {
-	char *words[COLUMNS_MOST], *colon;
-	size_t n = gf_import_words(line, words, COLUMNS_MOST);
-	struct gf_reading r = {.ranks = t->ranks};
-	double size, time_us;
-	const char *label;
-	int rc;
+	double value;
+	size_t i;
 
-	if (n == 0)
-		return 0;
-	if (!t->ncolumns || n != t->ncolumns)
-		return gf_error_set(err, -EINVAL, "want %zu columns, got %zu",
-				    t->ncolumns, n);
-	rc = gf_units_real(cell(t, words, "size"), 0, 0x1p62, &size, err);
-	if (rc == 0)
-		rc = gf_units_real(cell(t, words, "time"), 0, 1e15, &time_us,
-				   err);
-	if (rc)
-		return rc;
-	label = cell(t, words, "algorithm");
+	for (i = 0; i < t->ncolumns; i++) {
+		const char *name = t->names[i];
+		bool text = strcmp(name, "type") == 0 ||
+			    strcmp(name, "redop") == 0 ||
+			    strcmp(name, "algorithm") == 0;
+
+		if (text ? !isalpha((unsigned char)words[i][0])
+			 : strcmp(words[i], "N/A") != 0 &&
+				    gf_units_real(words[i], 0, DBL_MAX, &value,
+						  NULL) < 0)
+			return false;
+	}
+	return true;
+}
+
+static int take_row(struct table *t, char **words, size_t line,
+		    struct gf_error *err)
+{
+	struct gf_reading r = {.ranks = t->ranks, .place = line};
+	const char *label = cell(t, words, "algorithm"), *wrong;
+	double size = 0, time_us = 0;
+	char *colon;
+
+	gf_units_real(cell(t, words, "size"), 0, 0x1p62, &size, NULL);
+	gf_units_real(cell(t, words, "time"), 0, 1e15, &time_us, NULL);
+	wrong = cell(t, words, "#wrong");
+	if (wrong)
+		gf_units_real(wrong, 0, DBL_MAX, &r.wrong, NULL);
 	if (strncmp(label, "auto:", 5) == 0)
 		label += 5;
 	colon = strchr(label, ':');
@@ -283,43 +302,72 @@ static int read_row(struct table *t, char *line, struct gf_error *err)
 	return gf_readings_take(t->all, &r, err);
 }
 
-static int read_line(void *ctx, char *line, struct gf_error *err)
+/* A row may have words of other programs before and behind it. */
+static int read_row(struct table *t, char *line, size_t number,
+		    struct gf_error *err)
 {
-	if (*line != '#')
-		return read_row(ctx, line, err);
-	read_remark(ctx, line);
+	char *words[2 * COLUMNS_MOST];
+	size_t n = gf_import_words(line, words, 2 * COLUMNS_MOST), i;
+	long long size;
+
+	for (i = 0; t->known && i + t->ncolumns <= n; i++)
+		if (is_row(t, words + i))
+			return take_row(t, words + i, number, err);
+	/* what begins with a size and a count was a row */
+	if (n > 0)
+		gf_imported_leave(
+			t->all->imported,
+			t->known && n > 1 &&
+					gf_units_int(words[0], 0, LLONG_MAX,
+						     &size, NULL) == 0 &&
+					gf_units_int(words[1], 0, LLONG_MAX,
+						     &size, NULL) == 0
+				? "broken rows"
+				: "lines that are no rows",
+			number);
 	return 0;
 }
 
 static int read_table(const struct gf_import *in, struct gf_readings *all,
 		      struct gf_error *err)
 {
+	struct gf_log log = {.at = in->text};
 	struct table t = {.all = all};
+	char *line;
+	int rc = 0;
 
-	return gf_import_lines(in, read_line, &t, err);
+	while (rc == 0 && (line = gf_log_next(&log)))
+		if (*line == '#')
+			read_remark(&t, line);
+		else
+			rc = read_row(&t, line, log.line, err);
+	if (rc < 0)
+		gf_error_prefix(err, "%s:%zu", in->file, log.line);
+	while (t.ncolumns > 0)
+		free(t.names[--t.ncolumns]);
+	gf_log_release(&log);
+	return rc;
 }
 
 /* --- all three ------------------------------------------------------------ */
-
-/* A key of JSON Lines, and a column of CSV. */
-static const char rows_have[] = "busbw_bytes_per_s";
 
 static int recognise(const char *text, size_t size)
 {
 	(void)size;
 	return strstr(text, rows_have) ||
-	       (strstr(text, "algbw") && strstr(text, " algorithm "));
+	       gf_log_has_line(text, " algorithm ", "algbw");
 }
 
 static int read_allreduce(const struct gf_import *in, struct gf_profile *out,
 			  struct gf_text *remarks, struct gf_error *err)
 {
-	bool object = in->text[strspn(in->text, " \t\r\n")] == '{';
+	struct gf_readings all = {.imported = in->imported};
+	bool object = gf_log_has_line(in->text, "{\"", rows_have) ||
+		      in->text[strspn(in->text, " \t\r\n")] == '{';
 	bool rows = strstr(in->text, rows_have) != NULL;
-	struct gf_readings all = {0};
-	int rc = (object ? read_json
-		  : rows ? read_csv
-			 : read_table)(in, &all, err);
+	int rc = object ? gf_import_records(in, read_record, &all, err)
+		 : rows ? read_csv(in, &all, err)
+			: read_table(in, &all, err);
 
 	if (rc == 0) {
 		out->network = gf_xcalloc(1, sizeof(*out->network));

@@ -10,8 +10,10 @@
 #include <float.h>
 #include <limits.h>
 #include <math.h>
+#include <stdbool.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/heap.h"
 #include "base/units.h"
 #include "import/csv.h"
@@ -131,14 +133,31 @@ static int read_tensors(const struct gf_csv *csv, struct gf_model_profile *m,
 	return rc;
 }
 
+static bool is_known(const char *column)
+{
+	static const char *const known[] = {"name", "count_elems", "dtype",
+					    "ready_s", "need_s"};
+	size_t i;
+
+	for (i = 0; i < GF_ARRAY_LENGTH(known); i++)
+		if (strcmp(known[i], column) == 0)
+			return true;
+	return false;
+}
+
 static int read_csv(const struct gf_import *in, struct gf_profile *out,
 		    struct gf_text *remarks, struct gf_error *err)
 {
 	struct gf_csv csv;
+	size_t i;
 	int rc = gf_csv_read(in->text, in->size, in->file, &csv, err);
 
 	if (rc < 0)
 		return rc;
+	for (i = 0; i < csv.ncolumns; i++)
+		if (!is_known(csv.columns[i]))
+			gf_imported_leave(in->imported,
+					  "columns of other names", 1);
 	out->model = gf_import_model(in, NULL, remarks);
 	rc = read_tensors(&csv, out->model, err);
 	if (rc == 0)

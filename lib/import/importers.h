@@ -5,6 +5,7 @@
 #include <stddef.h>
 
 #include "import/import.h"
+#include "json/json.h"
 
 /* The importers of registry.c, and what they share. */
 extern const struct gf_importer gf_importer_allreduce;
@@ -31,15 +32,17 @@ int gf_import_finish_model(const struct gf_import *in,
 int gf_import_names(const struct gf_import *in, struct gf_model_profile *m,
 		    struct gf_error *err);
 
-/* Takes one line of a table, which it may change. */
-typedef int gf_import_line(void *ctx, char *line, struct gf_error *err);
-/* All lines in turn, without the blanks that begin them, until one is refused;
- * its file and number then stand before the reason. */
-int gf_import_lines(const struct gf_import *in, gf_import_line *take, void *ctx,
-		    struct gf_error *err);
 /* Cuts a line into the words between blanks, at most so many; returns how many
  * there are. */
 size_t gf_import_words(char *line, char **words, size_t most);
+
+/* Takes one object of JSON Lines. */
+typedef int gf_import_record(void *ctx, struct gf_json_at *at, size_t line,
+			     struct gf_error *err);
+/* All objects of a text in turn, until one is refused; labels may stand in
+ * front of them. What is no whole object is left out and counted. */
+int gf_import_records(const struct gf_import *in, gf_import_record *take,
+		      void *ctx, struct gf_error *err);
 
 /* Times of an all-reduce by size, ascending. */
 struct gf_import_points {

@@ -30,7 +30,7 @@ static struct gf_readings_curve *curve_of(struct gf_readings *all,
 
 /* Of two times of one size the first counts: `auto` repeats an algorithm that
  * may stand in a row of its own. */
-static void insert(struct gf_readings_curve *c, size_t size_bytes,
+static bool insert(struct gf_readings_curve *c, size_t size_bytes,
 		   double time_s)
 {
 	size_t n = c->nsizes, i = n;
@@ -38,7 +38,7 @@ static void insert(struct gf_readings_curve *c, size_t size_bytes,
 	while (i > 0 && c->size_bytes[i - 1] > size_bytes)
 		i--;
 	if (i > 0 && c->size_bytes[i - 1] == size_bytes)
-		return;
+		return false;
 	gf_array_push(&c->size_bytes, &c->nsizes, &c->size_capacity);
 	gf_array_push(&c->time_s, &c->ntimes, &c->time_capacity);
 	memmove(&c->size_bytes[i + 1], &c->size_bytes[i],
@@ -46,12 +46,14 @@ static void insert(struct gf_readings_curve *c, size_t size_bytes,
 	memmove(&c->time_s[i + 1], &c->time_s[i], (n - i) * sizeof(*c->time_s));
 	c->size_bytes[i] = size_bytes;
 	c->time_s[i] = time_s;
+	return true;
 }
 
 int gf_readings_take(struct gf_readings *all, const struct gf_reading *r,
 		     struct gf_error *err)
 {
-	struct gf_readings_curve *c = NULL;
+	const char *left_out = NULL;
+	struct gf_readings_curve *c;
 
 	if (all->ranks && r->ranks && all->ranks != r->ranks)
 		return gf_error_set(err, -EINVAL,
@@ -59,12 +61,21 @@ int gf_readings_take(struct gf_readings *all, const struct gf_reading *r,
 				    all->ranks, r->ranks);
 	if (r->ranks)
 		all->ranks = r->ranks;
-	if (r->dense && !gf_algorithm_has(r->algorithm, GF_ALGORITHM_SETS))
-		c = curve_of(all, r);
-	if (!c)
-		all->left_out++;
-	else if (r->size_bytes > 0 && r->time_s > 0)
-		insert(c, r->size_bytes, r->time_s);
+	if (!r->dense || gf_algorithm_has(r->algorithm, GF_ALGORITHM_SETS))
+		left_out = "rows of codecs, sparse sets, plans or several "
+			   "messages";
+	else if (r->size_bytes == 0 || !(r->time_s > 0))
+		left_out = "rows without bytes or time";
+	else if (!(c = curve_of(all, r)))
+		left_out = "rows of other factors";
+	else if (!insert(c, r->size_bytes, r->time_s))
+		left_out = "rows of a size that stands above";
+	else
+		all->ntaken++;
+	if (left_out)
+		gf_imported_leave(all->imported, left_out, r->place);
+	if (r->wrong > 0 && !all->nwrong++)
+		all->first_wrong = r->place;
 	return 0;
 }
 
@@ -100,7 +111,7 @@ static int read_stages(const char *text, struct gf_allreduce_cost *cost,
 			    cost->algorithm, text);
 }
 
-static int add_curve(const struct gf_import *in,
+static int add_curve(const struct gf_import *in, const struct gf_readings *all,
 		     const struct gf_readings_curve *c, struct gf_network *net,
 		     struct gf_text *remarks, struct gf_error *err)
 {
@@ -108,11 +119,15 @@ static int add_curve(const struct gf_import *in,
 	int rc;
 
 	if (c->nsizes < 2) {
-		gf_text_addf(remarks,
-			     "%s: %s is left out: want two sizes, got %zu\n",
-			     in->file, c->algorithm, c->nsizes);
+		char *what = gf_xasprintf("algorithms of one size, as %s",
+					  c->algorithm);
+
+		gf_imported_leave(all->imported, what, 0);
+		free(what);
 		return 0;
 	}
+	gf_imported_find(all->imported, "%s of %zu sizes", c->algorithm,
+			 c->nsizes);
 	rc = gf_import_curve(in, c->algorithm, &points, net, remarks, err);
 	if (rc < 0)
 		return rc;
@@ -130,18 +145,28 @@ int gf_readings_finish(const struct gf_readings *all,
 	int rc = 0;
 
 	net->ranks = in->ranks > 0 ? in->ranks : all->ranks;
+	if (net->ranks)
+		gf_imported_find(all->imported, "%d ranks", net->ranks);
 	for (i = 0; i < all->ncurves && rc == 0; i++)
-		rc = add_curve(in, &all->curves[i], net, remarks, err);
-	if (rc == 0 && all->left_out)
+		rc = add_curve(in, all, &all->curves[i], net, remarks, err);
+	if (all->nwrong)
 		gf_text_addf(remarks,
-			     "%s: %zu rows are left out: they are no times of "
-			     "one dense message, or of other factors\n",
-			     in->file, all->left_out);
-	if (rc == 0 && !net->nallreduce)
-		rc = gf_error_set(err, -EINVAL,
-				  "%s: want two sizes of one dense message by "
-				  "an algorithm, got none",
-				  in->file);
+			     "%s: the run failed its check: results are wrong "
+			     "in %zu of its rows, first in %s %zu; its times "
+			     "may be wrong, too\n",
+			     in->file, all->nwrong,
+			     all->imported->unit ? all->imported->unit : "line",
+			     all->first_wrong);
+	if (rc == 0 && !net->nallreduce) {
+		char *found = gf_imported_line(all->imported, in->file);
+
+		rc = gf_error_set(
+			err, -EINVAL,
+			"%s: want two sizes or more of dense messages "
+			"by one algorithm",
+			found);
+		free(found);
+	}
 	if (rc == 0 && !net->ranks)
 		rc = gf_import_want_ranks(in, err);
 	return rc;

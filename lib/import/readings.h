@@ -18,6 +18,8 @@ struct gf_reading {
 	double time_s;
 	const char *algorithm, *factors; /* "2x4:halving,ring", or "" */
 	bool dense;                      /* of one message of plain numbers */
+	double wrong;                    /* values that were not as wanted */
+	size_t place;                    /* line of the file */
 };
 
 struct gf_readings_curve {
@@ -30,16 +32,17 @@ struct gf_readings_curve {
 struct gf_readings {
 	struct gf_readings_curve *curves;
 	size_t ncurves, capacity;
-	int ranks;       /* 0: not said */
-	size_t left_out; /* not dense, or by other factors */
+	int ranks;                          /* 0: not said */
+	size_t ntaken, nwrong, first_wrong; /* rows; a line */
+	struct gf_imported *imported; /* what is left out; set by the owner */
 };
 
-/* Of two times of one algorithm and size the first counts. -EINVAL: other ranks
- * than before. */
+/* Of two times of one algorithm and size the first counts. What does not count
+ * is left out by name. -EINVAL: other ranks than before. */
 int gf_readings_take(struct gf_readings *all, const struct gf_reading *r,
 		     struct gf_error *err);
-/* Fills a zeroed network; remarks name what is left out. -EINVAL: nothing is
- * left, or nobody knows the ranks. */
+/* Fills a zeroed network, and what was found; remarks name wrong results.
+ * -EINVAL: nothing is left, or nobody knows the ranks. */
 int gf_readings_finish(const struct gf_readings *all,
 		       const struct gf_import *in, struct gf_network *net,
 		       struct gf_text *remarks, struct gf_error *err);

@@ -56,10 +56,10 @@ bounded() { # STATUS COMMAND...
 @test "an imported table says where it has no whole number and no algorithm" {
 	sed 's/"ranks": *[0-9]*/"ranks": 4.5/' "$data/import/allreduce.json" > ranks.json
 	wants 2 gf-profile --import ranks.json
-	grep -q 'ranks.json: /ranks: want an integer, got 4.5' err.txt
+	grep -q 'ranks.json:1: /ranks: want an integer, got 4.5' err.txt
 	sed 's/"chosen": *"[a-z]*"/"chosen": ""/' "$data/import/allreduce.json" > chosen.json
 	wants 2 gf-profile --import chosen.json
-	grep -q 'chosen.json: /chosen: want an algorithm, got none' err.txt
+	grep -q 'chosen.json:[0-9]*: /chosen: want an algorithm, got none' err.txt
 }
 
 @test "data that swell or never come are refused" {

@@ -75,6 +75,9 @@ quick="--batch 2 --warmup 1 --repeats 3 --threads 1"
 @test "--import: a table, PyTorch's trace, nccl-tests" {
 	wants 0 gf-profile --import "$data/import/six.csv" --forward 3s
 	jq -e '.model | .name == "six" and .forward_s == 3 and .backward_s == 17 and (has("batch_per_rank") | not)' out.txt
+	says 'six.csv: csv: 6 tensors'
+	one_line
+	wants 0 gf-profile -q --import "$data/import/six.csv" --forward 3s
 	[ -z "$errors" ]
 	wants 0 gf-profile --import "$data/import/six.csv" --name other --batch 7
 	says 'the forward time is not known and taken as 0'
@@ -84,6 +87,23 @@ quick="--batch 2 --warmup 1 --repeats 3 --threads 1"
 	jq -e '.model.device == "cuda" and .measured.imported_from == "kineto"' out.txt
 	wants 0 gf-profile --import "$data/import/nccl-tests.txt" --ranks 16
 	jq -e '.network.ranks == 16 and .network.allreduce[0].algorithm == "library"' out.txt
+	says '--ranks 16 is taken, though busbw/algbw is that of 4 ranks'
+}
+
+@test "--import: a log as it is" {
+	wants 0 gf-profile --import "$data/import/nccl-tests-tagged.log"
+	says 'nccl-tests 2.18.0: 2 ranks, library of 8 sizes; left out: lines that are no rows (3, first in line 1)'
+	one_line
+	jq -e '.measured | .imported_from == "nccl-tests" and .version == "2.18.0" and .found == "2 ranks, library of 8 sizes"
+		and .left_out == [{"what": "lines that are no rows", "count": 3, "line": 1}]' out.txt
+	# a log's own table, from mpirun --tag-output
+	sed 's/^/[1,0]<stdout>:/' "$data/import/allreduce.txt" > tagged.txt
+	sed 's/^/[1,0]<stdout>:/' "$data/import/allreduce.csv" > tagged.csv
+	sed 's/^/[1,0]<stdout>:/' "$data/import/allreduce.json" > tagged.json
+	for f in txt csv json; do
+		gf-profile --import "$data/import/allreduce.$f" | jq .network > plain.json
+		gf-profile --import tagged.$f | jq .network | cmp - plain.json
+	done
 }
 
 @test "--import unpacks gzip" {
@@ -148,13 +168,26 @@ quick="--batch 2 --warmup 1 --repeats 3 --threads 1"
 	[ -z "$output" ]
 	wants 0 gf-profile --import "$data/import/six.csv" --backward 17s
 	wants 2 gf-profile --import "$share/models/digits-mlp.json"
+	says 'kineto (a trace of PyTorch'
+	one_line
+	# all_gather_perf, from the README of skypilot-org/skypilot's gcp_gpu_direct_tcpx
+	wants 2 gf-profile --import "$data/import/all-gather-skypilot.log"
+	says 'want the table of an all-reduce, got a collective that reduces nothing'
+	one_line
+	printf 'lorem ipsum' > text
+	wants 2 gf-profile --import text
 	says "all_reduce_perf's table or its JSON (-J)), kineto (a trace of PyTorch's profiler), found none of them"
+	one_line
+	printf 'lorem\0ipsum' > zero
+	wants 2 gf-profile --import zero
+	says 'zero: want text, got a zero byte at offset 5'
 	one_line
 	wants 2 gf-profile --import "$data/import/six.csv" --model digits-mlp
 	says '--import goes without --model'
 	wants 2 gf-profile --ranks 4 --model digits-mlp
 	says '--ranks: want --join'
-	wants 2 gf-profile --import "$data/import/nccl-tests.json"
+	grep -v -e "# *Rank" -e busbw "$data/import/nccl-tests.txt" | awk '{$8 = $12 = 0} {$7 = $11 = 0} {print}' > mute.txt
+	wants 2 gf-profile --import mute.txt
 	says 'want --ranks'
 	[ -z "$output" ]
 }

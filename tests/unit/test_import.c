@@ -6,6 +6,7 @@
 #include "base/heap.h"
 #include "import/csv.h"
 #include "import/import.h"
+#include "import/log.h"
 #include "test.h"
 
 static const double tolerance = 1e-9;
@@ -116,6 +117,8 @@ static void test_table(void)
 	EXPECT(p.model->forward_s == 3 && p.model->backward_s == 17, "%g %g",
 	       p.model->forward_s, p.model->backward_s);
 	EXPECT(remarks.length == 0, "%s", remarks.data);
+	EXPECT(strstr(p.measured, "\"found\": \"6 tensors\""), "%s",
+	       p.measured);
 	gf_profile_release(&p);
 	gf_text_release(&remarks);
 	free(text);
@@ -225,22 +228,29 @@ static void test_allreduce(void)
 		{"blueconnect", 30e-6, 5e-11, 2},
 	};
 	static const struct {
-		const char *path;
-		size_t left_out;
+		const char *path, *left_out;
 	} files[] = {
-		{"tests/data/import/allreduce.txt", 8},
-		{"tests/data/import/allreduce.json", 40},
-		{"tests/data/import/allreduce.csv", 40},
+		{"tests/data/import/allreduce.txt",
+		 "rows of codecs, sparse sets, plans or several messages "
+		 "(8, first in line 8)"},
+		{"tests/data/import/allreduce.json",
+		 "rows of codecs, sparse sets, plans or several messages "
+		 "(40, first in line 4)"},
+		{"tests/data/import/allreduce.csv",
+		 "rows of codecs, sparse sets, plans or several messages "
+		 "(40, first in line 5)"},
 	};
 	size_t i, k;
 
 	for (i = 0; i < GF_ARRAY_LENGTH(files); i++) {
-		char *text, *remark;
+		char *text, *line, *want_line;
 		struct gf_import in = file(files[i].path, &text);
+		struct gf_imported imported = {0};
 		struct gf_profile p = {0};
 		struct gf_text remarks = {0};
 		struct gf_error err = {""};
 
+		in.imported = &imported;
 		EXPECT(!gf_import_profile(&in, "auto", &p, &remarks, &err),
 		       "%s", err.text);
 		EXPECT(p.network->ranks == 4, "%d", p.network->ranks);
@@ -265,16 +275,313 @@ static void test_allreduce(void)
 			    "halving");
 		EXPECT_TEXT(p.network->allreduce[2].stages[1].algorithm,
 			    "ring");
-		remark = gf_xasprintf("%s: %zu rows are left out: they are no "
-				      "times of one dense message, or of other "
-				      "factors\n",
-				      files[i].path, files[i].left_out);
-		EXPECT_TEXT(remarks.data, remark);
-		free(remark);
+		EXPECT(remarks.length == 0, "%s", remarks.data);
+		line = gf_imported_line(&imported, files[i].path);
+		want_line = gf_xasprintf(
+			"%s: gf-allreduce: 4 ranks, ring of 8 sizes, rhd of 8 "
+			"sizes, blueconnect of 8 sizes; left out: %s",
+			files[i].path, files[i].left_out);
+		EXPECT_TEXT(line, want_line);
+		EXPECT(strstr(p.measured, "\"left_out\""), "%s", p.measured);
+		free(line);
+		free(want_line);
+		gf_imported_release(&imported);
 		gf_profile_release(&p);
 		gf_text_release(&remarks);
 		free(text);
 	}
+}
+
+/* --- logs ----------------------------------------------------------------- */
+
+/* Each line is what stands behind the label. */
+static void test_log(void)
+{
+	static const struct {
+		const char *text, *want;
+	} cases[] = {
+		{"  8 1.5", "8 1.5"},
+		{"[1,0]<stdout>:# a", "# a"},
+		{"[prterun-n1-7@1,0]<stdout>: 8 1.5\r\n", "8 1.5"},
+		{"[1,12]<stderr>:8 1.5", "8 1.5"},
+		{"[1,0]<stdout>:  8[1,0]<stdout>: 1.5", "8  1.5"},
+		{"[0] 8 1.5", "8 1.5"},
+		{"[rank0]:8 1.5", "8 1.5"},
+		{" 0: 8 1.5", "8 1.5"},
+		{"n01-ib.cluster: 8 1.5", "8 1.5"},
+		{"x1000c0s0b0n0 0: 8 1.5", "8 1.5"},
+		{"[pod/job-0-x7/main] 8 1.5", "8 1.5"},
+		{"pod/job-0-x7 8 1.5", "8 1.5"},
+		{"(head, rank=0, pid=3808) [1,0]<stdout>:8 1.5", "8 1.5"},
+		{"web-1  | 8 1.5", "8 1.5"},
+		{"2026-11-26T06:00:00.123456789Z stdout F 8 1.5", "8 1.5"},
+		{"[2026-11-26 06:00:00,123] 8 1.5", "8 1.5"},
+		{"2026/11/26 06:00:00 [1,0]<stdout>: 8 1.5", "8 1.5"},
+		{"\033[1;32m8\033[0m 1.5", "8 1.5"},
+		{"\033]0;title\a8 1.5", "8 1.5"},
+		{"10 %\r100 %\r8 1.5", "8 1.5"},
+		{"a\tb\001c", "a b c"},
+		{"n1:100:120 [0] NCCL INFO x", "n1:100:120 [0] NCCL INFO x"},
+		{"-1.5 8", "-1.5 8"},
+		{"[1,0", "[1,0"},
+		{"\033[1;", ""},
+		{"Nov  6 06:00:01 n1 job[77]: # a", "# a"},
+		{"", NULL},
+	};
+	struct gf_log log = {
+		.at = "Nov 26 06:00:07 n1 x\nNov 26 06 n1 # a\nNov 9 12 n23  8 "
+		      "1\nother 9 12 n23\n\n# b\nNov 9 12 n23 8",
+	};
+	static const char *const learnt[] = {
+		"Nov 26 06:00:07 n1 x", "# a", "8 1",
+		"other 9 12 n23",       "",    "# b",
+		"Nov 9 12 n23 8",
+	};
+	size_t i;
+
+	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++) {
+		struct gf_log one = {.at = cases[i].text};
+		char *line = gf_log_next(&one);
+
+		if (!cases[i].want)
+			EXPECT(!line, "case %zu: %s", i, line);
+		else
+			EXPECT_TEXT(line, cases[i].want);
+		gf_log_release(&one);
+	}
+	for (i = 0; i < GF_ARRAY_LENGTH(learnt); i++) {
+		EXPECT_TEXT(gf_log_next(&log), learnt[i]);
+		EXPECT(log.line == i + 1, "line %zu", log.line);
+	}
+	EXPECT(!gf_log_next(&log), "the end");
+	gf_log_release(&log);
+}
+
+/* Sixteen kinds, and one for the others. */
+static void test_imported(void)
+{
+	struct gf_imported imported = {.kind = "k"};
+	char *line;
+	int i;
+
+	for (i = 0; i < 20; i++) {
+		char *what = gf_xasprintf("x%d", i);
+
+		gf_imported_leave(&imported, what, (size_t)(99 - i));
+		gf_imported_leave(&imported, "x3", 200);
+		free(what);
+	}
+	line = gf_imported_line(&imported, "f");
+	EXPECT_TEXT(line,
+		    "f: k: nothing; left out: x0 (1, first in line 99), x3 "
+		    "(21, first in line 96), x1 (1, first in line 98), x2 (1, "
+		    "first in line 97), x4 (1, first in line 95), x5 (1, first "
+		    "in line 94), x6 (1, first in line 93), x7 (1, first in "
+		    "line 92), x8 (1, first in line 91), x9 (1, first in line "
+		    "90), x10 (1, first in line 89), x11 (1, first in line "
+		    "88), x12 (1, first in line 87), x13 (1, first in line "
+		    "86), x14 (1, first in line 85), x15 (1, first in line "
+		    "84), further ones (4, first in line 80)");
+	free(line);
+	gf_imported_release(&imported);
+}
+
+/* What a file gives: how many ranks and points, the summary, the remarks. */
+struct outcome {
+	const char *text; /* or a path, if it begins with "tests/" */
+	int told, ranks;
+	size_t points;
+	const char *line, *remark; /* parts; NULL: any, and none */
+};
+
+static void expect_outcome(const struct outcome *want)
+{
+	char *text = NULL, *line;
+	struct gf_import in = {
+		.file = "f",
+		.text = want->text,
+		.size = strlen(want->text),
+		.forward_s = NAN,
+		.backward_s = NAN,
+	};
+	struct gf_imported imported = {0};
+	struct gf_profile p = {0};
+	struct gf_text remarks = {0};
+	struct gf_error err = {""};
+
+	if (strncmp(want->text, "tests/", 6) == 0)
+		in = file(want->text, &text);
+	in.ranks = want->told;
+	in.imported = &imported;
+	EXPECT(!gf_import_profile(&in, NULL, &p, &remarks, &err), "%.40s: %s",
+	       want->text, err.text);
+	if (!p.network)
+		return;
+	line = gf_imported_line(&imported, in.file);
+	EXPECT(p.network->ranks == want->ranks, "%.40s: %d ranks", want->text,
+	       p.network->ranks);
+	EXPECT(p.network->nallreduce == 1 &&
+		       p.network->allreduce[0].fit.npoints == want->points,
+	       "%.40s: %zu points", want->text,
+	       p.network->allreduce[0].fit.npoints);
+	EXPECT(!want->line || strstr(line, want->line), "%s", line);
+	EXPECT(want->remark ? remarks.data && strstr(remarks.data, want->remark)
+			    : remarks.length == 0,
+	       "%s: %s", line, remarks.data);
+	free(line);
+	free(text);
+	gf_imported_release(&imported);
+	gf_profile_release(&p);
+	gf_text_release(&remarks);
+}
+
+#define HEADING                                                                \
+	"#       size         count      type   redop    root     time   "     \
+	"algbw   busbw  #wrong     time   algbw   busbw  #wrong\n"
+/* 2(n-1)/n is 1, 1.5, 1.97 */
+#define OF_2                                                                   \
+	"1048576 262144 float sum -1 80.00 13.11 13.11 0 80.00 13.11 13.11 "   \
+	"0\n"                                                                  \
+	"4194304 1048576 float sum -1 140.0 29.96 29.96 0 140.0 29.96 29.96 "  \
+	"0\n"
+#define OF_4                                                                   \
+	"1048576 262144 float sum -1 80.00 13.11 19.66 0 80.00 13.11 19.66 "   \
+	"0\n"                                                                  \
+	"4194304 1048576 float sum -1 140.0 29.96 44.94 0 140.0 29.96 44.94 "  \
+	"0\n"
+#define OF_72                                                                  \
+	"1048576 262144 float sum -1 80.00 13.11 25.85 0 80.00 13.11 25.85 "   \
+	"0\n"                                                                  \
+	"16777216 4194304 float sum -1 380.0 44.15 87.07 0 380.0 44.15 87.07 " \
+	"0\n"
+
+static void test_nccl_logs(void)
+{
+	static const struct outcome cases[] = {
+		/* a log of eunomia-bpf/nccl-eBPF, mpirun --tag-output */
+		{"tests/data/import/nccl-tests-tagged.log", 0, 2, 8,
+		 "nccl-tests 2.18.0: 2 ranks, library of 8 sizes; left out: "
+		 "lines that are no rows (3, first in line 1)",
+		 NULL},
+		/* ranks: the rows', and what agrees with them */
+		{"# Rank 0 Group 0 Pid 1\n# Rank 1 Group 0 Pid 2\n" OF_2, 0, 2,
+		 2, NULL, NULL},
+		{OF_4, 0, 4, 2, NULL, NULL},
+		{"# Rank 71 Group 0 Pid 1\n" OF_72, 0, 72, 2, NULL,
+		 "72 ranks are taken, as busbw/algbw says, though the "
+		 "list of ranks has 1"},
+		{"# Rank 0 Group 0 Pid 1\n# Rank 1 Group 1 Pid 1\n"
+		 "# Rank 2 Group 0 Pid 1\n# Rank 3 Group 1 Pid 1\n" OF_2,
+		 0, 2, 2, NULL, NULL},
+		{OF_4, 16, 16, 2, NULL,
+		 "--ranks 16 is taken, though busbw/algbw is that of 4 ranks"},
+		/* two runs, and other collectives beside one */
+		{HEADING OF_2 HEADING OF_4, 0, 2, 2,
+		 "further tables of an all-reduce (1, first in line 4)", NULL},
+		{"# Collective test starting: alltoall_perf\n"
+		 "1 1 float none -1 1 1 1 0 1 1 1 0\n"
+		 "# Collective test starting: all_reduce_perf\n" OF_2,
+		 0, 2, 2,
+		 "tables of a run of alltoall_perf (1, first in line 1)", NULL},
+		/* results that are wrong */
+		{HEADING OF_4
+		 "16777216 4 float sum -1 380 44.15 66.23 7 380 44.15 66.23 "
+		 "N/A\n",
+		 0, 4, 3, NULL, "wrong in 1 of its rows, first in line 4"},
+		{OF_4 "# Out of bounds values : 7 FAILED\n", 0, 4, 2, NULL,
+		 "7 values are out of bounds"},
+		/* rows within a log */
+		{"NCCL version 2.29.7\n" HEADING
+		 "n1:1:2 [0] NCCL INFO Connected\n" OF_2
+		 "8388608 2097152 float sum -1 n1:1:3 [0] NCCL INFO Channel\n"
+		 " 140.00 29.96 29.96 0 140.00 29.96 29.96 0\n"
+		 "16777216 4194304 float sum -1 380.0 44.15 44.15 0 380.0 44.15"
+		 " 44.15 0n1:1:2 [0] NCCL INFO x\n"
+		 "33554432 8388608 float sum -1 760.0 44.15 44.15 0 760.0 44.15"
+		 " 44.15 0 n1:1:2 [0] NCCL INFO x\n",
+		 0, 2, 3,
+		 "lines that are no rows (3, first in line 1), broken rows "
+		 "(2, first in line 6)",
+		 NULL},
+		/* 5 digits of the size are in the line above */
+		{HEADING OF_2 "16384 4 float sum -1 80.00 13.11 13.11 0 80.00 "
+			      "13.11 13.11 0\n",
+		 0, 2, 2, "broken rows (1, first in line 4)", NULL},
+		/* no column for the root; -I; in place alone; time stamps; web
+		 * pages take "#" away */
+		{"# size count type redop time algbw busbw error time algbw "
+		 "busbw error\n"
+		 "1048576 262144 float sum 80.00 13.11 13.11 0e+00 80.00 13.11 "
+		 "13.11 0e+00\n"
+		 "4194304 1 float sum 140 29.96 29.96 N/A 140 29.96 29.96 "
+		 "N/A\n",
+		 0, 2, 2, NULL, NULL},
+		{"# size count type redop root time algbw busbw #wrong i_min "
+		 "i_max i_p99 i_cv% time algbw busbw #wrong i_min i_max i_p99 "
+		 "i_cv%\n"
+		 "1048576 1 float sum -1 80 13.11 13.11 0 1 2 3 4 80 13.11 "
+		 "13.11 0 1 2 3 4\n"
+		 "4194304 1 float sum -1 140 29.96 29.96 0 1 2 3 4 140 29.96 "
+		 "29.96 0 1 2 3 4\n",
+		 0, 2, 2, NULL, NULL},
+		{"# size count type redop root time algbw busbw #wrong\n"
+		 "1048576 1 float sum -1 80 13.11 13.11 0\n"
+		 "4194304 1 float sum -1 140 29.96 29.96 0\n",
+		 0, 2, 2, NULL, NULL},
+		{"size count type redop root time algbw busbw #wrong time "
+		 "algbw busbw #wrong timestamp\n"
+		 "Rank 0 Group 0 Pid 1 on n1\nRank 1 Group 0 Pid 1 on n1\n"
+		 "1048576 1 float sum -1 80 13.11 13.11 0 80 13.11 13.11 0 "
+		 "2026-11-26 06:00:00\n"
+		 "4194304 1 float sum -1 140 29.96 29.96 0 140 29.96 29.96 0 "
+		 "2026-11-26 06:00:01\n",
+		 0, 2, 2, NULL, NULL},
+		{OF_2 "4194304 1 half sum -1 99 42.37 42.37 0 99 42.37 42.37 "
+		      "0\n",
+		 0, 2, 2, "rows of another type or redop (1, first in line 3)",
+		 NULL},
+		/* -J: a process has its threads' ranks */
+		{"{\"version\": 3, \"args\": [\"b/all_reduce_perf\"], "
+		 "\"config\": {\"nthreads\": 1, \"ngpus\": 2, \"devices\": "
+		 "[{\"rank\": 0, \"group\": 0}, {\"rank\": 2, \"group\": 0}]}, "
+		 "\"results\": [{\"size\": 8, \"redop\": \"sum\", \"root\": \" "
+		 "   "
+		 "-1\", \"out_of_place\": null, \"in_place\": {\"time\": 2, "
+		 "\"alg_bw\": \"nan\", \"bus_bw\": 0, \"nwrong\": 1}}, "
+		 "{\"size\": 16, \"redop\": \"sum\", \"in_place\": {\"time\": "
+		 "3, "
+		 "\"nwrong\": null}}, {\"size\": 16, \"redop\": \"max\", "
+		 "\"in_place\": {\"time\": 3}}]}",
+		 0, 4, 2,
+		 "left out: rows of another type or redop (1, first in "
+		 "result 3)",
+		 "wrong in 1 of its rows, first in result 1"},
+	};
+	size_t i;
+
+	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++)
+		expect_outcome(&cases[i]);
+}
+
+static void test_own_logs(void)
+{
+	static const struct outcome cases[] = {
+		/* our own, labelled and with other lines between */
+		{"[1,0]<stdout>:# 2 ranks, of\n"
+		 "[1,0]<stdout>:# size count type algorithm time #wrong algbw\n"
+		 "[1,0]<stdout>: 1024 256 f32 ring 7 0 1\n"
+		 "n1:1:2 [0] NCCL INFO\n"
+		 "[1,0]<stdout>: 2048 512 f32 ring 8 3 1\n"
+		 "[1,0]<stdout>: 4096 1024 f32 ri",
+		 0, 2, 2,
+		 "left out: lines that are no rows (1, first in line 4), "
+		 "broken rows (1, first in line 6)",
+		 "wrong in 1 of its rows, first in line 5"},
+	};
+	size_t i;
+
+	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++)
+		expect_outcome(&cases[i]);
 }
 
 static void test_refused(void)
@@ -287,8 +594,8 @@ static void test_refused(void)
 		 "f: want one of csv (name,count_elems,dtype,ready_s per "
 		 "tensor), gf-allreduce (the table, JSON or CSV of "
 		 "gf-allreduce), nccl-tests (all_reduce_perf's table or its "
-		 "JSON (-J)), kineto (a trace of PyTorch's profiler), found "
-		 "none of them"},
+		 "JSON (-J)), kineto (a trace of PyTorch's "
+		 "profiler), found none of them"},
 		{"abacus", "", "",
 		 "--format: want csv, gf-allreduce, nccl-tests or kineto, got "
 		 "\"abacus\""},
@@ -305,32 +612,58 @@ static void test_refused(void)
 		{"csv", head, "a,1,f32,nan\n", NULL},
 		{"csv", head, "a,9223372036854775807,f32,1\n", NULL},
 		{"nccl-tests", "", "1024 256 float sum 1\n",
-		 "f:1: want 12 or 13 columns, got 5"},
+		 "f: nccl-tests: nothing; left out: broken rows (1, first in "
+		 "line "
+		 "1): want the table of an all-reduce, got no whole row"},
 		{"nccl-tests", "", "1024 256 float none -1 1 1 1 0 1 1 1 0\n",
-		 "f:1: want the table of an all-reduce, got a collective that "
+		 "f: want the table of an all-reduce, got a collective that "
 		 "reduces nothing"},
-		{"nccl-tests", "", "1024 256 float sum -1 1 1 1 0 x 1 1 0\n",
-		 "f:1: want a time in us, got \"x\""},
-		{"nccl-tests", "", "1024 256 float sum -1 1 1 1 0 1 1 1 0\n",
-		 "f: it does not say how many ranks there were: want --ranks"},
-		{"nccl-tests", "#  Rank 0 on node\n",
+		{"nccl-tests", "", "1024 256 float sum 0 1 1 1 0 1 1 1 0\n",
+		 "f: want the table of an all-reduce, got a collective with a "
+		 "root, as reduce or broadcast"},
+		{"nccl-tests", "",
+		 "1048576 9 float sum -1 80 13.11 9.83 0 80 13.11 9.83 0\n",
+		 "f: want the table of an all-reduce, got a busbw of 0.75 "
+		 "times "
+		 "the algbw, as of reduce_scatter, where an all-reduce has 1 "
+		 "or "
+		 "more"},
+		{"nccl-tests", "# Collective test starting: reduce_perf\n",
 		 "1024 256 float sum -1 1 1 1 0 1 1 1 0\n",
-		 "f: fit: want at least 2 distinct sizes, got 1 points of one "
-		 "size"},
+		 "f: want the table of an all-reduce, got a run of "
+		 "reduce_perf"},
+		{"nccl-tests", OF_2, OF_4,
+		 "f: want the table of an all-reduce, got rows of several "
+		 "runs: "
+		 "busbw/algbw changes at line 3"},
+		{"nccl-tests", "",
+		 "1048576 9 float sum -1 80 13.11 0.00 0 80 13.11 0.00 0\n",
+		 "f: want the table of an all-reduce, got a run of one rank"},
+		{"nccl-tests", "",
+		 "1048576 9 float sum -1 80 13.11 25.85 0 80 13.11 25.85 0\n",
+		 "f: busbw/algbw allows 69 to 73 ranks, and nothing else says "
+		 "how many: want --ranks"},
+		{"nccl-tests", "", "1024 256 float sum -1 1 1 1 0 1 1 1 0\n",
+		 "f: nccl-tests: it does not say how many ranks there were: "
+		 "want "
+		 "--ranks"},
+		{"nccl-tests", "#  Rank 0 on node\n#  Rank 1 on node\n",
+		 "1024 256 float sum -1 1 1 1 0 1 1 1 0\n",
+		 "f: nccl-tests: 2 ranks; left out: algorithms of one size, "
+		 "as library (1): want two sizes or more of dense messages by "
+		 "one "
+		 "algorithm"},
 		{"nccl-tests", "", "{\"results\": 7}", NULL},
 		{NULL, "# 2 ranks, of\n# size algorithm time algbw\n",
-		 "1024 ring 7\n", "f:3: want 4 columns, got 3"},
-		{NULL, "# 2 ranks, of\n# size algorithm time algbw\n",
 		 "1024 ring x 7\n",
-		 "f:3: want a number from 0 to 1e+15, got "
-		 "\"x\""},
-		{NULL, "# 2 ranks, of\n# size algorithm time algbw\n",
-		 "1024 ring 9 7\n",
-		 "f: want two sizes of one dense message by an algorithm, got "
-		 "none"},
+		 "f: gf-allreduce: nothing; left out: lines that are no rows "
+		 "(1, first in line 3): want two sizes or more of dense "
+		 "messages by one "
+		 "algorithm"},
 		{NULL, "# size algorithm time algbw\n",
 		 "1 ring 9 7\n2 ring 10 7\n",
-		 "f: it does not say how many ranks there were: want --ranks"},
+		 "f: gf-allreduce: it does not say how many ranks there were: "
+		 "want --ranks"},
 		{NULL, "# 2 ranks, of\n# size algorithm time algbw\n",
 		 "1 ring 9 7\n# 3 ranks, of\n2 ring 10 7\n",
 		 "f:5: want one number of ranks, got 2 and 3"},
@@ -409,6 +742,10 @@ int main(void)
 	test_kineto();
 	test_nccl_tests();
 	test_allreduce();
+	test_log();
+	test_imported();
+	test_nccl_logs();
+	test_own_logs();
 	test_refused();
 	test_names_refused();
 	return TEST_END();

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef GF_IMPORT_NCCL_RUN_H
+#define GF_IMPORT_NCCL_RUN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "import/importers.h"
+
+/*
+ * The runs of nccl-tests in a log: their rows, and which of them is an
+ * all-reduce on how many ranks. Zero-initialise, and set `imported`; the owner
+ * calls gf_nccl_release.
+ */
+struct gf_nccl_row {
+	size_t size_bytes, line;
+	char type[32]; /* with the redop */
+	bool reduces;
+	int root; /* -1: none */
+	/* in place; NAN: not said. Half of the last digit that is printed */
+	double time_us, algbw, busbw, algbw_half, busbw_half;
+	double wrong; /* the greater of the two places; NAN */
+};
+
+struct gf_nccl_run {
+	char program[64]; /* "all_reduce_perf"; "": not said */
+	size_t line;      /* where it begins */
+	size_t first, nrows; /* of the log's rows */
+	bool per_iteration, in_place_only; /* of its columns */
+	long long out_of_bounds;           /* as the last line counts them */
+	/* Lists of ranks: how many of the first one's group, whether there are
+	 * other groups, and the number behind the highest. */
+	int listed, group, end;
+	bool split;
+};
+
+struct gf_nccl_log {
+	struct gf_nccl_run *runs;
+	struct gf_nccl_row *rows;
+	size_t nruns, run_capacity, nrows, row_capacity;
+	struct gf_imported *imported;
+};
+
+/* The run that stands, or a new one if that has rows. Valid until the next
+ * call. */
+struct gf_nccl_run *gf_nccl_begin(struct gf_nccl_log *log, size_t line);
+/* From a path, as in a command line. */
+void gf_nccl_name(struct gf_nccl_run *run, const char *path);
+/* A process that begins with that rank and has `count` of them. */
+void gf_nccl_list_rank(struct gf_nccl_run *run, int rank, int group, int count);
+/* A row of the run that stands. */
+void gf_nccl_add(struct gf_nccl_log *log, const struct gf_nccl_row *row);
+
+/* The first run of an all-reduce as the cost of the algorithm "library". */
+int gf_nccl_finish(struct gf_nccl_log *log, const struct gf_import *in,
+		   struct gf_network *net, struct gf_text *remarks,
+		   struct gf_error *err);
+void gf_nccl_release(struct gf_nccl_log *log);
+
+#endif
