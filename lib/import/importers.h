@@ -12,6 +12,7 @@ extern const struct gf_importer gf_importer_allreduce;
 extern const struct gf_importer gf_importer_csv;
 extern const struct gf_importer gf_importer_kineto;
 extern const struct gf_importer gf_importer_nccl_tests;
+extern const struct gf_importer gf_importer_osu;
 
 /* A model half without tensors, from what `in` says; backward_s is 0 if
  * unknown. Remarks on an unknown forward time. */

@@ -563,9 +563,24 @@ static void test_nccl_logs(void)
 		expect_outcome(&cases[i]);
 }
 
-static void test_own_logs(void)
+static void test_other_tools(void)
 {
 	static const struct outcome cases[] = {
+		/* a log of converged-computing/metrics-operator */
+		{"tests/data/import/osu.log", 0, 2, 19,
+		 "osu 5.8: 2 ranks, library of 19 sizes; left out: lines that "
+		 "are no rows (6, first in line 1), tables of other tests (2, "
+		 "first in line 3)",
+		 NULL},
+		{"[1,0]<stdout>:# OSU MPI-CUDA Allreduce Latency Test v7.5\n"
+		 "[1,0]<stdout>:# Datatype: MPI_FLOAT.\n"
+		 "[1,0]<stdout>:# Size Avg Latency(us) Validation\n"
+		 "[1,0]<stdout>:4 1.5 Pass\n[1,0]<stdout>:8 1.6 Fail\n"
+		 "[1,0]<stdout>:16\n",
+		 4, 4, 2,
+		 "osu 7.5: 4 ranks, library of 2 sizes; left out: "
+		 "broken rows (1, first in line 6)",
+		 "wrong in 1 of its rows, first in line 5"},
 		/* our own, labelled and with other lines between */
 		{"[1,0]<stdout>:# 2 ranks, of\n"
 		 "[1,0]<stdout>:# size count type algorithm time #wrong algbw\n"
@@ -594,11 +609,11 @@ static void test_refused(void)
 		 "f: want one of csv (name,count_elems,dtype,ready_s per "
 		 "tensor), gf-allreduce (the table, JSON or CSV of "
 		 "gf-allreduce), nccl-tests (all_reduce_perf's table or its "
-		 "JSON (-J)), kineto (a trace of PyTorch's "
-		 "profiler), found none of them"},
+		 "JSON (-J)), osu (the table of osu_allreduce), kineto (a "
+		 "trace of PyTorch's profiler), found none of them"},
 		{"abacus", "", "",
-		 "--format: want csv, gf-allreduce, nccl-tests or kineto, got "
-		 "\"abacus\""},
+		 "--format: want csv, gf-allreduce, nccl-tests, osu or "
+		 "kineto, got \"abacus\""},
 		{"csv", "", "name,ready_s\na,1\n",
 		 "f:1: want a column count_elems, got none"},
 		{"csv", head, "", "f: want tensors, got none"},
@@ -670,6 +685,9 @@ static void test_refused(void)
 		{NULL, "# 4 ranks, of\n# size algorithm time algbw\n",
 		 "1 bc:2x:ring 9 7\n2 bc:2x:ring 10 7\n",
 		 "f: bc: want factors as 2x4, got 2x:ring"},
+		{NULL, "# OSU MPI Bcast Latency Test v7.5\n", "4 1\n",
+		 "f: want the table of osu_allreduce, got that of the OSU MPI "
+		 "Bcast Latency Test v7.5"},
 		{"gf-allreduce", "{\"ranks\": 2, \"placement\": \"in_place\"}",
 		 "\n{\"busbw_bytes_per_s\": 1}", NULL},
 		{NULL, "ranks,busbw_bytes_per_s\n", "x,1\n", NULL},
@@ -745,7 +763,7 @@ int main(void)
 	test_log();
 	test_imported();
 	test_nccl_logs();
-	test_own_logs();
+	test_other_tools();
 	test_refused();
 	test_names_refused();
 	return TEST_END();
