@@ -115,8 +115,8 @@ static const struct gf_setting settings[] = {
 	{"import", "FILE", 3, GF_SETTING_TEXT, AT(import.file),
 	 "take a half from another tool's measurement"},
 	{"format", "NAME", 3, GF_SETTING_TEXT, AT(format),
-	 "read csv, gf-allreduce, nccl-tests, osu or kineto (what the file "
-	 "looks like)",
+	 "read csv, gf-allreduce, nccl-tests, osu, inspector or kineto (what "
+	 "the file looks like)",
 	 .from = {{gf_importers}}},
 	{"params", "FILE", 3, GF_SETTING_TEXT, AT(params),
 	 "names and sizes of parameters, for a kineto trace (CSV)"},

@@ -17,7 +17,8 @@ _gf_profile() {
 		hierarchical blueconnect direct ps library' ;;
 	--transport) words='auto mpi ucx' ;;
 	--join) words='localhost:29600' ;;
-	--format) words='csv gf-allreduce nccl-tests osu kineto' ;;
+	--format) words='csv gf-allreduce nccl-tests osu
+		inspector kineto' ;;
 	--gpu) words='b200 h200 h100-pcie h100 a100-40gb a100
 		l40s l4 a10 v100 t4 p100 rtx2080ti mi300x mi250x' ;;
 	--precision) words='f32 tf32 f16' ;;

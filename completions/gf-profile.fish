@@ -24,7 +24,7 @@ complete -c gf-profile -l pairs -d 'test every link and name the slow host, with
 complete -c gf-profile -l json -d 'with --pairs: print a line of JSON per link'
 complete -c gf-profile -l progress -d 'show a progress bar under mpirun, too'
 complete -c gf-profile -l import -r -F -d 'take a half from another tool\'s measurement'
-complete -c gf-profile -l format -x -a 'csv\\t"name,count_elems,dtype,ready_s per tensor" gf-allreduce\\t"the table, JSON or CSV of gf-allreduce" nccl-tests\\t"all_reduce_perf\'s table or its JSON (-J)" osu\\t"the table of osu_allreduce" kineto\\t"a trace of PyTorch\'s profiler"' -d 'read csv, gf-allreduce, nccl-tests, osu or kineto (what the file looks like)'
+complete -c gf-profile -l format -x -a 'csv\\t"name,count_elems,dtype,ready_s per tensor" gf-allreduce\\t"the table, JSON or CSV of gf-allreduce" nccl-tests\\t"all_reduce_perf\'s table or its JSON (-J)" osu\\t"the table of osu_allreduce" inspector\\t"NCCL Inspector\'s JSON Lines" kineto\\t"a trace of PyTorch\'s profiler"' -d 'read csv, gf-allreduce, nccl-tests, osu, inspector or kineto (what the file looks like)'
 complete -c gf-profile -l params -r -F -d 'names and sizes of parameters, for a kineto trace (CSV)'
 complete -c gf-profile -l name -x -d 'the model\'s name (the file\'s)'
 complete -c gf-profile -l estimate -d 'estimate the model half from the layers\' FLOPs'

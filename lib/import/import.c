@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "import/importers.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
+#include "base/file.h"
 #include "base/gunzip.h"
 #include "base/heap.h"
 #include "base/registry.h"
@@ -153,6 +156,10 @@ int gf_import_profile(const struct gf_import *in, const char *format,
 
 	if (!importer || memchr(in->text, '\0', in->size))
 		return refuse(in, importer ? NULL : format, err);
+	if (in->folder && !importer->folders)
+		return gf_error_set(err, -EINVAL,
+				    "%s: want one file of %s, got a folder",
+				    in->file, importer->name);
 	if (!in->imported)
 		read.imported = &own;
 	read.imported->kind = importer->name;
@@ -179,6 +186,54 @@ int gf_import_profile(const struct gf_import *in, const char *format,
 	return 0;
 }
 
+static int is_shown(const struct dirent *entry)
+{
+	return entry->d_name[0] != '.';
+}
+
+static int by_name(const struct dirent **a, const struct dirent **b)
+{
+	return strcmp((*a)->d_name, (*b)->d_name);
+}
+
+/* A folder's files, one after the other, by their names. */
+static int read_folder(const char *path, char **text, size_t *size,
+		       struct gf_error *err)
+{
+	struct dirent **entries = NULL;
+	struct gf_text all = {0};
+	int n = scandir(path, &entries, is_shown, by_name), i, rc = 0;
+
+	if (n < 0)
+		return gf_error_errno(err, -errno, "%s", path);
+	for (i = 0; i < n; i++) {
+		char *file = gf_xasprintf("%s/%s", path, entries[i]->d_name);
+		char *one = NULL;
+		size_t length;
+
+		if (rc == 0 && entries[i]->d_type != DT_DIR)
+			rc = gf_file_read_regular(file, &one, &length, err);
+		if (one)
+			rc = gf_gunzip(file, &one, &length, err);
+		if (one && all.length + length > GF_FILE_MAX_BYTES)
+			rc = gf_error_set(err, -EFBIG,
+					  "%s: want at most %zu bytes in all "
+					  "files, got more",
+					  path, GF_FILE_MAX_BYTES);
+		if (one && rc == 0) {
+			gf_text_add(&all, one, length);
+			gf_text_add(&all, "\n", 1);
+		}
+		free(one);
+		free(file);
+		free(entries[i]);
+	}
+	free(entries);
+	*size = all.length;
+	*text = gf_text_take(&all);
+	return rc;
+}
+
 int gf_import_file(const struct gf_import *in, const char *params_file,
 		   const char *format, struct gf_profile *out,
 		   struct gf_text *remarks, struct gf_error *err)
@@ -186,8 +241,12 @@ int gf_import_file(const struct gf_import *in, const char *params_file,
 	struct gf_import read = *in;
 	char *text = NULL, *params = NULL;
 	size_t size;
-	int rc = gf_gunzip_read(in->file, &text, &read.size, err);
+	struct stat st;
+	int rc;
 
+	read.folder = stat(in->file, &st) == 0 && S_ISDIR(st.st_mode);
+	rc = (read.folder ? read_folder : gf_gunzip_read)(in->file, &text,
+							  &read.size, err);
 	if (rc == 0 && params_file)
 		rc = gf_gunzip_read(params_file, &params, &size, err);
 	read.text = text;

@@ -2,6 +2,7 @@
 #ifndef GF_IMPORT_IMPORT_H
 #define GF_IMPORT_IMPORT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/error.h"
@@ -19,6 +20,7 @@ struct gf_import {
 	const char *file;
 	const char *text; /* of the file; gf_import_file reads it */
 	size_t size;
+	bool folder; /* the text is that of a folder's files */
 	/* What the file does not say; each may be unknown. */
 	const char *name;             /* of the model; NULL: from the file's */
 	size_t batch;                 /* 0 */
@@ -34,6 +36,7 @@ struct gf_import {
 struct gf_importer {
 	const char *name;
 	const char *description; /* one line */
+	bool folders; /* a file for each rank, one after the other, will do */
 	/* 1 if a text looks like this format. */
 	int (*recognise)(const char *text, size_t size);
 	/* Fills a zeroed profile; remarks: one line each. -EINVAL names the
@@ -50,7 +53,8 @@ int gf_import_profile(const struct gf_import *in, const char *format,
 		      struct gf_profile *out, struct gf_text *remarks,
 		      struct gf_error *err);
 
-/* The same from in->file, and params_file (or NULL) for in->parameters. */
+/* The same from in->file, which may be a folder of files, and params_file (or
+ * NULL) for in->parameters. */
 int gf_import_file(const struct gf_import *in, const char *params_file,
 		   const char *format, struct gf_profile *out,
 		   struct gf_text *remarks, struct gf_error *err);

@@ -10,6 +10,7 @@
 /* The importers of registry.c, and what they share. */
 extern const struct gf_importer gf_importer_allreduce;
 extern const struct gf_importer gf_importer_csv;
+extern const struct gf_importer gf_importer_inspector;
 extern const struct gf_importer gf_importer_kineto;
 extern const struct gf_importer gf_importer_nccl_tests;
 extern const struct gf_importer gf_importer_osu;

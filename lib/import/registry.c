@@ -6,6 +6,7 @@ const struct gf_importer *const gf_importers[] = {
 	&gf_importer_allreduce,
 	&gf_importer_nccl_tests,
 	&gf_importer_osu,
+	&gf_importer_inspector,
 	&gf_importer_kineto,
 	NULL,
 };

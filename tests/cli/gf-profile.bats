@@ -90,7 +90,7 @@ quick="--batch 2 --warmup 1 --repeats 3 --threads 1"
 	says '--ranks 16 is taken, though busbw/algbw is that of 4 ranks'
 }
 
-@test "--import: a log as it is; OSU" {
+@test "--import: a log as it is; OSU, Inspector" {
 	wants 0 gf-profile --import "$data/import/nccl-tests-tagged.log"
 	says 'nccl-tests 2.18.0: 2 ranks, library of 8 sizes; left out: lines that are no rows (3, first in line 1)'
 	one_line
@@ -98,6 +98,23 @@ quick="--batch 2 --warmup 1 --repeats 3 --threads 1"
 		and .left_out == [{"what": "lines that are no rows", "count": 3, "line": 1}]' out.txt
 	wants 0 gf-profile --import "$data/import/osu.log"
 	jq -e '.network | .ranks == 2 and .allreduce[0].fit.size_bytes[0] == 4' out.txt
+	# a collective's time is that of the rank that waited least
+	wants 0 gf-profile --import "$data/import/inspector.jsonl"
+	jq -e '.network | .ranks == 2 and (.allreduce[0] | .startup_s / 20e-6 > 0.97 and .startup_s / 20e-6 < 1.03
+		and .per_byte_s / 1e-11 > 0.99 and .per_byte_s / 1e-11 < 1.01)' out.txt
+	jq 'del(.measured)' out.txt > whole.json
+	mkdir dump
+	head -n 23 "$data/import/inspector.jsonl" | gzip -c > dump/n1-pid1.log
+	tail -n 23 "$data/import/inspector.jsonl" > dump/n1-pid2.log
+	wants 0 gf-profile --import dump
+	jq 'del(.measured)' out.txt | cmp - whole.json
+	wants 0 gf-profile --import dump/n1-pid2.log
+	says "it has the records of one rank, whose times hold its waits for the others: give the folder with all ranks' files"
+	cp "$data/import/osu.log" dump/n1-pid1.log
+	rm dump/n1-pid2.log
+	wants 2 gf-profile --import dump
+	says 'dump: want one file of osu, got a folder'
+	one_line
 	# a log's own table, from mpirun --tag-output
 	sed 's/^/[1,0]<stdout>:/' "$data/import/allreduce.txt" > tagged.txt
 	sed 's/^/[1,0]<stdout>:/' "$data/import/allreduce.csv" > tagged.csv

@@ -581,6 +581,29 @@ static void test_other_tools(void)
 		 "osu 7.5: 4 ranks, library of 2 sizes; left out: "
 		 "broken rows (1, first in line 6)",
 		 "wrong in 1 of its rows, first in line 5"},
+		/* as inspector_json.cc of NCCL's format 4.4 writes it, of two
+		 * ranks, one of which waits for the other */
+		{"tests/data/import/inspector.jsonl", 0, 2, 7,
+		 "inspector v4.4: 21 all-reduces, 6 by RING LL, 15 by RING "
+		 "SIMPLE, 2 ranks, library of 7 sizes; left out: dumps "
+		 "before which the Inspector had lost collectives (2, first in "
+		 "line 1), other collectives (2, first in line 23)",
+		 NULL},
+		/* format 4.2, cut off; a smaller communicator */
+		{"{\"header\": {\"id\": \"0x1\", \"n_ranks\": 8}, "
+		 "\"coll_perf\": {\"coll\": \"AllReduce\", \"coll_sn\": 1, "
+		 "\"coll_msg_size_bytes\": 8, \"coll_exec_time_us\": 5}}\n"
+		 "{\"header\": {\"id\": \"0x1\", \"n_ranks\": 8}, "
+		 "\"coll_perf\": {\"coll\": \"AllReduce\", \"coll_sn\": 2, "
+		 "\"coll_msg_size_bytes\": 16, \"coll_exec_time_us\": 6}}\n"
+		 "{\"header\": {\"id\": \"0x2\", \"n_ranks\": 2}, "
+		 "\"coll_perf\": {\"coll\": \"AllReduce\", \"coll_sn\": 1, "
+		 "\"coll_msg_size_bytes\": 32, \"coll_exec_time_us\": 6}}\n"
+		 "{\"header\": {\"id\": \"0x1\", \"n_ra",
+		 0, 8, 2,
+		 "left out: broken records (1, first in line 4), all-reduces "
+		 "of fewer or more ranks (1, first in line 3)",
+		 "it has the records of one rank"},
 		/* our own, labelled and with other lines between */
 		{"[1,0]<stdout>:# 2 ranks, of\n"
 		 "[1,0]<stdout>:# size count type algorithm time #wrong algbw\n"
@@ -609,11 +632,12 @@ static void test_refused(void)
 		 "f: want one of csv (name,count_elems,dtype,ready_s per "
 		 "tensor), gf-allreduce (the table, JSON or CSV of "
 		 "gf-allreduce), nccl-tests (all_reduce_perf's table or its "
-		 "JSON (-J)), osu (the table of osu_allreduce), kineto (a "
-		 "trace of PyTorch's profiler), found none of them"},
+		 "JSON (-J)), osu (the table of osu_allreduce), inspector "
+		 "(NCCL Inspector's JSON Lines), kineto (a trace of PyTorch's "
+		 "profiler), found none of them"},
 		{"abacus", "", "",
-		 "--format: want csv, gf-allreduce, nccl-tests, osu or "
-		 "kineto, got \"abacus\""},
+		 "--format: want csv, gf-allreduce, nccl-tests, osu, inspector "
+		 "or kineto, got \"abacus\""},
 		{"csv", "", "name,ready_s\na,1\n",
 		 "f:1: want a column count_elems, got none"},
 		{"csv", head, "", "f: want tensors, got none"},
@@ -688,6 +712,11 @@ static void test_refused(void)
 		{NULL, "# OSU MPI Bcast Latency Test v7.5\n", "4 1\n",
 		 "f: want the table of osu_allreduce, got that of the OSU MPI "
 		 "Bcast Latency Test v7.5"},
+		{NULL, "",
+		 "{\"coll_perf\": {\"coll\": \"AllReduce\", "
+		 "\"coll_msg_size_bytes\": 8, "
+		 "\"coll_exec_time_us\": 5}}",
+		 "f:1: /coll_perf: want a header with n_ranks before it"},
 		{"gf-allreduce", "{\"ranks\": 2, \"placement\": \"in_place\"}",
 		 "\n{\"busbw_bytes_per_s\": 1}", NULL},
 		{NULL, "ranks,busbw_bytes_per_s\n", "x,1\n", NULL},
