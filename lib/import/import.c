@@ -122,12 +122,16 @@ static int refuse(const struct gf_import *in, const char *format,
 		  struct gf_error *err)
 {
 	const struct gf_registry all = {gf_importers, 0, NULL};
+	const char *other = gf_import_other(in->text, in->size);
 	const char *zero = memchr(in->text, '\0', in->size);
 	struct gf_text known = {0};
 	size_t i;
 
 	if (format && strcmp(format, "auto") != 0)
 		return gf_registry_refuse(&all, "--format", NULL, format, err);
+	if (other)
+		return gf_error_set(err, -EINVAL, "%s: this is %s", in->file,
+				    other);
 	if (zero)
 		return gf_error_set(err, -EINVAL,
 				    "%s: want text, got a zero byte at offset "

@@ -15,6 +15,10 @@ extern const struct gf_importer gf_importer_kineto;
 extern const struct gf_importer gf_importer_nccl_tests;
 extern const struct gf_importer gf_importer_osu;
 
+/* What a file is that no importer reads, and what to give instead; NULL: it is
+ * not known. */
+const char *gf_import_other(const char *text, size_t size);
+
 /* A model half without tensors, from what `in` says; backward_s is 0 if
  * unknown. Remarks on an unknown forward time. */
 struct gf_model_profile *gf_import_model(const struct gf_import *in,

@@ -187,7 +187,7 @@ quick="--batch 2 --warmup 1 --repeats 3 --threads 1"
 	[ -z "$output" ]
 	wants 0 gf-profile --import "$data/import/six.csv" --backward 17s
 	wants 2 gf-profile --import "$share/models/digits-mlp.json"
-	says 'kineto (a trace of PyTorch'
+	says 'digits-mlp.json: this is a model of gradflow: give it by --model'
 	one_line
 	# all_gather_perf, from the README of skypilot-org/skypilot's gcp_gpu_direct_tcpx
 	wants 2 gf-profile --import "$data/import/all-gather-skypilot.log"

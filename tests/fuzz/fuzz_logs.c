@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Logs through the scanner that takes labels off their lines, and bytes through
- * gunzip. A line is a part of the text, as people see it.
+ * Logs through the scanner that takes labels off their lines, bytes through
+ * gunzip, and both through the table of files that no importer reads. A line is
+ * a part of the text, as people see it.
  */
 #include "base/gunzip.h"
 #include "harness.h"
+#include "import/importers.h"
 #include "import/log.h"
 
 static void try_lines(const char *data)
@@ -36,6 +38,7 @@ static bool try_logs(const char *data, size_t size, struct gf_rng *rng)
 
 	(void)rng;
 	try_lines(data);
+	gf_import_other(data, size);
 	rc = gf_gunzip("f", &copy, &size, &err);
 	if (rc)
 		harness_expect_line(&err, "f: ");

@@ -717,6 +717,19 @@ static void test_refused(void)
 		 "\"coll_msg_size_bytes\": 8, "
 		 "\"coll_exec_time_us\": 5}}",
 		 "f:1: /coll_perf: want a header with n_ranks before it"},
+		/* recognised, and not read */
+		{NULL, "", " \n",
+		 "f: this is an empty file: want a measurement"},
+		{NULL, "", "PK\003\004x",
+		 "f: this is a zip archive: unpack it first"},
+		{NULL, "\tGPU0\tGPU1\tCPU Affinity\n",
+		 "GPU0\t X \tNV12\t0-31\n",
+		 "f: this is nvidia-smi topo -m, a topology: give it to "
+		 "gf-topo "
+		 "--import"},
+		{NULL, "", "[{\"numCycle\": 1, \"busBw\": 95.0}]",
+		 "f: this is the JSON of rccl-tests (-Z json): give the table "
+		 "that it prints without -Z"},
 		{"gf-allreduce", "{\"ranks\": 2, \"placement\": \"in_place\"}",
 		 "\n{\"busbw_bytes_per_s\": 1}", NULL},
 		{NULL, "ranks,busbw_bytes_per_s\n", "x,1\n", NULL},
