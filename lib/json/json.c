@@ -41,9 +41,10 @@ static int refuse_syntax(const char *text, size_t from, const char *file,
 	return -EINVAL;
 }
 
-int gf_json_parse_next(const char *text, size_t size, const char *file,
-		       size_t *used, struct gf_json **root,
-		       struct gf_error *err)
+/* gf_json_parse_next with jansson's flags. */
+static int parse_next(const char *text, size_t size, const char *file,
+		      size_t flags, size_t *used, struct gf_json **root,
+		      struct gf_error *err)
 {
 	size_t from = gf_json_skip_blanks(text, size, *used);
 	json_error_t found;
@@ -59,8 +60,7 @@ int gf_json_parse_next(const char *text, size_t size, const char *file,
 	if (rc)
 		return rc;
 	value = json_loadb(text + from, size - from,
-			   JSON_REJECT_DUPLICATES | JSON_DISABLE_EOF_CHECK,
-			   &found);
+			   flags | JSON_DISABLE_EOF_CHECK, &found);
 	if (!value)
 		return refuse_syntax(text, from, file, &found, err);
 	*used = from + (size_t)found.position;
@@ -68,14 +68,14 @@ int gf_json_parse_next(const char *text, size_t size, const char *file,
 	return 0;
 }
 
-int gf_json_parse(const char *text, size_t size, const char *file,
-		  struct gf_json **root, struct gf_error *err)
+static int parse(const char *text, size_t size, const char *file, size_t flags,
+		 struct gf_json **root, struct gf_error *err)
 {
 	struct gf_json *value;
 	size_t used = 0;
 	int rc;
 
-	rc = gf_json_parse_next(text, size, file, &used, &value, err);
+	rc = parse_next(text, size, file, flags, &used, &value, err);
 	if (rc)
 		return rc;
 	if (!value)
@@ -91,6 +91,27 @@ int gf_json_parse(const char *text, size_t size, const char *file,
 	}
 	*root = value;
 	return 0;
+}
+
+int gf_json_parse_next(const char *text, size_t size, const char *file,
+		       size_t *used, struct gf_json **root,
+		       struct gf_error *err)
+{
+	return parse_next(text, size, file, JSON_REJECT_DUPLICATES, used, root,
+			  err);
+}
+
+int gf_json_parse(const char *text, size_t size, const char *file,
+		  struct gf_json **root, struct gf_error *err)
+{
+	return parse(text, size, file, JSON_REJECT_DUPLICATES, root, err);
+}
+
+int gf_json_parse_loose(const char *text, size_t size, const char *file,
+			struct gf_json **root, struct gf_error *err)
+{
+	return parse(text, size, file, JSON_DECODE_INT_AS_REAL | JSON_ALLOW_NUL,
+		     root, err);
 }
 
 void gf_json_free(struct gf_json *root)
@@ -238,6 +259,21 @@ int gf_json_root(const struct gf_json *root, const char *file,
 
 	v.value = (void *)root;
 	return gf_json_enter_object(&v, at, err);
+}
+
+int gf_json_root_array(const struct gf_json *root, const char *file,
+		       struct gf_json_at *at, size_t *count,
+		       struct gf_error *err)
+{
+	struct gf_json_at v = {.file = file};
+
+	v.value = (void *)root;
+	return gf_json_enter_array(&v, at, count, err);
+}
+
+bool gf_json_root_is_array(const struct gf_json *root)
+{
+	return json_is_array((const json_t *)root);
 }
 
 bool gf_json_has(const struct gf_json_at *at, const char *key)

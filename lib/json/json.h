@@ -45,12 +45,23 @@ int gf_json_parse(const char *text, size_t size, const char *file,
 int gf_json_parse_next(const char *text, size_t size, const char *file,
 		       size_t *used, struct gf_json **root,
 		       struct gf_error *err);
+/* One value of a program that is less strict: keys may come twice (the last
+ * counts), strings hold \u0000 (and end there), and integers have any size: all
+ * numbers are reals. */
+int gf_json_parse_loose(const char *text, size_t size, const char *file,
+			struct gf_json **root, struct gf_error *err);
 void gf_json_free(struct gf_json *root);
 
 /* The cursor on the root; refuses a root that is no object. Close it with
  * gf_json_end (or gf_json_leave after an error), as every object cursor. */
 int gf_json_root(const struct gf_json *root, const char *file,
 		 struct gf_json_at *at, struct gf_error *err);
+
+/* The same for a root that is an array, whose cursor needs no closing. */
+int gf_json_root_array(const struct gf_json *root, const char *file,
+		       struct gf_json_at *at, size_t *count,
+		       struct gf_error *err);
+bool gf_json_root_is_array(const struct gf_json *root);
 
 bool gf_json_has(const struct gf_json_at *at, const char *key);
 /* The value at key is an array, whatever is in it. */

@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "base/text.h"
 
-/* JSON as bytes, before it is parsed; for lib/doc alone. */
+/* JSON as bytes, before it is parsed. */
 
 /* Line and column, both from 1, of an offset. */
 void gf_json_place(const char *text, size_t offset, int *line, int *column);

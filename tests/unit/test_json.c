@@ -195,6 +195,39 @@ static void test_concatenation(void)
 	       "the end");
 }
 
+/* What less strict programs write. */
+static void test_loose(void)
+{
+	static const char text[] = "[{\"a\": 1, \"b\": 18446744073709551616, "
+				   "\"c\": \"x\\u0000y\", \"a\": 3}]";
+	struct gf_error err = {""};
+	struct gf_json *root;
+	struct gf_json_at at, item = {0};
+	size_t count, whole = 0;
+	double real = 0;
+	char *string = NULL;
+
+	EXPECT(gf_json_parse(text, strlen(text), "f", &root, NULL) == -EINVAL,
+	       "strict");
+	EXPECT(!gf_json_parse_loose(text, strlen(text), "f", &root, &err) &&
+		       gf_json_root_is_array(root) &&
+		       !gf_json_root_array(root, "f", &at, &count, &err) &&
+		       count == 1 && !gf_json_item_object(&at, 0, &item, &err),
+	       "%s", err.text);
+	EXPECT(!gf_json_size(&item, "a", 0, 9, &whole, &err) && whole == 3,
+	       "a: %zu %s", whole, err.text);
+	EXPECT(!gf_json_real(&item, "b", 0, 1e20, &real, &err) &&
+		       real == 0x1p64,
+	       "b: %g %s", real, err.text);
+	EXPECT(!gf_json_string(&item, "c", &string, &err), "%s", err.text);
+	EXPECT_TEXT(string, "x");
+	free(string);
+	gf_json_leave(&item);
+	gf_json_free(root);
+	EXPECT(gf_json_parse_loose("{\"a\": 1", 7, "f", &root, &err) == -EINVAL,
+	       "cut off");
+}
+
 /* One getter on {"v": <text>}: a message, or NULL for success. */
 enum getter { STRING, CHOICE, BOOL, SIZE, INT, REAL, RAW, OBJECT, ARRAY };
 
@@ -431,6 +464,7 @@ int main(void)
 	test_syntax();
 	test_depth();
 	test_concatenation();
+	test_loose();
 	test_getters();
 	test_extra();
 	test_merge();
