@@ -2,20 +2,27 @@
 #ifndef GF_IMPORT_KINETO_H
 #define GF_IMPORT_KINETO_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
+#include "base/dtype.h"
 #include "base/error.h"
+#include "json/json.h"
 
 /*
  * The events of a PyTorch profiler trace (Chrome trace JSON as torch.profiler
- * exports it) that tell when gradients are ready. Times in seconds on the
- * trace's own clock; each list is sorted by start.
+ * exports it) that tell when gradients are ready. Times in seconds from the
+ * trace's first event on; each list is sorted by start.
  */
 struct gf_kineto_span {
 	double start_s, end_s;
-	double thread;      /* tid, pid left out: one process per trace */
-	double correlation; /* of launches and kernels; NAN */
-	size_t elems;       /* of what a gradient is added to; 0 unknown */
+	double thread;      /* of the host; of a device's work: its stream */
+	double correlation; /* of a launch and its work; else NAN */
+	double launch_s;    /* of work */
+	double less_s;      /* of exchanges: the time of those before */
+	size_t elems;       /* of a gradient; 0: the trace does not say */
+	enum gf_dtype dtype;
+	int computes; /* work: 1 a kernel, 0 a copy, -1 communication */
 };
 
 struct gf_kineto_list {
@@ -25,16 +32,62 @@ struct gf_kineto_list {
 
 struct gf_kineto {
 	struct gf_kineto_list steps;     /* ProfilerStep#N */
-	struct gf_kineto_list backward;  /* every node of the graph */
-	struct gf_kineto_list gradients; /* AccumulateGrad among them */
+	struct gf_kineto_list nodes;     /* of backward's graph */
+	struct gf_kineto_list gradients; /* AccumulateGrad */
 	struct gf_kineto_list updates;   /* Optimizer.step */
-	struct gf_kineto_list launches;  /* of kernels, on the host */
-	struct gf_kineto_list kernels;
+	struct gf_kineto_list operators; /* outside nodes: forward's */
+	struct gf_kineto_list exchanges; /* c10d::, on the host, disjoint */
+	/* What the host launched on the device's streams that compute, but
+	 * communication: by launch_s, and by thread, then launch_s. `thread` is
+	 * the one that launched it. */
+	struct gf_kineto_list work, by_thread;
+	size_t launched;  /* kernels, by the host's events */
+	size_t kernels;   /* that compute */
+	size_t undefined; /* AccumulateGrad without a gradient */
+	size_t mended;    /* gf_kineto_parse */
+	char place[32];
+	bool typed; /* the trace holds the gradients' types */
 };
 
 /* -EINVAL names the event that is not as it should be. */
 int gf_kineto_read(const char *text, size_t size, const char *file,
 		   struct gf_kineto *trace, struct gf_error *err);
 void gf_kineto_release(struct gf_kineto *trace);
+
+/*
+ * JSON as PyTorch has written it: integers of any size, keys twice, strings
+ * with backslashes, controls and bytes that are no UTF-8, inf and nan. What
+ * JSON does not allow is counted; `place` is "LINE:COLUMN" of the first.
+ */
+int gf_kineto_parse(const char *text, size_t size, const char *file,
+		    struct gf_json **root, size_t *mended, char place[32],
+		    struct gf_error *err);
+
+/* The first span that starts at this time or later. */
+size_t gf_kineto_at(const struct gf_kineto_list *list, double at_s);
+
+/*
+ * When an event would come that the host recorded at this time on the stream
+ * that computes: then, or when what this thread (NAN: any) launched last before
+ * has ended. A trace without such work is on the host's clock, less the time of
+ * exchanges. begin: if what is launched next waited for something that the
+ * trace does not show, it comes when that starts.
+ */
+double gf_kineto_begin(const struct gf_kineto *trace, double at_s);
+double gf_kineto_end(const struct gf_kineto *trace, double thread, double at_s);
+
+/* An iteration: gradients [first, first + count) of its last backward pass, on
+ * the host's clock. */
+struct gf_kineto_step {
+	size_t first, count, passes;
+	double from_s; /* NAN: forward's start is not known */
+	double begin_s, end_s;
+	double update_s; /* NAN: the trace holds no Optimizer.step */
+};
+
+/* By ProfilerStep, or else by Optimizer.step, or else a step for each pass of
+ * backward; the caller frees. `outside`: passes that belong to none. */
+struct gf_kineto_step *gf_kineto_steps(const struct gf_kineto *trace,
+				       size_t *count, size_t *outside);
 
 #endif

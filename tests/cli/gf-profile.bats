@@ -82,9 +82,9 @@ quick="--batch 2 --warmup 1 --repeats 3 --threads 1"
 	wants 0 gf-profile --import "$data/import/six.csv" --name other --batch 7
 	says 'the forward time is not known and taken as 0'
 	jq -e '.model | .name == "other" and .batch_per_rank == 7' out.txt
-	wants 0 gf-profile --import "$data/import/kineto-gpu.json" --params "$data/import/params.csv"
+	wants 0 gf-profile --import "$data/import/kineto-cpu.json" --params "$data/import/params.csv"
 	jq -e '[.model.tensors[].name] == ["fc2.bias", "fc2.weight", "fc1.bias", "fc1.weight"]' out.txt
-	jq -e '.model.device == "cuda" and .measured.imported_from == "kineto"' out.txt
+	jq -e '.model.device == "cpu" and .measured.imported_from == "kineto"' out.txt
 	wants 0 gf-profile --import "$data/import/nccl-tests.txt" --ranks 16
 	jq -e '.network.ranks == 16 and .network.allreduce[0].algorithm == "library"' out.txt
 	says '--ranks 16 is taken, though busbw/algbw is that of 4 ranks'

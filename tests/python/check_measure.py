@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """gradflow.profile and the import of a profiler's trace: check_measure.py RANKS
 CASE... (forked.py)"""
+import itertools
 import json
 import os
 import statistics
@@ -183,44 +184,66 @@ def sometimes():
         raise AssertionError("an unused parameter was taken")
 
 
-def trace():
-    """gf-profile --import of this PyTorch's trace, beside the same times found here."""
-    model = net()
+def traced(model, x, shapes):
+    """Steps of a model by PyTorch's profiler, and what gf-profile makes of its trace."""
     schedule = torch.profiler.schedule(wait=1, warmup=1, active=5)
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU],
-                                schedule=schedule) as profiler:
+                                schedule=schedule, record_shapes=shapes) as profiler:
         for _ in range(7):
-            model(torch.ones(2, 4)).sum().backward()
+            model(x).sum().backward()
             profiler.step()
     if dist.get_rank():
-        return
+        return None, None
     profiler.export_chrome_trace("trace.json")
-    with open("trace.json", encoding="utf-8") as f:
-        document = json.load(f)
-    if not isinstance(document, dict):
-        return  # a build without Kineto
     with open("params.csv", "w", encoding="utf-8") as f:
         f.write("name,count_elems\n")
-        f.writelines(f"{n},{p.numel()}\n" for n, p in model.named_parameters())
-    text = subprocess.run(["gf-profile", "-q", "--import", "trace.json", "--params", "params.csv",
-                           "--batch", "2"], check=True, capture_output=True).stdout
-    found = json.loads(text)["model"]
-    spans = [(e["name"], e["ts"], e["ts"] + e["dur"]) for e in document["traceEvents"]
-             if e.get("ph") == "X"]
+        f.writelines(f"{n},{p.numel()}\n" for n, p in net().named_parameters())
+    with open("trace.json", encoding="utf-8") as f:
+        events = json.load(f)["traceEvents"]
+    names = [] if shapes else ["--params", "params.csv"]
+    text = subprocess.run(["gf-profile", "-q", "--import", "trace.json", *names, "--batch", "2"],
+                          check=True, capture_output=True).stdout
+    return [e for e in events if e.get("ph") == "X"], json.loads(text)["model"]
+
+
+def host_times(events):
+    """Forward, backward and when gradients are ready, in us: medians over the trace's steps
+    without the calls that exchange gradients."""
+    spans = [(e["name"], e["ts"], e["ts"] + e["dur"]) for e in events]
+    calls = [s for s in spans if s[0].startswith("c10d::")]
+
+    def clock(at):
+        return at - sum(min(at, end) - start for _, start, end in calls if start < at)
+
     steps = []
     for _, start, end in [s for s in spans if s[0].startswith("ProfilerStep")]:
-        engine = [s for s in spans if start <= s[1] < end and
-                  s[0].startswith("autograd::engine::evaluate_function")]
-        begin = min(s[1] for s in engine)
-        steps.append((begin - start, max(s[2] for s in engine) - begin,
-                      sorted(s[2] - begin for s in engine if "AccumulateGrad" in s[0])))
+        inside = [s for s in spans if start <= s[1] < end]
+        engine = [s for s in inside if s[0].startswith("autograd::engine::evaluate_function")]
+        begin = clock(min(s[1] for s in engine))
+        steps.append((begin - clock(start), clock(max(s[2] for s in engine)) - begin,
+                      *sorted(clock(s[2]) - begin for s in inside
+                              if s[0] == "torch::autograd::AccumulateGrad")))
     assert len(steps) == 5, len(steps)
-    wanted = [statistics.median(s[0] for s in steps), statistics.median(s[1] for s in steps)]
-    wanted += [statistics.median(s[2][i] for s in steps) for i in range(4)]
-    got = [found["forward_s"], found["backward_s"]] + [t["ready_s"] for t in found["tensors"]]
-    for a, b in zip(wanted, got):  # the trace is in microseconds
-        assert abs(a * 1e-6 - b) < 1e-8, (wanted, got)
-    assert [t["name"] for t in found["tensors"]] == NAMES, found
+    return [statistics.median(s) for s in zip(*steps)]
+
+
+def trace():
+    """gf-profile --import of this PyTorch's trace, beside the same times found here."""
+    for wrap, shapes in itertools.product((lambda m: m, DistributedDataParallel), (False, True)):
+        for dtype, name in ((torch.float32, "f32"), (torch.bfloat16, "bf16")):
+            model, x = net().to(dtype), torch.ones(2, 4, dtype=dtype)
+            events, found = traced(wrap(model), x, shapes)
+            if events is None:
+                continue
+            wanted, tensors = host_times(events), found["tensors"]
+            got = [found["forward_s"], found["backward_s"]] + [t["ready_s"] for t in tensors]
+            for a, b in zip(wanted, got, strict=True):  # the trace is in microseconds
+                assert abs(a * 1e-6 - b) < 1e-8, (wanted, got)
+            assert [t["count_elems"] for t in tensors] == [3, 18, 6, 24], found
+            if shapes:  # types are there, but no names
+                assert [t["dtype"] for t in tensors] == [name] * 4, found
+            else:
+                assert [t["name"] for t in tensors] == NAMES, found
 
 
 if __name__ == "__main__":

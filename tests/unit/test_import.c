@@ -124,58 +124,6 @@ static void test_table(void)
 	free(text);
 }
 
-static void test_kineto(void)
-{
-	/* medians of three whole passes whose gradients are 0, 10, 2 us late */
-	static const struct tensor cpu[] = {
-		{"fc2.bias", 2, 162e-6},
-		{"fc2.weight", 16, 182e-6},
-		{"fc1.bias", 8, 332e-6},
-		{"fc1.weight", 32, 352e-6},
-	};
-	/* the kernels start 100, 120, 140, 160 us later and last 30 us */
-	static const struct tensor gpu[] = {
-		{"gradient0", 2, 292e-6},
-		{"gradient1", 16, 332e-6},
-		{"gradient2", 8, 502e-6},
-		{"gradient3", 32, 542e-6},
-	};
-	static const struct {
-		const char *path, *device;
-		int named;
-		const struct tensor *want;
-		double backward_s;
-	} cases[] = {
-		{"tests/data/import/kineto-cpu.json", "cpu", 1, cpu, 352e-6},
-		{"tests/data/import/kineto-gpu.json", "cuda", 0, gpu, 542e-6},
-	};
-	size_t i;
-
-	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++) {
-		char *text, *names;
-		struct gf_import in = file(cases[i].path, &text);
-		struct gf_import params =
-			file("tests/data/import/params.csv", &names);
-		struct gf_profile p = {0};
-		struct gf_text remarks = {0};
-		struct gf_error err = {""};
-
-		in.parameters = cases[i].named ? params.text : NULL;
-		EXPECT(!gf_import_profile(&in, NULL, &p, &remarks, &err), "%s",
-		       err.text);
-		expect_tensors(p.model, cases[i].want, 4);
-		EXPECT_TEXT(p.model->device, cases[i].device);
-		EXPECT_NEAR(p.model->forward_s, 200e-6, tolerance, "forward");
-		EXPECT_NEAR(p.model->backward_s, cases[i].backward_s, tolerance,
-			    "backward");
-		EXPECT_NEAR(p.model->update_s, 50e-6, tolerance, "update");
-		gf_profile_release(&p);
-		gf_text_release(&remarks);
-		free(text);
-		free(names);
-	}
-}
-
 static void test_nccl_tests(void)
 {
 	static const struct {
@@ -799,7 +747,6 @@ int main(void)
 {
 	test_csv();
 	test_table();
-	test_kineto();
 	test_nccl_tests();
 	test_allreduce();
 	test_log();
