@@ -6,7 +6,6 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "base/file.h"
 #include "base/gunzip.h"
@@ -245,12 +244,18 @@ int gf_import_file(const struct gf_import *in, const char *params_file,
 	struct gf_import read = *in;
 	char *text = NULL, *params = NULL;
 	size_t size;
-	struct stat st;
+	const struct gf_importer *importer;
 	int rc;
 
-	read.folder = stat(in->file, &st) == 0 && S_ISDIR(st.st_mode);
+	read.folder = gf_import_is_folder(in->file);
 	rc = (read.folder ? read_folder : gf_gunzip_read)(in->file, &text,
 							  &read.size, err);
+	importer = rc || !read.folder ? NULL : find(format, text, read.size);
+	if (importer && !importer->folders) { /* a file of each rank, then */
+		free(text);
+		return gf_import_ranks(in, params_file, format, out, remarks,
+				       err);
+	}
 	if (rc == 0 && params_file)
 		rc = gf_gunzip_read(params_file, &params, &size, err);
 	read.text = text;

@@ -53,8 +53,8 @@ int gf_import_profile(const struct gf_import *in, const char *format,
 		      struct gf_profile *out, struct gf_text *remarks,
 		      struct gf_error *err);
 
-/* The same from in->file, which may be a folder of files, and params_file (or
- * NULL) for in->parameters. */
+/* The same from in->file, or from a folder with a file of each rank, and
+ * params_file (or NULL) for in->parameters. */
 int gf_import_file(const struct gf_import *in, const char *params_file,
 		   const char *format, struct gf_profile *out,
 		   struct gf_text *remarks, struct gf_error *err);

@@ -64,6 +64,14 @@ int gf_import_curve(const struct gf_import *in, const char *algorithm,
 		    struct gf_network *net, struct gf_text *remarks,
 		    struct gf_error *err);
 
+int gf_import_is_folder(const char *path);
+/* gf_import_file of each file in a folder, one per rank of a job: the step of
+ * the slowest rank, and of each gradient the latest time. A remark says how far
+ * ranks differ. */
+int gf_import_ranks(const struct gf_import *in, const char *params_file,
+		    const char *format, struct gf_profile *out,
+		    struct gf_text *remarks, struct gf_error *err);
+
 /* -EINVAL: neither the file nor the user says how many ranks there were. */
 int gf_import_want_ranks(const struct gf_import *in, struct gf_error *err);
 

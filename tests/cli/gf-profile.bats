@@ -143,6 +143,28 @@ quick="--batch 2 --warmup 1 --repeats 3 --threads 1"
 	one_line
 }
 
+@test "a folder holds a trace of each rank" {
+	mkdir job empty
+	cp "$data/import/kineto-ddp.json" job/rank0.json
+	jq '.traceEvents |= map(.ts *= 2 | .dur *= 2)' "$data/import/kineto-ddp.json" > job/rank1.json
+	gf-profile -q --import job/rank1.json > slow.json
+	wants 0 gf-profile --import job/
+	says 'job/: 2 ranks, whose steps take 0.461 to 0.922 ms'
+	jq -e --slurpfile slow slow.json '.model.name == "job" and
+		(.model | del(.name)) == ($slow[0].model | del(.name))' out.txt
+	# each gradient's latest time
+	jq '.traceEvents |= map(if .name == "torch::autograd::AccumulateGrad" then .dur -= 1 else . end)' \
+		job/rank1.json > job/rank2.json
+	wants 0 gf-profile --import job
+	jq -e --slurpfile slow slow.json '.model.tensors == $slow[0].model.tensors' out.txt
+	cp "$data/import/kineto-mi250.json" job/rank3.json
+	wants 2 gf-profile --import job
+	says 'job/rank3.json: want the gradients of the other ranks (4, 116 bytes), got others (2, 66048 bytes)'
+	one_line
+	wants 2 gf-profile --import empty
+	says 'empty: want a trace of each rank, got an empty folder'
+}
+
 @test "imported halves go into one plan" {
 	gf-profile --import "$data/import/six.csv" --forward 3s > a.json
 	gf-profile --import "$data/import/nccl-tests.json" --ranks 4 > b.json

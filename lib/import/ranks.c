@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "import/importers.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/heap.h"
+
+int gf_import_is_folder(const char *path)
+{
+	struct stat s;
+
+	return stat(path, &s) == 0 && S_ISDIR(s.st_mode);
+}
+
+static int is_seen(const struct dirent *d)
+{
+	return d->d_name[0] != '.';
+}
+
+static double whole_s(const struct gf_model_profile *m)
+{
+	return m->forward_s + m->backward_s + m->update_s;
+}
+
+/* The step of the slower rank, and of each tensor the later time. */
+static int join(struct gf_model_profile *all, const struct gf_model_profile *m,
+		const char *file, struct gf_error *err)
+{
+	size_t t;
+
+	for (t = 0; t < m->ntensors && m->ntensors == all->ntensors; t++)
+		if (m->tensors[t].count_elems != all->tensors[t].count_elems ||
+		    m->tensors[t].dtype != all->tensors[t].dtype)
+			break;
+	if (t < all->ntensors || t < m->ntensors)
+		return gf_error_set(err, -EINVAL,
+				    "%s: want the gradients of the other ranks "
+				    "(%zu, %zu bytes), got others (%zu, %zu "
+				    "bytes)",
+				    file, all->ntensors,
+				    gf_model_profile_bytes(all), m->ntensors,
+				    gf_model_profile_bytes(m));
+	if (whole_s(m) > whole_s(all)) {
+		all->forward_s = m->forward_s;
+		all->backward_s = m->backward_s;
+		all->update_s = m->update_s;
+	}
+	for (t = 0; t < m->ntensors; t++)
+		all->tensors[t].ready_s =
+			fmax(all->tensors[t].ready_s, m->tensors[t].ready_s);
+	return 0;
+}
+
+/* "job/traces/" -> "traces" */
+static char *name_of_folder(const char *path)
+{
+	size_t length = strlen(path), from;
+
+	while (length > 1 && path[length - 1] == '/')
+		length--;
+	for (from = length; from > 0 && path[from - 1] != '/'; from--)
+		;
+	return gf_xasprintf("%.*s", (int)(length - from), path + from);
+}
+
+/* What is known of the ranks so far. */
+struct ranks {
+	const struct gf_import *in;
+	const char *params_file, *format, *name;
+	struct gf_profile all;
+	double least_s, most_s; /* a step of the fastest, of the slowest */
+};
+
+static int take(struct ranks *r, const char *file, struct gf_text *remarks,
+		struct gf_error *err)
+{
+	struct gf_import one = *r->in;
+	struct gf_profile p = {0};
+	int rc;
+
+	one.file = file;
+	one.name = one.name ? one.name : r->name;
+	if (gf_import_is_folder(file))
+		return gf_error_set(err, -EINVAL,
+				    "%s: want a rank's trace, got a folder",
+				    file);
+	rc = gf_import_file(&one, r->params_file, r->format, &p, remarks, err);
+	if (rc == 0 && !p.model)
+		rc = gf_error_set(err, -EINVAL,
+				  "%s: want a rank's trace, got measurements "
+				  "of a network",
+				  file);
+	if (rc == 0) {
+		r->least_s = fmin(r->least_s, whole_s(p.model));
+		r->most_s = fmax(r->most_s, whole_s(p.model));
+	}
+	if (rc == 0 && r->all.model) {
+		rc = join(r->all.model, p.model, file, err);
+	} else if (rc == 0) {
+		r->all = p;
+		return 0;
+	}
+	gf_profile_release(&p);
+	return rc;
+}
+
+int gf_import_ranks(const struct gf_import *in, const char *params_file,
+		    const char *format, struct gf_profile *out,
+		    struct gf_text *remarks, struct gf_error *err)
+{
+	char *name = name_of_folder(in->file), *file;
+	struct dirent **files = NULL;
+	struct ranks r = {.in = in,
+			  .params_file = params_file,
+			  .format = format,
+			  .name = name,
+			  .least_s = INFINITY};
+	int count = scandir(in->file, &files, is_seen, alphasort), i;
+	int rc = count < 0 ? gf_error_errno(err, -errno, "%s", in->file) : 0;
+
+	for (i = 0; i < count && rc == 0; i++) {
+		file = gf_xasprintf("%s/%s", in->file, files[i]->d_name);
+		rc = take(&r, file, remarks, err);
+		free(file);
+	}
+	if (count == 0)
+		rc = gf_error_set(err, -EINVAL,
+				  "%s: want a trace of each rank, got an empty "
+				  "folder",
+				  in->file);
+	if (rc == 0) {
+		struct gf_model_profile *m = r.all.model;
+
+		m->backward_s = fmax(m->backward_s,
+				     m->tensors[m->ntensors - 1].ready_s);
+		gf_text_addf(remarks,
+			     "%s: %d rank%s, whose steps take %.3g to %.3g ms: "
+			     "the slowest counts, and of each gradient the "
+			     "latest time\n",
+			     in->file, count, count == 1 ? "" : "s",
+			     r.least_s * 1e3, r.most_s * 1e3);
+		*out = r.all;
+	} else {
+		gf_profile_release(&r.all);
+	}
+	for (i = 0; i < count; i++)
+		free(files[i]);
+	free(files);
+	free(name);
+	return rc;
+}
