@@ -13,9 +13,9 @@
 #define MOST_LEVELS 64
 
 const char *const gf_origin_names[] = {"assumed", "reported", "measured", NULL};
-const char *const gf_path_names[] = {"unknown", "nvlink", "nvswitch",
-				     "pix",     "pxb",    "phb",
-				     "node",    "sys",    NULL};
+const char *const gf_path_names[] = {"unknown", "nvlink", "xgmi", "nvswitch",
+				     "pix",     "pxb",    "phb",  "node",
+				     "sys",     NULL};
 
 #define AT(member) offsetof(struct gf_level, member)
 static const struct gf_field level_fields[] = {

@@ -61,13 +61,21 @@ struct gf_device *gf_probe_find_device(struct gf_host *host, const char *pci)
 	return NULL;
 }
 
+/* GPUs that AMD's compute software knows, from Polaris and Vega on; not the
+ * display of a processor (13xx, 15xx, 16xx, 9xxx) or of a board (515e). */
+static bool is_radeon(unsigned int device)
+{
+	return (device >= 0x6600 && device < 0x7000) ||
+	       (device >= 0x7300 && device < 0x8000);
+}
+
 /*
  * A VGA controller may be the console chip of a server's management board or
  * of a virtual machine: it counts only from a vendor of GPUs, and from those
  * that also make such chips only with a link of its own.
  */
-const char *gf_probe_device_type(unsigned int vendor, unsigned int class_id,
-				 bool has_link)
+const char *gf_probe_device_type(unsigned int vendor, unsigned int device,
+				 unsigned int class_id, bool has_link)
 {
 	switch (class_id) {
 	case GF_PCI_3D:
@@ -75,12 +83,12 @@ const char *gf_probe_device_type(unsigned int vendor, unsigned int class_id,
 	case GF_PCI_ACCELERATOR:
 		return "accelerator";
 	case GF_PCI_DISPLAY_OTHER:
-		return vendor == GF_PCI_AMD ? "gpu" : NULL;
+		return vendor == GF_PCI_AMD && is_radeon(device) ? "gpu" : NULL;
 	case GF_PCI_VGA:
 		if (vendor == GF_PCI_NVIDIA)
 			return "gpu";
-		return (vendor == GF_PCI_AMD || vendor == GF_PCI_INTEL) &&
-				       has_link
+		return has_link && (vendor == GF_PCI_INTEL ||
+				    (vendor == GF_PCI_AMD && is_radeon(device)))
 			       ? "gpu"
 			       : NULL;
 	}
@@ -128,6 +136,21 @@ void gf_probe_host_release(struct gf_host *host)
 	memset(host, 0, sizeof(*host));
 }
 
+char *gf_probe_name_of_file(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	char *name = gf_xstrdup(slash ? slash + 1 : path);
+	char *dot = strrchr(name, '.');
+
+	if (dot && dot != name)
+		*dot = '\0';
+	if (!*name || strcmp(name, "-") == 0) {
+		free(name);
+		name = gf_xstrdup("imported");
+	}
+	return name;
+}
+
 /* This machine's sysfs may be missing, in a container. A named one must exist,
  * or the document would describe nothing. */
 static int check_sysfs(const char *sysfs, struct gf_error *err)
@@ -163,8 +186,11 @@ int gf_probe_host(const struct gf_probe_config *config, struct gf_host *host,
 			return rc;
 		}
 	}
-	/* A saved machine carries its own name; this one is asked. */
-	if (!h.name && uname(&names) == 0)
+	/* A saved machine carries its own name, or gets its file's; this one is
+	 * asked. */
+	if (!h.name && config->hwloc_xml)
+		h.name = gf_probe_name_of_file(config->hwloc_xml);
+	else if (!h.name && uname(&names) == 0)
 		h.name = gf_xstrdup(names.nodename);
 	if (!h.name || !*h.name) {
 		free(h.name);

@@ -53,8 +53,9 @@ static void add_devices(hwloc_topology_t topology, struct gf_host *host)
 
 	while ((obj = hwloc_get_next_pcidev(topology, obj))) {
 		const struct hwloc_pcidev_attr_s *pci = &obj->attr->pcidev;
-		const char *type = gf_probe_device_type(
-			pci->vendor_id, pci->class_id, pci->linkspeed > 0);
+		const char *type =
+			gf_probe_device_type(pci->vendor_id, pci->device_id,
+					     pci->class_id, pci->linkspeed > 0);
 		struct gf_device *d;
 
 		if (!type)
@@ -78,6 +79,104 @@ static hwloc_obj_t pci_above(hwloc_obj_t obj)
 	return obj;
 }
 
+/* A GPU's matrix names its driver's device below its PCI function. */
+static struct gf_device *device_of(struct gf_host *host, hwloc_obj_t obj)
+{
+	hwloc_obj_t pci = pci_above(obj);
+	char *text = pci ? pci_text(&pci->attr->pcidev) : NULL;
+	struct gf_device *d = text ? gf_probe_find_device(host, text) : NULL;
+
+	free(text);
+	return d;
+}
+
+static void add_link(struct gf_host *host, const struct gf_device *a,
+		     const struct gf_device *b, enum gf_path path,
+		     hwloc_uint64_t mb_per_s)
+{
+	host->links = gf_xreallocarray(host->links, host->nlinks + 1,
+				       sizeof(*host->links));
+	host->links[host->nlinks++] = (struct gf_device_link){
+		.from = gf_xstrdup(a->pci),
+		.to = gf_xstrdup(b->pci),
+		.path = path,
+		.bandwidth_bytes_per_s = (double)mb_per_s * 1e6,
+		.bandwidth_origin = GF_ORIGIN_REPORTED,
+	};
+}
+
+/* Direct links of a matrix have a rate each; those to switches add up, and
+ * lead to every GPU that has some. */
+static void add_matrix(const struct hwloc_distances_s *m, enum gf_path direct,
+		       struct gf_host *host)
+{
+	const size_t n = m->nbobjs;
+	hwloc_uint64_t *up = gf_xcalloc(n + 1, sizeof(*up)), rate;
+	struct gf_device **at = gf_xcalloc(n + 1, sizeof(*at));
+	size_t i, k;
+
+	for (i = 0; i < n; i++) {
+		at[i] = m->objs[i] ? device_of(host, m->objs[i]) : NULL;
+		for (k = 0; k < n; k++)
+			if (m->objs[k] && m->objs[k]->subtype &&
+			    strcmp(m->objs[k]->subtype, "NVSwitch") == 0)
+				up[i] += m->values[i * n + k];
+	}
+	for (i = 0; i < n; i++)
+		for (k = i + 1; k < n; k++) {
+			if (!at[i] || !at[k] || at[i] == at[k])
+				continue;
+			rate = up[i] < up[k] ? up[i] : up[k];
+			if (rate)
+				add_link(host, at[i], at[k], GF_PATH_NVSWITCH,
+					 rate);
+			else if (m->values[i * n + k])
+				add_link(host, at[i], at[k], direct,
+					 m->values[i * n + k]);
+		}
+	free(up);
+	free(at);
+}
+
+static void add_matrices(hwloc_topology_t topology, struct gf_host *host)
+{
+	static const struct {
+		const char *name;
+		enum gf_path direct;
+	} names[] = {{"NVLinkBandwidth", GF_PATH_NVLINK},
+		     {"XGMIBandwidth", GF_PATH_XGMI}};
+	struct hwloc_distances_s *matrix;
+	unsigned count;
+	size_t i;
+
+	for (i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		count = 1;
+		if (hwloc_distances_get_by_name(topology, names[i].name, &count,
+						&matrix, 0) < 0 ||
+		    count == 0)
+			continue;
+		add_matrix(matrix, names[i].direct, host);
+		hwloc_distances_release(topology, matrix);
+	}
+}
+
+/* IP over InfiniBand has addresses of 20 bytes, Ethernet of 6. A port of a
+ * fabric that is active without an LID is RoCE. */
+static const char *link_of(hwloc_obj_t obj, bool fabric)
+{
+	const char *address = hwloc_obj_get_info_by_name(obj, "Address");
+	const char *lid = hwloc_obj_get_info_by_name(obj, "Port1LID");
+	const char *state = hwloc_obj_get_info_by_name(obj, "Port1State");
+
+	if (!fabric)
+		return address && strlen(address) == 20 * 3 - 1 ? "ipoib"
+								: "ethernet";
+	return lid && strcmp(lid, "0x0") == 0 && state &&
+			       strcmp(state, "4") == 0
+		       ? "roce"
+		       : "infiniband";
+}
+
 static void add_nics(hwloc_topology_t topology, struct gf_host *host)
 {
 	hwloc_obj_t obj = NULL;
@@ -85,15 +184,18 @@ static void add_nics(hwloc_topology_t topology, struct gf_host *host)
 	while ((obj = hwloc_get_next_osdev(topology, obj))) {
 		hwloc_obj_t pci = pci_above(obj);
 		struct gf_nic *n;
-		int fabric =
+		bool fabric =
 			obj->attr->osdev.type == HWLOC_OBJ_OSDEV_OPENFABRICS;
 
-		if (!obj->name || (!fabric && obj->attr->osdev.type !=
-						      HWLOC_OBJ_OSDEV_NETWORK))
+		if (!obj->name ||
+		    (!fabric &&
+		     obj->attr->osdev.type != HWLOC_OBJ_OSDEV_NETWORK) ||
+		    /* a second name of an Ethernet interface */
+		    strncmp(obj->name, "usnic_", 6) == 0)
 			continue;
 		n = gf_probe_add_nic(host);
 		n->name = gf_xstrdup(obj->name);
-		n->link = gf_xstrdup(fabric ? "infiniband" : "ethernet");
+		n->link = gf_xstrdup(link_of(obj, fabric));
 		n->state = gf_xstrdup("unknown");
 		n->numa = numa_of(topology, obj);
 		if (pci)
@@ -127,6 +229,8 @@ static void describe(hwloc_topology_t topology,
 	add_devices(topology, host);
 	if (!config->sysfs)
 		add_nics(topology, host);
+	if (config->hwloc_xml)
+		add_matrices(topology, host);
 }
 
 /* XML names the version of hwloc that can load it, but for hwloc 1. */

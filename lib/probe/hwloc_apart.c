@@ -29,6 +29,9 @@
 /* A host is described by less. */
 #define ANSWER_BYTES ((size_t)16 << 20)
 
+/* A document's host has a name. */
+static const char nameless[] = "?";
+
 /* A sanitizer maps terabytes, and clang names it otherwise than gcc. */
 #ifndef __has_feature
 #define __has_feature(x) 0
@@ -86,7 +89,7 @@ static _Noreturn void child(int to, const struct gf_probe_config *config,
 		limit(RLIMIT_AS, LIMIT_BYTES);
 	rc = gf_hwloc_describe(config, xml, size, &host, &err);
 	if (!rc && !host.name)
-		host.name = gf_xstrdup("");
+		host.name = gf_xstrdup(nameless);
 	text = rc ? err.text : gf_probe_host_write(&host);
 	put(to, (const char *)&rc, sizeof(rc));
 	put(to, text, strlen(text));
@@ -138,7 +141,7 @@ static int understand(const char *path, const struct gf_text *answer,
 		return gf_error_set(err, rc, "%s: %.*s", path, (int)length,
 				    text);
 	rc = gf_probe_host_read(text, length, path, host, err);
-	if (!rc && !*host->name) {
+	if (!rc && strcmp(host->name, nameless) == 0) {
 		free(host->name);
 		host->name = NULL;
 	}

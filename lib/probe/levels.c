@@ -192,6 +192,11 @@ static struct gf_level network_level(const struct gf_topology *t, int per_rank)
 	return slowest;
 }
 
+struct gf_level gf_levels_between(const struct gf_topology *t)
+{
+	return network_level(t, 0);
+}
+
 /* Whether every rank can have an accelerator of its own. */
 static int choose_devices(const struct gf_topology *t,
 			  enum gf_ranks_on ranks_on, int *on_devices,

@@ -65,6 +65,9 @@ void gf_levels_append(struct gf_topology *t, struct gf_level level,
 struct gf_level gf_levels_shm(void);
 struct gf_level gf_levels_devices(const struct gf_host *host, size_t wanted);
 
+/* The slowest host's way out, as gf_levels_network_of has it. */
+struct gf_level gf_levels_between(const struct gf_topology *t);
+
 /* A measured memory-copy rate in place of the assumed one of shm levels. */
 void gf_levels_set_copy_rate(struct gf_topology *t, double bytes_per_s);
 

@@ -30,8 +30,10 @@ struct gf_nvlinked *gf_nvlinked_new(size_t n)
 	struct gf_nvlinked *g = gf_xcalloc(n + 1, sizeof(*g));
 	size_t i;
 
-	for (i = 0; i < n; i++)
+	for (i = 0; i < n; i++) {
 		g[i].group = i;
+		g[i].link = "nvlink";
+	}
 	return g;
 }
 
@@ -74,7 +76,7 @@ size_t gf_nvlinked_size(const struct gf_nvlinked *g, size_t n)
 struct gf_level gf_nvlinked_level(const struct gf_nvlinked *g, size_t n)
 {
 	struct gf_level l = {
-		.link = gf_xstrdup("nvlink"),
+		.link = gf_xstrdup(g[0].link),
 		.latency_s = latency_s,
 		.bandwidth_bytes_per_s = g[0].bytes_per_s,
 		.bandwidth_origin = g[0].origin,
@@ -107,11 +109,13 @@ static size_t index_of(const struct gf_host *h, size_t n, const char *pci)
  * set of links, however many GPUs it connects. */
 static void count_rate(struct gf_nvlinked *g, const struct gf_device_link *l)
 {
-	if (l->path == GF_PATH_NVLINK)
+	if (l->path != GF_PATH_NVSWITCH)
 		g->bytes_per_s += l->bandwidth_bytes_per_s;
 	else if (l->bandwidth_bytes_per_s > g->bytes_per_s)
 		g->bytes_per_s = l->bandwidth_bytes_per_s;
 	g->origin = l->bandwidth_origin;
+	if (l->path == GF_PATH_XGMI)
+		g->link = "xgmi";
 }
 
 /* The first n devices of a host, by its links. */
@@ -125,8 +129,7 @@ static struct gf_nvlinked *of_host(const struct gf_host *host, size_t n)
 		size_t a = index_of(host, n, l->from);
 		size_t b = index_of(host, n, l->to);
 
-		if ((l->path != GF_PATH_NVLINK &&
-		     l->path != GF_PATH_NVSWITCH) ||
+		if (l->path == GF_PATH_UNKNOWN || l->path > GF_PATH_NVSWITCH ||
 		    a == n || b == n)
 			continue;
 		gf_nvlinked_join(g, n, a, b);
@@ -155,6 +158,45 @@ static struct gf_level pcie_level(const struct gf_topology *t, size_t size)
 	for (i = 1; i < t->nhosts; i++)
 		level = slower(level, gf_levels_devices(&t->hosts[i], size));
 	return level;
+}
+
+static void say_scattered(struct gf_text *remarks, const char *link)
+{
+	gf_text_addf(remarks,
+		     "%s does not connect the GPUs in equal groups of "
+		     "neighbours: described as if over PCI Express\n",
+		     strcmp(link, "xgmi") == 0 ? "xGMI" : "NVLink");
+}
+
+void gf_levels_linked(struct gf_topology *t, const struct gf_nvlinked *g,
+		      size_t n, struct gf_text *remarks)
+{
+	size_t size = gf_nvlinked_size(g, n), per_host = t->hosts[0].ndevices;
+	size_t i;
+
+	if (size == 1 && gf_nvlinked_any(g, n))
+		say_scattered(remarks, g[0].link);
+	for (i = 1; i < t->nhosts; i++)
+		if (t->hosts[i].ndevices != per_host)
+			per_host = 0;
+	if (size < n && (!per_host || (per_host % size && size % per_host))) {
+		gf_text_addf(remarks, "the hosts have unequal numbers of GPUs: "
+				      "described as one flat level\n");
+		gf_levels_append(t, gf_levels_between(t), "net", n);
+		return;
+	}
+	if (size > 1)
+		gf_levels_append(t, gf_nvlinked_level(g, n),
+				 size == n || size == per_host ? "host"
+							       : g[0].link,
+				 size);
+	if (size < per_host || n == 1)
+		gf_levels_append(t, pcie_level(t, per_host), "host",
+				 per_host / size);
+	if (size < per_host)
+		size = per_host;
+	if (size < n)
+		gf_levels_append(t, gf_levels_between(t), "net", n / size);
 }
 
 /* The size of the groups that all hosts have, and the slowest one's level,
@@ -193,12 +235,9 @@ void gf_levels_on_devices(struct gf_topology *t, size_t size,
 	size_t group = common_groups(t, size, &level, &any);
 
 	if (any && group == 1 && remark)
-		gf_text_addf(remark,
-			     "NVLink does not connect the GPUs in equal groups "
-			     "of neighbours: described as if over PCI "
-			     "Express\n");
+		say_scattered(remark, "nvlink");
 	if (group > 1)
-		gf_levels_append(t, level, group == size ? "host" : "nvlink",
+		gf_levels_append(t, level, group == size ? "host" : level.link,
 				 group);
 	if (group < size || size == 1)
 		gf_levels_append(t, pcie_level(t, size), "host", size / group);

@@ -15,7 +15,8 @@
  */
 struct gf_nvlinked {
 	size_t group; /* the first GPU that it is connected to, or itself */
-	double bytes_per_s; /* of all its NVLinks, per direction */
+	double bytes_per_s; /* of all its links, per direction */
+	const char *link;   /* nvlink, as it is made, or xgmi */
 	enum gf_origin origin;
 };
 
@@ -33,6 +34,13 @@ struct gf_level gf_nvlinked_level(const struct gf_nvlinked *g, size_t n);
 /* Bytes per second that NCCL counts on per NVLink, by compute capability (90
  * for 9.0); 0: there is none. */
 double gf_nvlink_rate(double sm);
+
+/* The levels of n devices on t's hosts, which lie in g as on the hosts, one
+ * after the other: groups that links connect, what is left of a
+ * host over PCI Express, hosts over their networks. Unequal groups or hosts are
+ * flat, with a line in remarks. */
+void gf_levels_linked(struct gf_topology *t, const struct gf_nvlinked *g,
+		      size_t n, struct gf_text *remarks);
 
 /* The level "host" of `size` ranks on each host's first GPUs, and below it
  * "nvlink" where all hosts have alike groups of them smaller than that. A line

@@ -83,7 +83,9 @@ enum {
 };
 /* "gpu", "accelerator", or NULL for what trains nothing. has_link: it has a
  * PCI Express link of its own. */
-const char *gf_probe_device_type(unsigned int vendor, unsigned int class_id,
-				 bool has_link);
+const char *gf_probe_device_type(unsigned int vendor, unsigned int device,
+				 unsigned int class_id, bool has_link);
+/* "dir/dump.xml" -> "dump"; the caller frees. */
+char *gf_probe_name_of_file(const char *path);
 
 #endif

@@ -70,11 +70,11 @@ static void add_device(const char *sysfs, const char *pci, struct gf_host *host)
 	if (number_of(sysfs, pci, "vendor", &vendor) < 0 ||
 	    number_of(sysfs, pci, "class", &class_id) < 0)
 		return;
-	type = gf_probe_device_type(vendor, class_id >> 8,
+	(void)number_of(sysfs, pci, "device", &device);
+	type = gf_probe_device_type(vendor, device, class_id >> 8,
 				    link_rate(sysfs, pci) > 0);
 	if (!type || gf_probe_find_device(host, pci))
 		return;
-	(void)number_of(sysfs, pci, "device", &device);
 	d = gf_probe_add_device(host);
 	d->type = gf_xstrdup(type);
 	d->name = vendor == GF_PCI_NVIDIA

@@ -192,6 +192,25 @@ load common
 	gf-plan -q --model resnet50 out.txt > plan.json
 }
 
+@test "hwloc: links between GPUs, IP over InfiniBand, displays, no name" {
+	wants 0 gf-topo --import "$data/hwloc/dgx2-nvswitch.xml" --tree
+	prints 'host x16: nvlink, 150 GB/s (reported)'
+	prints 'dgx2-nvswitch: 2 sockets'
+	wants 0 gf-topo --hwloc "$data/hwloc/power8-nvlink.xml" --tree
+	prints 'host x2: pcie, 15.8 GB/s (reported)'
+	prints 'nvlink x2: nvlink, 40 GB/s (reported)'
+	sed 's/NVLinkBandwidth/XGMIBandwidth/' "$data/hwloc/power8-nvlink.xml" > xgmi.xml
+	wants 0 gf-topo --import xgmi.xml --tree
+	prints 'xgmi x2: xgmi, 40 GB/s (reported)'
+	prints 'xgmi to 1'
+	sed 's/pci_type="0302 .10de:15f9./pci_type="0300 [1002:515e]/' "$data/hwloc/power8-nvlink.xml" > board.xml
+	wants 0 gf-topo --import board.xml
+	jq -e '(.hosts[0].devices // []) | length == 0' out.txt
+	sed 's/pci_type="0302 .10de:15f9./pci_type="0300 [1002:744c]/' "$data/hwloc/power8-nvlink.xml" > radeon.xml
+	wants 0 gf-topo --import radeon.xml
+	jq -e '.hosts[0].devices | length == 4' out.txt
+}
+
 @test "--import: uneven switches are flat, and said to be" {
 	printf 'SwitchName=a Nodes=n[0-2]\nSwitchName=b Nodes=n[3-4]\n' > t.conf
 	wants 0 gf-topo --import t.conf
