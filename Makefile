@@ -69,7 +69,7 @@ MPI_BRINGS := $(if $(MPI_FILE),$(filter-out $(realpath $(dir $(realpath $(shell 
 	$(CC) -print-file-name=libhwloc.so)))),$(realpath $(sort $(shell ldd $(MPI_FILE) 2>/dev/null | \
 	sed -nE 's,.* => (/.*)/lib(ucp|hwloc)\.so.*,\1,p')))))
 
-MISSING := $(strip $(foreach p,jansson hwloc zlib,$(if $(call have,$(p)),,$(p))) \
+MISSING := $(strip $(foreach p,jansson hwloc zlib expat yaml-0.1,$(if $(call have,$(p)),,$(p))) \
 	$(if $(MPI_LIBS),,mpicc))
 
 # --- flags -------------------------------------------------------------------
@@ -125,7 +125,7 @@ FOREIGN_CFLAGS_nn := $(CUDA_CFLAGS)
 # Vectors of square roots: the same bits, but no errno of a negative one.
 FOREIGN_CFLAGS_ref := -fno-math-errno
 FOREIGN_CFLAGS_x86 := -fno-math-errno
-FOREIGN_LIBS := $(MPI_BRINGS:%=-Wl,-rpath,%) -ljansson -lhwloc $(MPI_LIBS) $(UCX_LIBS) -lz \
+FOREIGN_LIBS := $(MPI_BRINGS:%=-Wl,-rpath,%) -ljansson -lhwloc $(MPI_LIBS) $(UCX_LIBS) -lz -lexpat -lyaml \
 	$(if $(filter 1,$(WITH_ONEDNN)),-ldnnl) \
 	$(if $(filter 1,$(WITH_VERBS)),-libverbs) $(CUDA_LIBS) -ldl -lm
 

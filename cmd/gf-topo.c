@@ -87,8 +87,9 @@ static const struct gf_setting settings[] = {
 	{"measure", NULL, 1, GF_SETTING_FLAG, AT(measure),
 	 "measure the rate of copies in memory instead of assuming it"},
 	{"import", "[FORMAT:]FILE", 1, GF_SETTING_TEXT, AT(import),
-	 "read a topology: NCCL's or hwloc's XML, Slurm's topology.conf, "
-	 "ASTRA-sim's yml, a gf-topology document (what FILE looks like)"},
+	 "read a topology: NCCL's or hwloc's XML, Slurm's topology.conf or "
+	 "yaml, nvidia-smi's matrix, ASTRA-sim's yml, a gf-topology document "
+	 "(what FILE looks like)"},
 	{"ranks-per-host", "N", 1, GF_SETTING_INT, AT(ranks_per_host),
 	 "ranks on each host, for a file that only names hosts (1)", 1,
 	 1 << 20},
@@ -262,12 +263,22 @@ static int probe_job(void *arguments, struct gf_comm *comm,
 	return rc;
 }
 
+static void say_imported(const struct arguments *a,
+			 const struct gf_imported *imported)
+{
+	char *line = gf_imported_line(imported, a->import);
+
+	gf_cli_note(&a->cli, 0, "%s", line);
+	free(line);
+}
+
 /* The other ranks have nothing to do. */
 static int run_alone(void *arguments, struct gf_comm *comm,
 		     struct gf_error *err)
 {
 	const struct arguments *a = arguments;
 	struct gf_text remarks = {0};
+	struct gf_imported imported = {0};
 	struct gf_topology t = {0};
 	int rc = 0;
 
@@ -277,14 +288,17 @@ static int run_alone(void *arguments, struct gf_comm *comm,
 		rc = gf_levels_synthetic(a->synthetic, &t, err);
 	else if (a->import)
 		rc = gf_topology_import(a->import, a->ranks_per_host, &t,
-					&remarks, err);
+					&imported, &remarks, err);
 	else
 		rc = discover_host(a, &t, &remarks, err);
 	if (rc == 0) {
+		if (imported.kind)
+			say_imported(a, &imported);
 		gf_cli_warn_lines(&a->cli, remarks.data);
 		rc = emit(a, &t, err);
 	}
 	gf_text_release(&remarks);
+	gf_imported_release(&imported);
 	gf_topology_release(&t);
 	return gf_comm_agree(comm, rc, err);
 }

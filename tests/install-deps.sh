@@ -5,7 +5,7 @@
 # may not install reads the command that root has to run.
 set -u
 needed=(gcc libc6-dev make pkg-config libopenmpi-dev openmpi-bin libjansson-dev
-	libhwloc-dev zlib1g-dev)
+	libhwloc-dev zlib1g-dev libexpat1-dev libyaml-dev)
 useful=(libdnnl-dev libibverbs-dev libucx-dev)
 [ "${1:-}" != --tests ] || useful+=(bats git procps iproute2 mandoc groff-base
 	shellcheck jq gnuplot-nox python3 python3-jsonschema python3-torch python3-pip

@@ -56,6 +56,8 @@ foreign jansson.h lib/json/json.c
 foreign mpi.h lib/comm/
 foreign ucp lib/comm/
 foreign 'hwloc' lib/probe/
+foreign expat.h lib/probe/xml.c
+foreign yaml.h lib/probe/yaml.c
 foreign 'infiniband' lib/probe/
 foreign dnnl lib/nn/
 foreign 'cu(da|dnn|blas)' '(lib/(gpu|nn)/|kernels/cuda/)'

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "doc/imported.h"
 #include "doc/topology.h"
 
 /*
@@ -17,7 +18,8 @@ struct gf_topology_file {
 	const char *path; /* for messages */
 	const char *text; /* NUL-terminated after size bytes */
 	size_t size;
-	int ranks_per_host; /* >= 1; of a format with bare_hosts */
+	int ranks_per_host;           /* >= 1; of a format with bare_hosts */
+	struct gf_imported *imported; /* what was found and left out */
 };
 
 struct gf_topology_format {
@@ -48,10 +50,11 @@ const struct gf_topology_format *gf_topology_format_find(const char *name);
  * Reads "FORMAT:FILE" or "FILE", then by the first format that recognises it;
  * fills producer and, from the file's name, the topology's; checks the result.
  * ranks_per_host: 0 for one, unless the file says it; a number beside a file
- * that says it is -EINVAL.
+ * that says it is -EINVAL. A file may be packed by gzip. imported is zeroed,
+ * and the caller's to release, also after a failure.
  */
 int gf_topology_import(const char *spec, int ranks_per_host,
-		       struct gf_topology *t, struct gf_text *remarks,
-		       struct gf_error *err);
+		       struct gf_topology *t, struct gf_imported *imported,
+		       struct gf_text *remarks, struct gf_error *err);
 
 #endif

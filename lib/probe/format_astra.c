@@ -21,6 +21,7 @@
 #include "base/array.h"
 #include "base/heap.h"
 #include "base/units.h"
+#include "probe/markup.h"
 #include "probe/formats.h"
 
 enum key { TOPOLOGY, NPUS_COUNT, BANDWIDTH, LATENCY, KEYS };
@@ -28,7 +29,7 @@ static const char *const keys[KEYS] = {"topology", "npus_count", "bandwidth",
 				       "latency"};
 
 struct list {
-	char **items;
+	const char **items; /* of the elements */
 	size_t count, capacity;
 	size_t line; /* 0: not there */
 };
@@ -38,123 +39,65 @@ static int recognise(const char *text)
 	return strstr(text, "npus_count:") != NULL;
 }
 
-static void add_item(struct list *l, const char *text, size_t length)
+static int key_of(const char *name)
 {
-	while (length > 0 && isspace((unsigned char)*text)) {
-		text++;
-		length--;
-	}
-	while (length > 0 && isspace((unsigned char)text[length - 1]))
-		length--;
-	*gf_array_push(&l->items, &l->count, &l->capacity) =
-		gf_xasprintf("%.*s", (int)length, text);
-}
-
-/* "[ a, b ]" or "a" */
-static int add_items(struct list *l, char *value)
-{
-	char *part, *close;
-
-	if (*value != '[') {
-		add_item(l, value, strlen(value));
-		return 0;
-	}
-	close = strchr(value, ']');
-	if (!close || close[1 + strspn(close + 1, " \t")])
-		return -1;
-	*close = '\0';
-	for (part = value + 1;; part += 1) {
-		size_t length = strcspn(part, ",");
-
-		add_item(l, part, length);
-		part += length;
-		if (!*part)
-			return 0;
-	}
-}
-
-static char *trim(char *line)
-{
-	char *end;
-
-	line[strcspn(line, "#")] = '\0';
-	line += strspn(line, " \t");
-	end = line + strlen(line);
-	while (end > line && isspace((unsigned char)end[-1]))
-		*--end = '\0';
-	return line;
-}
-
-/* One line; *last is the list that "- item" lines continue. */
-static int read_line(char *line, size_t number, struct list *lists,
-		     struct list **last, struct gf_error *err)
-{
-	char *text = trim(line), *value;
 	int k;
 
-	if (!*text || strcmp(text, "---") == 0)
-		return 0;
-	if (text[0] == '-' && text[1] == ' ' && *last) {
-		add_item(*last, text + 2, strlen(text + 2));
-		return 0;
-	}
-	value = strchr(text, ':');
-	if (value) {
-		*value++ = '\0';
-		value += strspn(value, " \t");
-	}
-	for (k = 0; value && k < KEYS; k++)
-		if (strcmp(text, keys[k]) == 0)
-			break;
-	if (!value || k == KEYS)
-		return gf_error_set(err, -EINVAL,
-				    "want topology, npus_count, bandwidth or "
-				    "latency and a list, got \"%.40s\"",
-				    text);
-	if (lists[k].line)
-		return gf_error_set(err, -EINVAL,
-				    "want %s once, it was on line %zu", keys[k],
-				    lists[k].line);
-	lists[k].line = number;
-	*last = &lists[k];
-	if (*value && add_items(&lists[k], value))
-		return gf_error_set(err, -EINVAL,
-				    "%s: want [ A, B, ... ], got \"%.40s\"",
-				    keys[k], value);
-	return 0;
+	for (k = 0; k < KEYS && strcmp(name, keys[k]) != 0;)
+		k++;
+	return k;
 }
 
-static int read_lists(const struct gf_topology_file *in, struct list *lists,
+static int refuse(const struct gf_topology_file *in, size_t line,
+		  const char *name, struct gf_error *err)
+{
+	return gf_error_set(err, -EINVAL,
+			    "%s:%zu: want topology, npus_count, bandwidth or "
+			    "latency and a list, got \"%.40s\"",
+			    in->path, line, name);
+}
+
+/* "key: [ a, b ]", a list of lines, or "key: a". */
+static int read_lists(const struct gf_topology_file *in,
+		      const struct gf_markup *root, struct list *lists,
 		      struct gf_error *err)
 {
-	char *copy = gf_xstrdup(in->text), *line = copy, *next;
-	struct list *last = NULL;
-	size_t number = 0;
-	int rc = 0, k;
+	size_t i;
+	int k;
 
-	for (; line && rc == 0; line = next) {
-		next = strchr(line, '\n');
-		if (next)
-			*next++ = '\0';
-		rc = read_line(line, ++number, lists, &last, err);
-		if (rc < 0)
-			gf_error_prefix(err, "%s:%zu", in->path, number);
+	for (i = 0; i < root->nattributes; i += 2) {
+		k = key_of(root->attributes[i]);
+		if (k == KEYS)
+			return refuse(in, root->line, root->attributes[i], err);
+		*gf_array_push(&lists[k].items, &lists[k].count,
+			       &lists[k].capacity) = root->attributes[i + 1];
+		lists[k].line = root->line;
 	}
-	free(copy);
-	for (k = 0; k < KEYS && rc == 0; k++) {
+	for (i = 0; i < root->nchildren; i++) {
+		const struct gf_markup *c = root->children[i];
+		const char *item = gf_markup_get(c, "");
+
+		k = key_of(c->name);
+		if (k == KEYS || !item)
+			return refuse(in, c->line, c->name, err);
+		*gf_array_push(&lists[k].items, &lists[k].count,
+			       &lists[k].capacity) = item;
+		lists[k].line = lists[k].line ? lists[k].line : c->line;
+	}
+	for (k = 0; k < KEYS; k++) {
 		if (!lists[k].line)
-			rc = gf_error_set(err, -EINVAL, "%s: want %s, got none",
-					  in->path, keys[k]);
-		else if (lists[k].count != lists[0].count ||
-			 lists[k].count == 0)
-			rc = gf_error_set(err, -EINVAL,
-					  "%s:%zu: want %s of as many "
-					  "dimensions as topology, %zu, got "
-					  "%zu",
-					  in->path, lists[k].line, keys[k],
-					  lists[0].count, lists[k].count);
+			return gf_error_set(err, -EINVAL,
+					    "%s: want %s, got none", in->path,
+					    keys[k]);
+		if (lists[k].count != lists[0].count)
+			return gf_error_set(err, -EINVAL,
+					    "%s:%zu: want %s of as many "
+					    "dimensions as topology, %zu, got "
+					    "%zu",
+					    in->path, lists[k].line, keys[k],
+					    lists[0].count, lists[k].count);
 	}
-	return rc;
+	return 0;
 }
 
 static int read_level(const struct list *lists, size_t i, double below,
@@ -204,9 +147,12 @@ static int read_astra(const struct gf_topology_file *in, struct gf_topology *t,
 	struct list lists[KEYS] = {0};
 	double below = 1;
 	size_t i, k;
-	int rc = read_lists(in, lists, err);
+	struct gf_markup *root = NULL;
+	int rc = gf_yaml_parse(in->text, in->path, &root, err);
 
 	(void)remarks;
+	if (rc == 0)
+		rc = read_lists(in, root, lists, err);
 	t->levels = gf_xcalloc(lists[0].count + 1, sizeof(*t->levels));
 	for (i = 0; i < lists[0].count && rc == 0; i++) {
 		rc = read_level(lists, i, below, &t->levels[i], err);
@@ -225,11 +171,9 @@ static int read_astra(const struct gf_topology_file *in, struct gf_topology *t,
 					  in->path, lists[NPUS_COUNT].line,
 					  GF_RANKS_MAX, below);
 	}
-	for (k = 0; k < KEYS; k++) {
-		for (i = 0; i < lists[k].count; i++)
-			free(lists[k].items[i]);
+	for (k = 0; k < KEYS; k++)
 		free(lists[k].items);
-	}
+	gf_markup_free(root);
 	return rc;
 }
 

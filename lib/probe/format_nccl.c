@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * NCCL's topology XML, what NCCL_TOPO_DUMP_FILE writes and NCCL_TOPO_FILE
- * reads: one node (or NVLink domain) with the GPUs and network interfaces in
- * use.
+ * NCCL's and RCCL's topology XML, what NCCL_TOPO_DUMP_FILE writes and
+ * NCCL_TOPO_FILE reads: the nodes of one NVLink domain, mostly one, with the
+ * GPUs and network interfaces in use.
  *
- *	<system> <cpu numaid> <pci busid link_speed link_width> ...
- *		<gpu dev sm> <nvlink target count tclass>
+ *	<system> <cpu numaid host_hash> <pci busid link_speed link_width> ...
+ *		<gpu dev sm gcn> <nvlink target count tclass> or <xgmi ...>
  *		<nic> <net name speed (Mb/s)>
  *
- * GPUs that NVLink connects, directly or through switches, are a level; those
- * of one node that it does not connect meet over PCI Express.
+ * GPUs that NVLink or xGMI connects, directly or through switches, are a level;
+ * those of one node that it does not connect meet over PCI Express, whose path
+ * is as narrow as its narrowest link; nodes meet over their networks.
  */
+#include <ctype.h>
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -19,25 +21,18 @@
 #include "base/array.h"
 #include "base/heap.h"
 #include "probe/formats.h"
-#include "probe/levels.h"
-#include "probe/nvlink.h"
+#include "probe/nccl.h"
 #include "probe/probe.h"
-#include "probe/xml.h"
 
-/* The class of an NVSwitch as an NVLink's target. */
-static const char switch_class[] = "0x068000";
+/* NVLink domains have some hundreds of GPUs. */
+enum { GPUS_MAX = 4096 };
 
-struct gpu {
-	const struct gf_xml *gpu, *pci;
-};
-
-struct reading {
-	const struct gf_topology_file *in;
-	struct gf_topology *t;
-	struct gf_error *err;
-	struct gpu *gpus;
-	size_t ngpus, gpu_capacity;
-	struct gf_nvlinked *linked; /* per GPU */
+/* Where an element stands. */
+struct place {
+	const struct gf_markup *pci; /* the nearest, or NULL */
+	double path;                 /* of the narrowest link; 0 unknown */
+	size_t host;
+	int numa;
 };
 
 static int recognise(const char *text)
@@ -45,12 +40,15 @@ static int recognise(const char *text)
 	return strstr(text, "<system") != NULL && strstr(text, "<cpu") != NULL;
 }
 
-/* Decimal, or hexadecimal with 0x as NCCL writes some; `absent` where there is
- * none or it is empty. */
-static int number(const struct reading *r, const struct gf_xml *x,
-		  const char *name, double absent, double *out)
+static bool is(const struct gf_markup *e, const char *name)
 {
-	const char *text = gf_xml_get(x, name);
+	return strcmp(e->name, name) == 0;
+}
+
+int gf_nccl_number(const struct gf_nccl *r, const struct gf_markup *e,
+		   const char *name, double absent, double *out)
+{
+	const char *text = gf_markup_get(e, name);
 	char *end;
 
 	*out = absent;
@@ -60,14 +58,24 @@ static int number(const struct reading *r, const struct gf_xml *x,
 	if (*end || !isfinite(*out))
 		return gf_error_set(r->err, -EINVAL,
 				    "%s:%zu: %s: want a number, got \"%.40s\"",
-				    r->in->path, x->line, name, text);
+				    r->in->path, e->line, name, text);
 	return 0;
 }
 
-/* The host with that hash; NCCL before 2.21 wrote none: one host. */
-static struct gf_host *host_of(struct reading *r, const struct gf_xml *cpu)
+char *gf_nccl_address(const struct gf_markup *e, const char *name)
 {
-	const char *hash = gf_xml_get(cpu, "host_hash");
+	const char *text = e ? gf_markup_get(e, name) : NULL;
+	char *copy = text ? gf_xstrdup(text) : NULL, *c;
+
+	for (c = copy; c && *c; c++)
+		*c = (char)tolower((unsigned char)*c);
+	return copy;
+}
+
+/* The host with that hash; NCCL before 2.21 wrote none: one host. */
+static size_t host_of(struct gf_nccl *r, const struct gf_markup *cpu)
+{
+	const char *hash = gf_markup_get(cpu, "host_hash");
 	struct gf_topology *t = r->t;
 	char *name = gf_xasprintf("node-%s", hash ? hash : "0");
 	size_t i;
@@ -75,351 +83,242 @@ static struct gf_host *host_of(struct reading *r, const struct gf_xml *cpu)
 	for (i = 0; i < t->nhosts; i++)
 		if (strcmp(t->hosts[i].name, name) == 0) {
 			free(name);
-			return &t->hosts[i];
+			return i;
 		}
 	t->hosts = gf_xreallocarray(t->hosts, t->nhosts + 1, sizeof(*t->hosts));
 	t->hosts[t->nhosts] = (struct gf_host){.name = name};
-	return &t->hosts[t->nhosts++];
+	return t->nhosts++;
 }
 
 /* "32.0 GT/s PCIe" and "16"; 0 where a virtual machine says nothing. */
-static double pcie_rate(const struct gf_xml *pci)
+static double pcie_rate(const struct gf_markup *pci)
 {
-	const char *speed = gf_xml_get(pci, "link_speed");
-	const char *width = gf_xml_get(pci, "link_width");
+	const char *speed = gf_markup_get(pci, "link_speed");
+	const char *width = gf_markup_get(pci, "link_width");
 
 	return speed && width ? gf_probe_pcie_rate(strtod(speed, NULL),
 						   strtod(width, NULL))
 			      : 0;
 }
 
-static int read_gpu(struct reading *r, const struct gf_xml *x,
-		    const struct gf_xml *pci, struct gf_host *host, int numa)
+char *gf_nccl_target(const struct gf_markup *gpu)
+{
+	const char *gcn = gf_markup_get(gpu, "gcn");
+
+	if (!gcn || !*gcn)
+		return NULL;
+	if (strcmp(gcn, "910") == 0)
+		return gf_xstrdup("gfx90a");
+	return gf_xasprintf("%s%.*s", isdigit((unsigned char)*gcn) ? "gfx" : "",
+			    (int)strcspn(gcn, ":"), gcn);
+}
+
+static int read_gpu(struct gf_nccl *r, const struct gf_markup *e,
+		    const struct place *at)
 {
 	struct gf_device *d;
-	struct gpu *g;
+	char *target;
+	struct gf_nccl_gpu *g;
 	double sm;
-	int rc = number(r, x, "sm", 0, &sm);
+	int rc = gf_nccl_number(r, e, "sm", 0, &sm);
 
+	if (rc == 0 && r->ngpus == GPUS_MAX)
+		rc = gf_error_set(r->err, -EINVAL,
+				  "%s:%zu: want at most %d GPUs, got more",
+				  r->in->path, e->line, GPUS_MAX);
 	if (rc < 0)
 		return rc;
+	target = gf_nccl_target(e);
 	g = gf_array_push(&r->gpus, &r->ngpus, &r->gpu_capacity);
-	g->gpu = x;
-	g->pci = pci;
-	d = gf_probe_add_device(host);
+	g->gpu = e;
+	g->pci = at->pci;
+	g->host = at->host;
+	g->order = r->ngpus;
+	g->bus = gf_nccl_address(at->pci, "busid");
+	g->own = at->pci ? pcie_rate(at->pci) : 0;
+	g->path = at->path;
+	d = gf_probe_add_device(&r->t->hosts[at->host]);
 	d->type = gf_xstrdup("gpu");
-	d->name = sm > 0 ? gf_xasprintf("sm_%.0f", sm) : gf_xstrdup("gpu");
-	d->numa = numa;
-	if (!pci)
-		return 0;
-	if (gf_xml_get(pci, "busid"))
-		d->pci = gf_xstrdup(gf_xml_get(pci, "busid"));
-	d->bandwidth_bytes_per_s = pcie_rate(pci);
-	if (d->bandwidth_bytes_per_s > 0)
+	d->name = target   ? target
+		  : sm > 0 ? gf_xasprintf("sm_%.0f", sm)
+			   : gf_xstrdup("gpu");
+	d->numa = at->numa;
+	d->pci = g->bus ? gf_xstrdup(g->bus) : NULL;
+	d->bandwidth_bytes_per_s = g->path;
+	if (g->path > 0)
 		d->bandwidth_origin = GF_ORIGIN_REPORTED;
 	return 0;
 }
 
-static int read_net(struct reading *r, const struct gf_xml *x,
-		    const struct gf_xml *pci, struct gf_host *host, int numa)
+static int read_net(struct gf_nccl *r, const struct gf_markup *e,
+		    const struct place *at)
 {
-	const char *name = gf_xml_get(x, "name");
+	const char *name = gf_markup_get(e, "name");
 	struct gf_nic *n;
 	double mb_per_s;
-	int rc = number(r, x, "speed", 0, &mb_per_s);
+	int rc = gf_nccl_number(r, e, "speed", 0, &mb_per_s);
 
 	if (rc < 0)
 		return rc;
 	if (mb_per_s < 0 || mb_per_s > 1e9)
 		return gf_error_set(r->err, -EINVAL,
 				    "%s:%zu: speed: want 0 to 1e9 Mb/s, got %g",
-				    r->in->path, x->line, mb_per_s);
-	n = gf_probe_add_nic(host);
+				    r->in->path, e->line, mb_per_s);
+	n = gf_probe_add_nic(&r->t->hosts[at->host]);
 	n->name = gf_xstrdup(name && *name ? name : "net");
 	/* the dump does not tell InfiniBand from RoCE; adapters by name */
 	n->link = gf_xstrdup(strncmp(n->name, "mlx", 3) == 0 ? "infiniband"
 							     : "ethernet");
 	n->state = gf_xstrdup("up");
-	n->numa = numa;
-	if (pci && gf_xml_get(pci, "busid"))
-		n->pci = gf_xstrdup(gf_xml_get(pci, "busid"));
+	n->numa = at->numa;
+	n->pci = gf_nccl_address(at->pci, "busid");
 	n->bandwidth_bytes_per_s = mb_per_s * 1e6 / 8;
+	if (at->path > 0 && n->bandwidth_bytes_per_s > at->path)
+		n->bandwidth_bytes_per_s = at->path;
 	if (mb_per_s > 0)
 		n->bandwidth_origin = GF_ORIGIN_REPORTED;
 	return 0;
 }
 
-/* Below a cpu: pci, nic, gpu and net may be nested in any way. */
-static int read_below(struct reading *r, const struct gf_xml *x,
-		      const struct gf_xml *pci, size_t host, int numa)
+/* A device that NCCL completes at run time, or that is not in use. */
+static void note_bare(struct gf_nccl *r, const struct gf_markup *pci)
 {
-	size_t i;
+	const char *class = gf_markup_get(pci, "class");
+	unsigned long id = class ? strtoul(class, NULL, 16) >> 8 : 0;
+
+	r->bare++;
+	if (id >> 8 == 0x02)
+		r->bare_nets++;
+	if (id != GF_PCI_3D && id != GF_PCI_VGA && id != GF_PCI_ACCELERATOR &&
+	    id != GF_PCI_DISPLAY_OTHER)
+		return;
+	r->bare_gpus++;
+	gf_imported_leave(r->in->imported, "GPUs without an element gpu",
+			  pci->line);
+}
+
+/* Below a cpu: pci, nic, gpu and net may be nested in any way. Links are
+ * followed when all GPUs are known. */
+static int read_below(struct gf_nccl *r, const struct gf_markup *e,
+		      const struct place *at)
+{
+	static const char *const known[] = {"nic", "nvlink",  "xgmi",
+					    "c2c", "pcilink", NULL};
+	size_t i, k;
 	int rc = 0;
 
-	for (i = 0; i < x->nchildren && rc == 0; i++) {
-		const struct gf_xml *c = x->children[i];
-		struct gf_host *h = &r->t->hosts[host];
+	for (i = 0; i < e->nchildren && rc == 0; i++) {
+		const struct gf_markup *c = e->children[i];
+		struct place below = *at;
 
-		if (strcmp(c->name, "gpu") == 0)
-			rc = read_gpu(r, c, pci, h, numa);
-		else if (strcmp(c->name, "net") == 0)
-			rc = read_net(r, c, pci, h, numa);
-		else
-			rc = read_below(r, c,
-					strcmp(c->name, "pci") == 0 ? c : pci,
-					host, numa);
+		if (is(c, "gpu")) {
+			rc = read_gpu(r, c, at);
+		} else if (is(c, "net")) {
+			rc = read_net(r, c, at);
+		} else if (is(c, "pci")) {
+			double rate = pcie_rate(c);
+
+			below.pci = c;
+			if (rate > 0 && (rate < at->path || !(at->path > 0)))
+				below.path = rate;
+			if (c->nchildren == 0)
+				note_bare(r, c);
+		} else {
+			for (k = 0; known[k] && !is(c, known[k]);)
+				k++;
+			if (!known[k])
+				gf_imported_leave(r->in->imported,
+						  "unknown elements", c->line);
+		}
+		if (rc == 0)
+			rc = read_below(r, c, &below);
 	}
 	return rc;
 }
 
-static int read_system(struct reading *r, const struct gf_xml *root)
+/* A file for NCCL_TOPO_FILE, as clouds' images have one. */
+static int refuse_empty(const struct gf_nccl *r)
 {
+	if (r->bare == 0)
+		return gf_error_set(r->err, -EINVAL,
+				    "%s: want at least one gpu below a cpu, "
+				    "got none",
+				    r->in->path);
+	return gf_error_set(r->err, -EINVAL,
+			    "%s: want elements gpu, got a template, which NCCL "
+			    "completes at run time (by class %zu GPUs and %zu "
+			    "network interfaces): give what "
+			    "NCCL_TOPO_DUMP_FILE writes on the node",
+			    r->in->path, r->bare_gpus, r->bare_nets);
+}
+
+static int read_system(struct gf_nccl *r, const struct gf_markup *root)
+{
+	const char *version = gf_markup_get(root, "version");
 	size_t i;
 	int rc = 0;
 
-	if (strcmp(root->name, "system") != 0)
+	if (!is(root, "system"))
 		return gf_error_set(r->err, -EINVAL,
 				    "%s:%zu: want the element system, got "
 				    "%.40s",
 				    r->in->path, root->line, root->name);
+	if (version)
+		r->in->imported->version = gf_xasprintf("XML %.20s", version);
 	for (i = 0; i < root->nchildren && rc == 0; i++) {
-		const struct gf_xml *c = root->children[i];
-		struct gf_host *host;
+		const struct gf_markup *c = root->children[i];
+		struct place at = {0};
 		double numa;
 
-		if (strcmp(c->name, "cpu") != 0)
+		if (!is(c, "cpu")) {
+			gf_imported_leave(r->in->imported, "unknown elements",
+					  c->line);
 			continue;
-		rc = number(r, c, "numaid", -1, &numa);
-		host = host_of(r, c);
-		host->numa_nodes += numa >= 0;
+		}
+		rc = gf_nccl_number(r, c, "numaid", -1, &numa);
+		at.host = host_of(r, c);
+		at.numa = numa >= 0 && numa < 1e6 ? (int)numa : -1;
+		r->t->hosts[at.host].numa_nodes += numa >= 0;
+		if (rc == 0 && r->t->nhosts > GPUS_MAX)
+			rc = gf_error_set(r->err, -EINVAL,
+					  "%s:%zu: want at most %d hosts, got "
+					  "more",
+					  r->in->path, c->line, GPUS_MAX);
 		if (rc == 0)
-			rc = read_below(
-				r, c, NULL, (size_t)(host - r->t->hosts),
-				numa >= 0 && numa < 1e6 ? (int)numa : -1);
+			rc = read_below(r, c, &at);
 	}
-	if (rc == 0 && r->ngpus == 0)
-		rc = gf_error_set(r->err, -EINVAL,
-				  "%s: want at least one gpu below a cpu, got "
-				  "none",
-				  r->in->path);
-	return rc;
-}
-
-/* One link of a GPU: to a switch (all that have one are together) or to
- * another GPU's bus address. */
-static int follow(struct reading *r, size_t gpu, const struct gf_xml *link,
-		  double sm, size_t *at_switch)
-{
-	const char *target = gf_xml_get(link, "target");
-	const char *class = gf_xml_get(link, "tclass");
-	double count;
-	size_t i;
-	int rc = number(r, link, "count", 1, &count);
-
-	if (rc < 0)
-		return rc;
-	if (count < 0 || count > 1024)
-		return gf_error_set(r->err, -EINVAL,
-				    "%s:%zu: count: want 0 to 1024 links, got "
-				    "%g",
-				    r->in->path, link->line, count);
-	r->linked[gpu].bytes_per_s += count * gf_nvlink_rate(sm);
-	if (class && strcmp(class, switch_class) == 0) {
-		if (*at_switch < r->ngpus)
-			gf_nvlinked_join(r->linked, r->ngpus, gpu, *at_switch);
-		*at_switch = gpu;
-		return 0;
-	}
-	for (i = 0; target && i < r->ngpus; i++) {
-		const char *busid =
-			r->gpus[i].pci ? gf_xml_get(r->gpus[i].pci, "busid")
-				       : NULL;
-
-		if (busid && strcmp(busid, target) == 0)
-			gf_nvlinked_join(r->linked, r->ngpus, gpu, i);
-	}
-	return 0;
-}
-
-static int connect(struct reading *r)
-{
-	size_t i, k, at_switch = r->ngpus;
-	double sm;
-	int rc = 0;
-
-	r->linked = gf_nvlinked_new(r->ngpus);
-	for (i = 0; i < r->ngpus && rc == 0; i++) {
-		const struct gf_xml *g = r->gpus[i].gpu;
-
-		rc = number(r, g, "sm", 0, &sm);
-		for (k = 0; k < g->nchildren && rc == 0; k++)
-			if (strcmp(g->children[k]->name, "nvlink") == 0)
-				rc = follow(r, i, g->children[k], sm,
-					    &at_switch);
-	}
-	return rc;
-}
-
-static void make_levels(struct reading *r, struct gf_text *remarks)
-{
-	size_t size = gf_nvlinked_size(r->linked, r->ngpus);
-
-	if (size == 1 && gf_nvlinked_any(r->linked, r->ngpus))
-		gf_text_addf(remarks,
-			     "%s: NVLink does not connect the GPUs in equal "
-			     "groups of neighbours: described as if over PCI "
-			     "Express\n",
-			     r->in->path);
-	if (size > 1)
-		gf_levels_append(r->t, gf_nvlinked_level(r->linked, r->ngpus),
-				 size == r->ngpus ? "host" : "nvlink", size);
-	if (size < r->ngpus || r->ngpus == 1)
-		gf_levels_append(r->t,
-				 gf_levels_devices(&r->t->hosts[0],
-						   r->t->hosts[0].ndevices),
-				 "host", r->ngpus / size);
+	return rc == 0 && r->ngpus == 0 ? refuse_empty(r) : rc;
 }
 
 static int read_nccl(const struct gf_topology_file *in, struct gf_topology *t,
 		     struct gf_text *remarks, struct gf_error *err)
 {
-	struct reading r = {.in = in, .t = t, .err = err};
-	struct gf_xml *root = NULL;
+	struct gf_nccl r = {.in = in, .t = t, .err = err, .link = "nvlink"};
+	struct gf_markup *root = NULL;
+	size_t i;
 	int rc = gf_xml_parse(in->text, in->path, &root, err);
 
 	if (rc == 0)
 		rc = read_system(&r, root);
 	if (rc == 0)
-		rc = connect(&r);
+		rc = gf_nccl_connect(&r, remarks);
 	if (rc == 0) {
-		make_levels(&r, remarks);
+		gf_levels_linked(t, r.linked, r.ngpus, remarks);
 		t->source = gf_xstrdup("nccl-xml");
 	}
-	gf_xml_free(root);
+	gf_markup_free(root);
+	for (i = 0; i < r.ngpus; i++)
+		free(r.gpus[i].bus);
 	free(r.gpus);
 	free(r.linked);
+	free(r.at_switch);
 	return rc;
-}
-
-/* "16.0 GT/s PCIe" x 16 for a rate that such a link has. */
-static void write_link(double bytes_per_s, struct gf_text *out)
-{
-	static const double speeds[] = {2.5, 5, 8, 16, 32, 64};
-	double lanes;
-	size_t i;
-
-	for (lanes = 16; lanes >= 1; lanes /= 2)
-		for (i = 0; i < GF_ARRAY_LENGTH(speeds); i++) {
-			double rate = gf_probe_pcie_rate(speeds[i], lanes);
-
-			if (fabs(rate / bytes_per_s - 1) > 0.01)
-				continue;
-			gf_text_addf(out,
-				     " link_speed=\"%.1f GT/s PCIe\" "
-				     "link_width=\"%.0f\"",
-				     speeds[i], lanes);
-			return;
-		}
-}
-
-struct written {
-	size_t gpus, nets;
-};
-
-static void write_devices(const struct gf_host *h, int numa,
-			  struct written *done, struct gf_text *out)
-{
-	size_t i;
-
-	for (i = 0; i < h->ndevices; i++) {
-		const struct gf_device *d = &h->devices[i];
-
-		if (!d->pci || strcmp(d->type, "gpu") != 0 || d->numa != numa)
-			continue;
-		gf_text_addf(out, "    <pci busid=\"%s\" class=\"0x030200\"",
-			     d->pci);
-		write_link(d->bandwidth_bytes_per_s, out);
-		gf_text_addf(out, ">\n      <gpu dev=\"%zu\"/>\n    </pci>\n",
-			     done->gpus++);
-	}
-	for (i = 0; i < h->nnics; i++) {
-		const struct gf_nic *n = &h->nics[i];
-
-		if (!n->pci || n->numa != numa || strcmp(n->state, "down") == 0)
-			continue;
-		gf_text_addf(out,
-			     "    <pci busid=\"%s\" class=\"0x020000\">\n"
-			     "      <nic>\n        <net name=\"%s\" "
-			     "dev=\"%zu\"",
-			     n->pci, n->name, done->nets++);
-		if (n->bandwidth_bytes_per_s > 0)
-			gf_text_addf(out, " speed=\"%.0f\"",
-				     n->bandwidth_bytes_per_s * 8 / 1e6);
-		gf_text_addf(out, "/>\n      </nic>\n    </pci>\n");
-	}
-}
-
-static int plain(const char *text)
-{
-	return !text || !strpbrk(text, "<>&\"");
-}
-
-/* Writes the parts that the document has; NCCL itself discovers the rest. */
-static int write_nccl(const struct gf_topology *t, struct gf_text *out,
-		      struct gf_text *remarks, struct gf_error *err)
-{
-	const struct gf_host *h = t->nhosts ? &t->hosts[0] : NULL;
-	struct written done = {0};
-	size_t gpus = 0, i;
-	int numa, last = -1;
-
-	for (i = 0; h && i < h->ndevices; i++) {
-		gpus += h->devices[i].pci && plain(h->devices[i].pci) &&
-			strcmp(h->devices[i].type, "gpu") == 0;
-		last = h->devices[i].numa > last ? h->devices[i].numa : last;
-	}
-	for (i = 0; h && i < h->nnics; i++) {
-		if (!plain(h->nics[i].name) || !plain(h->nics[i].pci))
-			return gf_error_set(err, -EINVAL,
-					    "nccl: want names without <, >, & "
-					    "and quotes, got %.40s",
-					    h->nics[i].name);
-		last = h->nics[i].numa > last ? h->nics[i].numa : last;
-	}
-	if (gpus == 0)
-		return gf_error_set(err, -ENOTSUP,
-				    "nccl: want a host with GPUs and their PCI "
-				    "addresses, found none");
-	if (t->nhosts > 1)
-		gf_text_addf(remarks,
-			     "nccl: the file describes one node: %s, the first "
-			     "of %zu\n",
-			     h->name, t->nhosts);
-	gf_text_addf(out, "<system version=\"1\">\n");
-	for (numa = -1; numa <= last; numa++) {
-		struct gf_text inside = {0};
-
-		write_devices(h, numa, &done, &inside);
-		if (inside.length > 0)
-			gf_text_addf(out, "  <cpu numaid=\"%d\">\n%s  </cpu>\n",
-				     numa, inside.data);
-		gf_text_release(&inside);
-	}
-	gf_text_addf(out, "</system>\n");
-	gf_text_addf(remarks,
-		     "nccl: NVLinks are left out: NCCL finds them itself\n");
-	if (done.nets < h->nnics)
-		gf_text_addf(remarks,
-			     "nccl: %zu of %zu interfaces are left out: down, "
-			     "or without a PCI address\n",
-			     h->nnics - done.nets, h->nnics);
-	return 0;
 }
 
 const struct gf_topology_format gf_format_nccl = {
 	.name = "nccl",
-	.description = "NCCL's XML (NCCL_TOPO_DUMP_FILE)",
+	.description = "NCCL's or RCCL's XML (NCCL_TOPO_DUMP_FILE)",
 	.recognise = recognise,
 	.read = read_nccl,
-	.write = write_nccl,
+	.write = gf_nccl_write,
 };

@@ -1,10 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Slurm's topology.conf: a tree of switches, or blocks.
+ * Slurm's topology.conf, a tree of switches, or blocks; what `scontrol show
+ * topology` makes of it, with the nodes below every switch; and topology.yaml,
+ * of whose topologies the cluster's default is read.
  *
  *	SwitchName=leaf0 Nodes=tux[0-3]
  *	SwitchName=spine Switches=leaf[0-1] LinkSpeed=900
  *	BlockName=b0 Nodes=tux[0-7]        BlockSizes=8
+ *
+ *	- topology: fabric
+ *	  cluster_default: true
+ *	  tree: {switches: [{switch: leaf0, nodes: "tux[0-3]"}, ...]}
  *
  * The file names hosts and groups near ones, but has no rates (LinkSpeed has no
  * unit and no effect). The levels' rates are assumed: Ethernet with
@@ -19,6 +25,7 @@
 
 #include "base/array.h"
 #include "base/heap.h"
+#include "probe/markup.h"
 #include "probe/formats.h"
 #include "probe/hostlist.h"
 #include "probe/levels.h"
@@ -31,6 +38,7 @@ struct node {
 	size_t line;
 	struct gf_hostlist hosts, children;
 	bool has_parent;
+	bool shown; /* by scontrol */
 };
 
 struct reading {
@@ -39,15 +47,24 @@ struct reading {
 	struct node *nodes;
 	size_t nnodes, capacity;
 	size_t size[TIERS_MAX + 1]; /* per tier, from the leaves; 0 unknown */
-	bool unequal;
+	bool unequal, blocks;
 	size_t names, visited;    /* read in all; switches found from above */
 	struct gf_hostlist hosts; /* in the order of the tree */
 };
 
+static bool is_yaml(const char *text)
+{
+	return strstr(text, "cluster_default:") != NULL ||
+	       (strstr(text, "- topology:") != NULL &&
+		(strstr(text, "tree:") != NULL ||
+		 strstr(text, "block:") != NULL ||
+		 strstr(text, "flat:") != NULL));
+}
+
 static int recognise(const char *text)
 {
 	return strcasestr(text, "SwitchName=") != NULL ||
-	       strcasestr(text, "BlockName=") != NULL;
+	       strcasestr(text, "BlockName=") != NULL || is_yaml(text);
 }
 
 static int set_key(struct reading *r, struct node *n, const char *key,
@@ -57,9 +74,16 @@ static int set_key(struct reading *r, struct node *n, const char *key,
 		return gf_hostlist_add(&n->hosts, value, r->err);
 	if (strcasecmp(key, "Switches") == 0)
 		return gf_hostlist_add(&n->children, value, r->err);
+	if (strcasecmp(key, "Level") == 0)
+		n->shown = true;
 	if (strcasecmp(key, "LinkSpeed") == 0 ||
+	    strcasecmp(key, "Level") == 0 ||
+	    strcasecmp(key, "BlockIndex") == 0 ||
+	    strcasecmp(key, "BlockSize") == 0 ||
 	    strcasecmp(key, "BlockSizes") == 0)
 		return 0;
+	if (strcasecmp(key, "BlockName") == 0)
+		r->blocks = true;
 	if (strcasecmp(key, "SwitchName") != 0 &&
 	    strcasecmp(key, "BlockName") != 0)
 		return gf_error_set(r->err, -EINVAL,
@@ -104,6 +128,26 @@ static int check_node(const struct reading *r, const struct node *n)
 	return 0;
 }
 
+/* Takes what was read; rc: it was not. */
+static int take_node(struct reading *r, struct node *n, int rc)
+{
+	r->names += n->hosts.count + n->children.count;
+	if (n->shown && n->children.count)
+		gf_hostlist_release(&n->hosts);
+	if (rc == 0 && n->name)
+		rc = check_node(r, n);
+	else if (rc == 0 && (n->hosts.count || n->children.count))
+		rc = gf_error_set(r->err, -EINVAL,
+				  "want a SwitchName or BlockName, got none");
+	if (rc < 0)
+		gf_error_prefix(r->err, "%s:%zu", r->in->path, n->line);
+	if (rc < 0 || !n->name)
+		node_release(n);
+	else
+		*gf_array_push(&r->nodes, &r->nnodes, &r->capacity) = *n;
+	return rc;
+}
+
 /* Pairs of key=value; a line without a name (BlockSizes alone) says nothing. */
 static int read_line(struct reading *r, char *line, size_t number)
 {
@@ -112,6 +156,10 @@ static int read_line(struct reading *r, char *line, size_t number)
 	int rc = 0;
 
 	line[strcspn(line, "#")] = '\0';
+	if (strncasecmp(line, "AggregatedBlock=", 16) == 0) {
+		gf_imported_leave(r->in->imported, "aggregated blocks", number);
+		return 0;
+	}
 	for (word = strtok_r(line, " \t\r", &saved); word && rc == 0;
 	     word = strtok_r(NULL, " \t\r", &saved)) {
 		value = strchr(word, '=');
@@ -124,18 +172,83 @@ static int read_line(struct reading *r, char *line, size_t number)
 					  word);
 		}
 	}
-	r->names += n.hosts.count + n.children.count;
-	if (rc == 0 && n.name)
-		rc = check_node(r, &n);
-	else if (rc == 0 && (n.hosts.count || n.children.count))
+	return take_node(r, &n, rc);
+}
+
+/* One switch or block of topology.yaml. */
+static int read_entry(struct reading *r, const struct gf_markup *e,
+		      const char *const keys[])
+{
+	static const char *const as[] = {"Nodes", "Switches"};
+	struct node n = {.line = e->line};
+	const char *value = gf_markup_get(e, keys[0]);
+	int rc = set_key(r, &n, keys[1], value ? value : "");
+	size_t i;
+
+	for (i = 0; i < GF_ARRAY_LENGTH(as) && rc == 0; i++) {
+		value = gf_markup_get(e, i ? "children" : "nodes");
+		if (value && *value)
+			rc = set_key(r, &n, as[i], value);
+	}
+	return take_node(r, &n, rc);
+}
+
+/* The topology's switches or blocks; a flat one has none. */
+static int read_entries(struct reading *r, const struct gf_markup *topology)
+{
+	static const char *const kinds[][4] = {
+		{"switch", "SwitchName", "tree", "switches"},
+		{"block", "BlockName", "block", "blocks"}};
+	size_t i, k, m;
+	int rc = 0;
+
+	for (i = 0; i < topology->nchildren; i++)
+		for (m = 0; m < GF_ARRAY_LENGTH(kinds); m++) {
+			const struct gf_markup *c = topology->children[i];
+
+			if (strcmp(c->name, kinds[m][2]) != 0)
+				continue;
+			for (k = 0; k < c->nchildren && rc == 0; k++)
+				if (strcmp(c->children[k]->name, kinds[m][3]) ==
+				    0)
+					rc = read_entry(r, c->children[k],
+							kinds[m]);
+		}
+	if (rc == 0 && r->nnodes == 0)
 		rc = gf_error_set(r->err, -EINVAL,
-				  "want a SwitchName or BlockName, got none");
-	if (rc < 0 || !n.name)
-		node_release(&n);
-	else
-		*gf_array_push(&r->nodes, &r->nnodes, &r->capacity) = n;
-	if (rc < 0)
-		gf_error_prefix(r->err, "%s:%zu", r->in->path, number);
+				  "%s:%zu: want a topology with switches or "
+				  "blocks, got none (flat: it names no nodes)",
+				  r->in->path, topology->line);
+	return rc;
+}
+
+static int read_yaml(struct reading *r)
+{
+	struct gf_markup *root = NULL, *chosen = NULL;
+	const char *word;
+	size_t i;
+	int rc = gf_yaml_parse(r->in->text, r->in->path, &root, r->err);
+
+	for (i = 0; rc == 0 && i < root->nchildren && !chosen; i++) {
+		word = gf_markup_get(root->children[i], "cluster_default");
+		if (word && (strcasecmp(word, "true") == 0 ||
+			     strcasecmp(word, "yes") == 0))
+			chosen = root->children[i];
+	}
+	if (rc == 0 && !chosen && root->nchildren)
+		chosen = root->children[0];
+	for (i = 0; rc == 0 && i < root->nchildren; i++)
+		if (root->children[i] != chosen)
+			gf_imported_leave(r->in->imported,
+					  "topologies but for the default",
+					  root->children[i]->line);
+	if (rc == 0)
+		rc = chosen ? read_entries(r, chosen)
+			    : gf_error_set(r->err, -EINVAL,
+					   "%s: want a list of topologies, got "
+					   "none",
+					   r->in->path);
+	gf_markup_free(root);
 	return rc;
 }
 
@@ -263,9 +376,9 @@ static int check_hosts(const struct reading *r)
 }
 
 /* All trees; several meet at one more tier. */
-static int walk_all(struct reading *r, int *tiers)
+static int walk_all(struct reading *r, int *tiers, struct gf_text *remarks)
 {
-	size_t i, roots = 0;
+	size_t i, roots = 0, second = 0;
 	int top = 0, tier, rc = link_nodes(r);
 
 	for (i = 0; i < r->nnodes && rc == 0; i++) {
@@ -274,6 +387,7 @@ static int walk_all(struct reading *r, int *tiers)
 		rc = walk(r, &r->nodes[i], 1, &tier);
 		if (rc == 0 && roots++ > 0 && tier != top)
 			r->unequal = true;
+		second = roots == 2 && !second ? i : second;
 		top = roots == 1 || tier > top ? tier : top;
 	}
 	if (rc == 0 && r->visited < r->nnodes)
@@ -284,6 +398,13 @@ static int walk_all(struct reading *r, int *tiers)
 	*tiers = top + 1;
 	if (roots > 1)
 		r->size[(*tiers)++] = roots;
+	if (rc == 0 && roots > 1 && !r->blocks)
+		gf_text_addf(remarks,
+			     "%s:%zu: no switch connects the %zu trees (%s is "
+			     "the second), and Slurm starts no job across "
+			     "them: described as if one more tier did\n",
+			     r->in->path, r->nodes[second].line, roots,
+			     r->nodes[second].name);
 	return rc ? rc : check_hosts(r);
 }
 
@@ -325,10 +446,10 @@ static int read_slurm(const struct gf_topology_file *in, struct gf_topology *t,
 {
 	struct reading r = {.in = in, .err = err};
 	size_t i;
-	int tiers, rc = read_lines(&r);
+	int tiers, rc = is_yaml(in->text) ? read_yaml(&r) : read_lines(&r);
 
 	if (rc == 0)
-		rc = walk_all(&r, &tiers);
+		rc = walk_all(&r, &tiers, remarks);
 	if (rc == 0) {
 		make_levels(&r, tiers, t, remarks);
 		t->source = gf_xstrdup("slurm");
@@ -353,70 +474,11 @@ static int read_slurm(const struct gf_topology_file *in, struct gf_topology *t,
 	return rc;
 }
 
-/* --- writing --------------------------------------------------------------
- */
-
-static int writable(const struct gf_topology *t, size_t *first,
-		    struct gf_error *err)
-{
-	size_t ranks = 1, i;
-
-	if (t->nhosts == 0 || t->ranks == 0)
-		return gf_error_set(err, -ENOTSUP,
-				    "slurm: want a job's topology with the "
-				    "names of its hosts");
-	for (i = 0; i < t->nhosts; i++)
-		if (t->hosts[i].name[strcspn(t->hosts[i].name, " \t\n=,[]#")])
-			return gf_error_set(err, -ENOTSUP,
-					    "slurm: want names without blanks, "
-					    "=, commas, # and brackets, got "
-					    "%.40s",
-					    t->hosts[i].name);
-	for (*first = 0; *first < t->nlevels; ++*first) {
-		if (ranks * t->nhosts == (size_t)t->ranks)
-			return 0;
-		ranks *= t->levels[*first].size;
-	}
-	return gf_error_set(err, -ENOTSUP,
-			    "slurm: want levels above the hosts, found none "
-			    "where %zu hosts meet",
-			    t->nhosts);
-}
-
-static int write_slurm(const struct gf_topology *t, struct gf_text *out,
-		       struct gf_text *remarks, struct gf_error *err)
-{
-	size_t first = 0, count, size, i, k, level, tier;
-	int rc = writable(t, &first, err);
-
-	(void)remarks;
-	if (rc < 0)
-		return rc;
-	count = t->nhosts;
-	for (level = first; level < t->nlevels; level++) {
-		size = t->levels[level].size;
-		tier = level - first;
-		for (i = 0; i < count / size; i++) {
-			gf_text_addf(out, "SwitchName=s%zu-%zu %s=", tier, i,
-				     tier ? "Switches" : "Nodes");
-			for (k = 0; k < size && tier == 0; k++)
-				gf_text_addf(out, "%s%s", k ? "," : "",
-					     t->hosts[i * size + k].name);
-			if (tier > 0)
-				gf_text_addf(out, "s%zu-[%zu-%zu]", tier - 1,
-					     i * size, i * size + size - 1);
-			gf_text_addf(out, "\n");
-		}
-		count /= size;
-	}
-	return 0;
-}
-
 const struct gf_topology_format gf_format_slurm = {
 	.name = "slurm",
-	.description = "Slurm's topology.conf",
+	.description = "Slurm's topology.conf, topology.yaml, scontrol",
 	.bare_hosts = true,
 	.recognise = recognise,
 	.read = read_slurm,
-	.write = write_slurm,
+	.write = gf_slurm_write,
 };

@@ -5,12 +5,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/file.h"
+#include "base/gunzip.h"
 #include "base/heap.h"
+#include "probe/probe.h"
 
 const struct gf_topology_format *const gf_topology_formats[] = {
-	&gf_format_own,   &gf_format_nccl,  &gf_format_hwloc,
-	&gf_format_slurm, &gf_format_astra, NULL,
+	&gf_format_own,
+	&gf_format_nccl,
+	&gf_format_hwloc,
+	&gf_format_slurm,
+	&gf_format_astra,
+	&gf_format_matrix,
+	NULL,
 };
 
 const struct gf_topology_format *gf_topology_format_find(const char *name)
@@ -67,28 +73,12 @@ static const struct gf_topology_format *recognise(const char *text)
 	return NULL;
 }
 
-/* "dir/dump.xml" -> "dump" */
-static char *name_of_file(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-	char *name = gf_xstrdup(slash ? slash + 1 : path);
-	char *dot = strrchr(name, '.');
-
-	if (dot && dot != name)
-		*dot = '\0';
-	if (!*name || strcmp(name, "-") == 0) {
-		free(name);
-		name = gf_xstrdup("imported");
-	}
-	return name;
-}
-
 static int finish(const char *path, struct gf_topology *t, struct gf_error *err)
 {
 	int rc;
 
 	if (!t->name)
-		t->name = name_of_file(path);
+		t->name = gf_probe_name_of_file(path);
 	free(t->producer);
 	t->producer = gf_xstrdup("gf-topo " GF_VERSION);
 	rc = gf_topology_check(t, err);
@@ -97,9 +87,37 @@ static int finish(const char *path, struct gf_topology *t, struct gf_error *err)
 	return rc;
 }
 
+static void find(struct gf_imported *imported, size_t n, const char *what)
+{
+	gf_imported_find(imported, "%zu %s%s", n, what, n == 1 ? "" : "s");
+}
+
+static void say_found(const struct gf_topology *t, struct gf_imported *imported)
+{
+	size_t devices = 0, nics = 0, i;
+	struct gf_text levels = {0};
+
+	for (i = 0; i < t->nhosts; i++) {
+		devices += t->hosts[i].ndevices;
+		nics += t->hosts[i].nnics;
+	}
+	for (i = 0; i < t->nlevels; i++)
+		gf_text_addf(&levels, "%s%zu", i ? " x " : "",
+			     t->levels[i].size);
+	if (t->nhosts)
+		find(imported, t->nhosts, "host");
+	if (devices)
+		find(imported, devices, "device");
+	if (nics)
+		find(imported, nics, "network interface");
+	if (t->nlevels)
+		gf_imported_find(imported, "levels of %s", levels.data);
+	gf_text_release(&levels);
+}
+
 int gf_topology_import(const char *spec, int ranks_per_host,
-		       struct gf_topology *out, struct gf_text *remarks,
-		       struct gf_error *err)
+		       struct gf_topology *out, struct gf_imported *imported,
+		       struct gf_text *remarks, struct gf_error *err)
 {
 	struct gf_topology_file in = {
 		.ranks_per_host = ranks_per_host ? ranks_per_host : 1,
@@ -107,18 +125,26 @@ int gf_topology_import(const char *spec, int ranks_per_host,
 	const struct gf_topology_format *format = named(spec, &in.path);
 	struct gf_topology t = {0};
 	char *text = NULL, *names;
-	int rc = gf_file_read(in.path, &text, &in.size, err);
+	const struct gf_topology_format *recognised;
+	const char *other;
+	int rc = gf_gunzip_read(in.path, &text, &in.size, err);
 
 	if (rc < 0)
 		return rc;
 	in.text = text;
-	if (strlen(text) != in.size)
+	in.imported = imported;
+	recognised = recognise(text);
+	other = recognised ? NULL : gf_topology_other(text);
+	if (other)
+		rc = gf_error_set(err, -EINVAL, "%s: this is %s", in.path,
+				  other);
+	else if (strlen(text) != in.size)
 		rc = gf_error_set(err, -EINVAL,
 				  "%s: want text, got a zero byte at offset "
 				  "%zu",
 				  in.path, strlen(text));
-	if (rc == 0 && !format)
-		format = recognise(text);
+	if (!format)
+		format = recognised;
 	if (rc == 0 && !format) {
 		names = names_of_readers();
 		rc = gf_error_set(err, -EINVAL, "%s: it looks like none of %s",
@@ -131,11 +157,15 @@ int gf_topology_import(const char *spec, int ranks_per_host,
 				  "names hosts alone (slurm), got %s, which "
 				  "says what is in them",
 				  in.path, format->name);
-	if (rc == 0)
+	if (rc == 0) {
+		imported->kind = format->name;
 		rc = format->read(&in, &t, remarks, err);
+	}
 	if (rc == 0)
 		rc = finish(in.path, &t, err);
 	free(text);
+	if (rc == 0)
+		say_found(&t, imported);
 	if (rc < 0)
 		gf_topology_release(&t);
 	else

@@ -192,6 +192,37 @@ load common
 	gf-plan -q --model resnet50 out.txt > plan.json
 }
 
+@test "--import: NCCL's and RCCL's XML, and what is wrong with a machine" {
+	wants 0 gf-topo --import "$data/topologies/rccl-4p2h.xml" --tree
+	says 'rccl-4p2h.xml: nccl XML 2: 1 host, 8 devices, 2 network interfaces, levels of 4 x 2'
+	says 'rccl-4p2h.xml:10: 8 of 8 GPUs are behind a PCI link narrower than their own: first 0000:1d:00.0, 15.8 GB/s of 31.5 GB/s'
+	prints 'host x2: pcie, 15.8 GB/s (reported)'
+	prints 'xgmi x4: xgmi, 48 GB/s (assumed)'
+	prints 'gpu gfx906, pci 0000:1d:00.0'
+	wants 0 gf-topo --import "$data/topologies/azure-ncv4.xml"
+	says 'azure-ncv4.xml:6: 4 links (nvlink) lead from a GPU to itself and to no other: left out'
+	sed 's|<nvlink target="0000:07:00.0" count="18" tclass="0x068000"/>|<vlink/>|' "$data/topologies/dgx.xml" > less.xml
+	wants 0 gf-topo --import less.xml
+	says 'left out: unknown elements (3, first in line 19)'
+	says 'less.xml:18: 3 of 4 GPUs have fewer links (nvlink) than their siblings: first 0000:29:00.0, 0 B/s of 371 GB/s'
+	wants 0 gf-topo -q --import less.xml; [ -z "$stderr" ]
+	sed 's/target="0001:00:00.0"/target="0009:00:00.0"/' "$data/topologies/azure-ncv4.xml" > far.xml
+	wants 0 gf-topo --import far.xml
+	says 'left out: links to no GPU of the file (1, first in line 6)'
+	gzip -c "$data/topologies/dgx.xml" > dgx.gz
+	wants 0 gf-topo --import dgx.gz
+	says 'dgx.gz: nccl XML 1: 1 host'
+}
+
+@test "--import: what a file is that is not read" {
+	wants 2 gf-topo --import "$data/topologies/azure-ncv4-graph.xml"
+	says "this is NCCL's graphs (NCCL_GRAPH_DUMP_FILE): give what NCCL_TOPO_DUMP_FILE writes"; one_line
+	wants 2 gf-topo --import "$data/topologies/azure-ndv5-template.xml"
+	says 'got a template, which NCCL completes at run time (by class 2 GPUs and 2 network interfaces): give what NCCL_TOPO_DUMP_FILE writes'; one_line
+	wants 2 gf-topo --import "$data/import/nccl-tests.txt"
+	says 'a table of nccl-tests: give it to gf-profile --import'; one_line
+}
+
 @test "hwloc: links between GPUs, IP over InfiniBand, displays, no name" {
 	wants 0 gf-topo --import "$data/hwloc/dgx2-nvswitch.xml" --tree
 	prints 'host x16: nvlink, 150 GB/s (reported)'
@@ -209,6 +240,36 @@ load common
 	sed 's/pci_type="0302 .10de:15f9./pci_type="0300 [1002:744c]/' "$data/hwloc/power8-nvlink.xml" > radeon.xml
 	wants 0 gf-topo --import radeon.xml
 	jq -e '.hosts[0].devices | length == 4' out.txt
+}
+
+@test "--import: Slurm's topology.yaml, scontrol, and two fabrics" {
+	printf 'SwitchName=a Nodes=n[0-1]\nSwitchName=b Nodes=n[2-3]\n' > t.conf
+	wants 0 gf-topo --import t.conf
+	says 't.conf:2: no switch connects the 2 trees (b is the second)'
+	wants 0 gf-topo --import "$data/topologies/slurm.yaml" --tree
+	says 'left out: topologies but for the default (2, first in line'
+	prints 'tier2 x2: ethernet'
+	prints 'switch 1: tux[4-7]: 4 hosts'
+	wants 0 gf-topo --import "$data/topologies/scontrol.txt"
+	jq -e '[.levels[].size] == [4, 2]' out.txt
+	printf -- '- topology: x\n  flat: true\n' > flat.yaml
+	wants 2 gf-topo --import flat.yaml
+	says 'flat.yaml:1: want a topology with switches or blocks, got none (flat: it names no nodes)'; one_line
+	printf -- '- topology: &a [*a, *a]\n  tree: [\n' > loop.yaml
+	wants 2 gf-topo --import loop.yaml; one_line
+}
+
+@test "--import: the matrix of nvidia-smi topo -m" {
+	wants 0 gf-topo --import "$data/topologies/nvidia-smi.txt" --tree
+	says 'nvidia-smi: 1 host, 2 devices, 9 network interfaces, levels of 2'
+	says 'it does not say what GPUs these are: an NVLink counts for 20 GB/s'
+	prints 'host x2: nvlink, 160 GB/s (assumed)'
+	prints 'gpu GPU1, numa 0, near NIC4 (pix)'
+	head -n 3 "$data/topologies/nvidia-smi.txt" | cut -c-60 > cut.txt
+	wants 2 gf-topo --import "nvidia-smi:cut.txt"; one_line
+	sed 's/^GPU1 .*//' "$data/topologies/nvidia-smi.txt" > row.txt
+	wants 2 gf-topo --import row.txt
+	says 'row.txt: want the matrix of nvidia-smi topo -m, got the rows of 1 of 2 GPUs'; one_line
 }
 
 @test "--import: uneven switches are flat, and said to be" {
@@ -236,7 +297,7 @@ load common
 @test "--import and --export: refusals" {
 	echo hello > x; printf '<system><cpu/>' > y; printf 'a\0b' > z
 	wants 2 gf-topo --import x; says 'x: it looks like none of'; one_line
-	wants 2 gf-topo --import nccl:y; says 'y:1: want the end of an element'; one_line
+	wants 2 gf-topo --import nccl:y; says 'y:1: want whole XML, got the end of the file'; one_line
 	wants 2 gf-topo --import z; says 'z: want text, got a zero byte at offset 1'; one_line
 	wants 3 gf-topo --import nosuch; one_line
 	wants 2 gf-topo --import x --measure; says '--import goes without'

@@ -43,7 +43,8 @@ static bool try_profile(const struct gf_importer *importer, const char *text,
 static bool try_topology(const struct gf_topology_format *format,
 			 const char *text, size_t size)
 {
-	const struct gf_topology_file in = {"f", text, size, 2};
+	struct gf_imported imported = {0};
+	const struct gf_topology_file in = {"f", text, size, 2, &imported};
 	struct gf_topology topology = {0};
 	struct gf_text remarks = {0};
 	struct gf_error err = {""};
@@ -52,6 +53,7 @@ static bool try_topology(const struct gf_topology_format *format,
 	if (rc)
 		harness_expect_line(&err, NULL);
 	gf_topology_release(&topology);
+	gf_imported_release(&imported);
 	gf_text_release(&remarks);
 	return !rc;
 }
