@@ -4,7 +4,7 @@ complete -c gf-topo -f
 complete -c gf-topo -l synthetic -x -d 'make a topology of these levels, innermost first, each NAME:SIZE@RATE,LATENCY[,LINK]'
 complete -c gf-topo -l device -x -a 'auto cpu gpu' -d 'the device of ranks (auto: GPUs if there are enough)'
 complete -c gf-topo -l measure -d 'measure the rate of copies in memory instead of assuming it'
-complete -c gf-topo -l import -r -F -d 'read a topology: NCCL\'s or hwloc\'s XML, Slurm\'s topology.conf or yaml, nvidia-smi\'s matrix, ASTRA-sim\'s yml, a gf-topology document (what FILE looks like)'
+complete -c gf-topo -l import -r -F -d 'read a topology: NCCL\'s or hwloc\'s XML, Slurm\'s topology.conf or yaml, nvidia-smi\'s matrix, ibnetdiscover\'s fabric, ASTRA-sim\'s yml, a gf-topology document (what FILE looks like)'
 complete -c gf-topo -l ranks-per-host -x -d 'ranks on each host, for a file that only names hosts (1)'
 complete -c gf-topo -l export -x -a 'nccl\\t"NCCL\'s or RCCL\'s XML (NCCL_TOPO_DUMP_FILE)" slurm\\t"Slurm\'s topology.conf, topology.yaml, scontrol" astra-sim\\t"ASTRA-sim\'s analytical network (yml)"' -d 'write nccl, slurm or astra-sim instead of JSON'
 complete -c gf-topo -l name -x -d 'the topology\'s name'

@@ -10,13 +10,10 @@
 #include "probe/probe.h"
 
 const struct gf_topology_format *const gf_topology_formats[] = {
-	&gf_format_own,
-	&gf_format_nccl,
-	&gf_format_hwloc,
-	&gf_format_slurm,
-	&gf_format_astra,
-	&gf_format_matrix,
-	NULL,
+	&gf_format_own,    &gf_format_nccl,
+	&gf_format_hwloc,  &gf_format_slurm,
+	&gf_format_astra,  &gf_format_matrix,
+	&gf_format_fabric, NULL,
 };
 
 const struct gf_topology_format *gf_topology_format_find(const char *name)
@@ -154,8 +151,8 @@ int gf_topology_import(const char *spec, int ranks_per_host,
 	if (rc == 0 && ranks_per_host && !format->bare_hosts)
 		rc = gf_error_set(err, -EINVAL,
 				  "%s: --ranks-per-host: want a file that "
-				  "names hosts alone (slurm), got %s, which "
-				  "says what is in them",
+				  "names hosts alone (slurm, ibnetdiscover), "
+				  "got %s, which says what is in them",
 				  in.path, format->name);
 	if (rc == 0) {
 		imported->kind = format->name;

@@ -14,6 +14,7 @@ const char *gf_topology_other(const char *text);
 
 /* The formats of formats.c, each in the file of its name. */
 extern const struct gf_topology_format gf_format_astra;
+extern const struct gf_topology_format gf_format_fabric;
 extern const struct gf_topology_format gf_format_hwloc;
 extern const struct gf_topology_format gf_format_matrix;
 extern const struct gf_topology_format gf_format_nccl;

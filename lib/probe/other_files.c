@@ -22,12 +22,6 @@ const char *gf_topology_other(const char *text)
 		 "or " DUMP},
 		{"Hops between two GPUs", NULL,
 		 "rocm-smi --showtopo: " DUMP " (RCCL, too)"},
-		{"vendid=", "switchguid=",
-		 "ibnetdiscover's output: give Slurm's topology.conf, which "
-		 "slurmibtopology or topograph makes of it"},
-		{"# Topology file", "Switch\t",
-		 "ibnetdiscover's output: give Slurm's topology.conf, which "
-		 "slurmibtopology or topograph makes of it"},
 		{"Machine (", "Package L#",
 		 "lstopo's text: give what lstopo --of xml writes"},
 		{"\"traceEvents\"", NULL,

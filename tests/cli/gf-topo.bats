@@ -272,6 +272,23 @@ load common
 	says 'row.txt: want the matrix of nvidia-smi topo -m, got the rows of 1 of 2 GPUs'; one_line
 }
 
+@test "--import: a fabric as ibnetdiscover prints it" {
+	wants 0 gf-topo --import "$data/topologies/ibnetdiscover.txt" --ranks-per-host 8 --tree
+	says 'ibnetdiscover: 6 hosts, 6 network interfaces, levels of 8 x 3 x 2'
+	prints 'tier2 x2: infiniband, 25 GB/s (reported)'
+	prints 'switch x3: infiniband, 12.5 GB/s (reported)'
+	prints 'switch 0: node[018,020,014]: 3 hosts'
+	sed '/node018/d' "$data/topologies/ibnetdiscover.txt" > uneven.txt
+	wants 0 gf-topo --import uneven.txt
+	says 'the 2 switches with hosts have unequal numbers of them: described as one flat level of 5 hosts'
+	sed 's/node018/gpu045/' "$data/topologies/ibnetdiscover.txt" > rails.txt
+	wants 0 gf-topo --import rails.txt
+	says '1 ports are at another switch than the first of their host'
+	grep -v '"H-' "$data/topologies/ibnetdiscover.txt" > bare.txt
+	wants 2 gf-topo --import bare.txt
+	says 'bare.txt: want switches with hosts'; one_line
+}
+
 @test "--import: uneven switches are flat, and said to be" {
 	printf 'SwitchName=a Nodes=n[0-2]\nSwitchName=b Nodes=n[3-4]\n' > t.conf
 	wants 0 gf-topo --import t.conf
@@ -306,5 +323,5 @@ load common
 	wants 2 gf-topo --ranks-per-host 2; says 'goes with --import'
 	wants 2 gf-topo --import x --ranks-per-host 0; says '--ranks-per-host: want an integer'
 	wants 2 gf-topo --import "$share/topologies/4x2-1gbe.json" --ranks-per-host 2
-	says 'want a file that names hosts alone (slurm), got gf-topology'; one_line
+	says 'want a file that names hosts alone (slurm, ibnetdiscover), got gf-topology'; one_line
 }

@@ -384,6 +384,7 @@ static void test_broken(void)
 		{"tests/data/topologies/slurm.yaml", "slurm"},
 		{"tests/data/topologies/scontrol.txt", "slurm"},
 		{"tests/data/topologies/nvidia-smi.txt", "nvidia-smi"},
+		{"tests/data/topologies/ibnetdiscover.txt", "ibnetdiscover"},
 		{"tests/data/topologies/fat-tree.conf", "slurm"},
 		{"tests/data/topologies/ring-switch.yml", "astra-sim"},
 	};
