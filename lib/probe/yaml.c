@@ -7,7 +7,7 @@
 
 /* An alias stands for its anchor's whole tree: a short text can mean a huge
  * one, or one without an end. */
-enum { ELEMENTS_MAX = 1 << 20 };
+enum { ELEMENTS_MAX = 1 << 20, ANCHORS_MAX = 1000 };
 
 struct reader {
 	yaml_document_t document;
@@ -96,15 +96,39 @@ static int add(struct reader *r, const yaml_node_t *n, const char *name,
 	return rc;
 }
 
+/* libyaml takes the square of the depth of brackets in time, and of the number
+ * of anchors. */
+static int check_cost(const char *text, const char *path, struct gf_error *err)
+{
+	size_t depth = 0, anchors = 0, line = 1;
+
+	for (; *text; text++) {
+		line += *text == '\n';
+		depth += *text == '[' || *text == '{';
+		depth -= depth > 0 && (*text == ']' || *text == '}');
+		anchors += *text == '&';
+		if (depth > GF_MARKUP_DEPTH || anchors > ANCHORS_MAX)
+			return gf_error_set(err, -EINVAL,
+					    "%s:%zu: want at most 64 brackets "
+					    "inside each other and 1000 "
+					    "anchors (&), got more",
+					    path, line);
+	}
+	return 0;
+}
+
 int gf_yaml_parse(const char *text, const char *path, struct gf_markup **root,
 		  struct gf_error *err)
 {
 	struct reader r = {.path = path, .err = err};
-	struct gf_markup *top = gf_markup_new(NULL, "", 1);
+	struct gf_markup *top;
 	yaml_parser_t parser;
 	yaml_node_t *n;
-	int rc = 0;
+	int rc = check_cost(text, path, err);
 
+	if (rc < 0)
+		return rc;
+	top = gf_markup_new(NULL, "", 1);
 	if (!yaml_parser_initialize(&parser)) {
 		gf_markup_free(top);
 		return gf_error_set(err, -ENOMEM, "%s: libyaml: no memory",

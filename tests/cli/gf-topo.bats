@@ -257,6 +257,9 @@ load common
 	says 'flat.yaml:1: want a topology with switches or blocks, got none (flat: it names no nodes)'; one_line
 	printf -- '- topology: &a [*a, *a]\n  tree: [\n' > loop.yaml
 	wants 2 gf-topo --import loop.yaml; one_line
+	{ printf -- '- topology: x\n  tree: '; printf '[%.0s' {1..100000}; } > deep.yaml
+	wants 2 gf-topo --import deep.yaml
+	says 'deep.yaml:2: want at most 64 brackets inside each other'; one_line
 }
 
 @test "--import: the matrix of nvidia-smi topo -m" {
