@@ -25,12 +25,17 @@ static int read_hwloc(const struct gf_topology_file *in, struct gf_topology *t,
 	};
 	int rc;
 
-	(void)remarks;
 	t->hosts = gf_xcalloc(1, sizeof(*t->hosts));
 	rc = gf_probe_host(&config, &t->hosts[0], err);
 	if (rc < 0)
 		return rc;
 	t->nhosts = 1;
+	if (strstr(in->text, "\"XeLinkBandwidth\"") ||
+	    (t->hosts[0].nlinks == 0 &&
+	     (strstr(in->text, "\"NVLinkBandwidth\"") ||
+	      strstr(in->text, "\"XGMIBandwidth\""))))
+		gf_imported_leave(in->imported,
+				  "matrices of links between other devices", 0);
 	t->source = gf_xstrdup("hwloc");
 	return gf_levels_of_host(t, GF_RANKS_ON_AUTO, remarks, err);
 }

@@ -160,12 +160,47 @@ static struct gf_level pcie_level(const struct gf_topology *t, size_t size)
 	return level;
 }
 
-static void say_scattered(struct gf_text *remarks, const char *link)
+/* The GPUs group by group, "0,2,1,3"; NULL where the groups are not alike. */
+static char *order_of(const struct gf_nvlinked *g, size_t n)
 {
+	struct gf_text order = {0};
+	size_t i, k, size, first = 0;
+
+	for (i = 0; i < n; i++) {
+		if (g[i].group != i)
+			continue;
+		for (k = i, size = 0; k < n; k++)
+			if (g[k].group == i) {
+				gf_text_addf(&order, "%s%zu",
+					     order.length ? "," : "", k);
+				size++;
+			}
+		first = i == 0 ? size : first;
+		if (size != first) {
+			gf_text_release(&order);
+			return NULL;
+		}
+	}
+	return gf_text_take(&order);
+}
+
+/* g may be NULL. */
+static void say_scattered(struct gf_text *remarks, const struct gf_nvlinked *g,
+			  size_t n)
+{
+	bool xgmi = g && strcmp(g[0].link, "xgmi") == 0;
+	char *order = g ? order_of(g, n) : NULL;
+
 	gf_text_addf(remarks,
 		     "%s does not connect the GPUs in equal groups of "
-		     "neighbours: described as if over PCI Express\n",
-		     strcmp(link, "xgmi") == 0 ? "xGMI" : "NVLink");
+		     "neighbours: described as if over PCI Express",
+		     xgmi ? "xGMI" : "NVLink");
+	if (order)
+		gf_text_addf(remarks,
+			     "; %s_VISIBLE_DEVICES=%s makes neighbours of them",
+			     xgmi ? "HIP" : "CUDA", order);
+	gf_text_addf(remarks, "\n");
+	free(order);
 }
 
 void gf_levels_linked(struct gf_topology *t, const struct gf_nvlinked *g,
@@ -175,7 +210,7 @@ void gf_levels_linked(struct gf_topology *t, const struct gf_nvlinked *g,
 	size_t i;
 
 	if (size == 1 && gf_nvlinked_any(g, n))
-		say_scattered(remarks, g[0].link);
+		say_scattered(remarks, t->nhosts == 1 ? g : NULL, n);
 	for (i = 1; i < t->nhosts; i++)
 		if (t->hosts[i].ndevices != per_host)
 			per_host = 0;
@@ -235,7 +270,7 @@ void gf_levels_on_devices(struct gf_topology *t, size_t size,
 	size_t group = common_groups(t, size, &level, &any);
 
 	if (any && group == 1 && remark)
-		say_scattered(remark, "nvlink");
+		say_scattered(remark, NULL, 0);
 	if (group > 1)
 		gf_levels_append(t, level, group == size ? "host" : level.link,
 				 group);

@@ -209,6 +209,10 @@ load common
 	sed 's/target="0001:00:00.0"/target="0009:00:00.0"/' "$data/topologies/azure-ncv4.xml" > far.xml
 	wants 0 gf-topo --import far.xml
 	says 'left out: links to no GPU of the file (1, first in line 6)'
+	local gpu='<gpu sm="80"><nvlink count="4" tclass="0x030200" target'
+	printf '<system><cpu><pci busid="a">%s="c"/></gpu></pci><pci busid="b">%s="d"/></gpu></pci><pci busid="c">%s="a"/></gpu></pci><pci busid="d">%s="b"/></gpu></pci></cpu></system>' "$gpu" "$gpu" "$gpu" "$gpu" > mixed.xml
+	wants 0 gf-topo --import mixed.xml
+	says 'NVLink does not connect the GPUs in equal groups of neighbours: described as if over PCI Express; CUDA_VISIBLE_DEVICES=0,2,1,3 makes neighbours of them'
 	gzip -c "$data/topologies/dgx.xml" > dgx.gz
 	wants 0 gf-topo --import dgx.gz
 	says 'dgx.gz: nccl XML 1: 1 host'
@@ -230,6 +234,9 @@ load common
 	wants 0 gf-topo --hwloc "$data/hwloc/power8-nvlink.xml" --tree
 	prints 'host x2: pcie, 15.8 GB/s (reported)'
 	prints 'nvlink x2: nvlink, 40 GB/s (reported)'
+	sed 's/NVLinkBandwidth/XeLinkBandwidth/' "$data/hwloc/power8-nvlink.xml" > xe.xml
+	wants 0 gf-topo --import xe.xml
+	says 'left out: matrices of links between other devices (1)'
 	sed 's/NVLinkBandwidth/XGMIBandwidth/' "$data/hwloc/power8-nvlink.xml" > xgmi.xml
 	wants 0 gf-topo --import xgmi.xml --tree
 	prints 'xgmi x2: xgmi, 40 GB/s (reported)'
