@@ -251,7 +251,7 @@ int gf_import_file(const struct gf_import *in, const char *params_file,
 	rc = (read.folder ? read_folder : gf_gunzip_read)(in->file, &text,
 							  &read.size, err);
 	importer = rc || !read.folder ? NULL : find(format, text, read.size);
-	if (importer && !importer->folders) { /* a file of each rank, then */
+	if (importer && importer->ranks) {
 		free(text);
 		return gf_import_ranks(in, params_file, format, out, remarks,
 				       err);

@@ -37,6 +37,7 @@ struct gf_importer {
 	const char *name;
 	const char *description; /* one line */
 	bool folders; /* a file for each rank, one after the other, will do */
+	bool ranks;   /* a profile for each rank's file makes one of all */
 	/* 1 if a text looks like this format. */
 	int (*recognise)(const char *text, size_t size);
 	/* Fills a zeroed profile; remarks: one line each. -EINVAL names the

@@ -241,6 +241,7 @@ out:
 const struct gf_importer gf_importer_kineto = {
 	.name = "kineto",
 	.description = "a trace of PyTorch's profiler",
+	.ranks = true,
 	.recognise = recognise,
 	.read = read_kineto,
 };

@@ -121,18 +121,15 @@ int gf_import_ranks(const struct gf_import *in, const char *params_file,
 			  .name = name,
 			  .least_s = INFINITY};
 	int count = scandir(in->file, &files, is_seen, alphasort), i;
-	int rc = count < 0 ? gf_error_errno(err, -errno, "%s", in->file) : 0;
+	int rc = count < 1 ? gf_error_errno(err, count < 0 ? -errno : -ENOENT,
+					    "%s", in->file)
+			   : 0;
 
 	for (i = 0; i < count && rc == 0; i++) {
 		file = gf_xasprintf("%s/%s", in->file, files[i]->d_name);
 		rc = take(&r, file, remarks, err);
 		free(file);
 	}
-	if (count == 0)
-		rc = gf_error_set(err, -EINVAL,
-				  "%s: want a trace of each rank, got an empty "
-				  "folder",
-				  in->file);
 	if (rc == 0) {
 		struct gf_model_profile *m = r.all.model;
 

@@ -162,7 +162,7 @@ quick="--batch 2 --warmup 1 --repeats 3 --threads 1"
 	says 'job/rank3.json: want the gradients of the other ranks (4, 116 bytes), got others (2, 66048 bytes)'
 	one_line
 	wants 2 gf-profile --import empty
-	says 'empty: want a trace of each rank, got an empty folder'
+	says 'empty: this is an empty file: want a measurement'
 }
 
 @test "imported halves go into one plan" {
