@@ -21,6 +21,7 @@ struct gf_import {
 	const char *text; /* of the file; gf_import_file reads it */
 	size_t size;
 	bool folder; /* the text is that of a folder's files */
+	int rank;    /* of a folder's files, if each is a rank's; first 0 */
 	/* What the file does not say; each may be unknown. */
 	const char *name;             /* of the model; NULL: from the file's */
 	size_t batch;                 /* 0 */

@@ -59,44 +59,38 @@ static size_t keep_whole(const struct gf_kineto *k,
 	return kept;
 }
 
-static void remark(const struct gf_import *in, const struct gf_kineto *k,
-		   const struct gf_kineto_step *steps, size_t count,
-		   size_t outside, size_t unlike, struct gf_text *remarks)
+static void leave(struct gf_imported *i, const char *what, size_t count)
 {
+	for (; count > 0; count--)
+		gf_imported_leave(i, what, 0);
+}
+
+/* What was found, what is left out, and what the user should know. */
+static void tell(const struct gf_import *in, const struct gf_kineto *k,
+		 const struct gf_kineto_step *steps, size_t count,
+		 struct gf_text *remarks)
+{
+	leave(in->imported, "AccumulateGrad events without a gradient",
+	      k->undefined);
+	gf_imported_find(in->imported, "%zu tensor%s", steps[0].count,
+			 steps[0].count == 1 ? "" : "s");
+	gf_imported_find(in->imported, "%zu step%s", count,
+			 count == 1 ? "" : "s");
+	if (!k->steps.count)
+		gf_imported_find(
+			in->imported, "no marks of steps (profiler.step()): %s",
+			k->updates.count ? "each ends with Optimizer.step"
+					 : "each has one pass of backward");
+	if (steps[0].passes > 1)
+		gf_imported_find(in->imported,
+				 "%zu passes of backward in each, of which "
+				 "the last makes gradients ready",
+				 steps[0].passes);
 	if (k->mended)
 		gf_text_addf(remarks,
 			     "%s: PyTorch wrote %zu things that JSON does not "
 			     "allow, the first at %s: they were mended\n",
 			     in->file, k->mended, k->place);
-	if (!k->steps.count)
-		gf_text_addf(remarks,
-			     "%s: the trace marks no steps (profiler.step()): "
-			     "%s\n",
-			     in->file,
-			     k->updates.count
-				     ? "each Optimizer.step ends one"
-				     : "each pass of backward is taken as one");
-	if (steps[0].passes > 1)
-		gf_text_addf(remarks,
-			     "%s: a step has %zu passes of backward: gradients "
-			     "are ready in the last, and the others count as "
-			     "forward\n",
-			     in->file, steps[0].passes);
-	if (unlike)
-		gf_text_addf(remarks,
-			     "%s: %zu of %zu steps hold other gradients and "
-			     "are left out\n",
-			     in->file, unlike, count + unlike);
-	if (outside)
-		gf_text_addf(remarks,
-			     "%s: %zu passes of backward belong to no whole "
-			     "step and are left out\n",
-			     in->file, outside);
-	if (k->undefined)
-		gf_text_addf(remarks,
-			     "%s: AccumulateGrad got no gradient %zu times: "
-			     "these are left out\n",
-			     in->file, k->undefined);
 	if (!k->typed)
 		gf_text_addf(remarks,
 			     "%s: the trace holds no types (record_shapes=True)"
@@ -229,7 +223,10 @@ static int read_kineto(const struct gf_import *in, struct gf_profile *out,
 			  times_s + READY, out->model, err);
 	if (rc < 0)
 		goto out;
-	remark(in, &k, steps, count, outside, all - count, remarks);
+	leave(in->imported, "passes of backward outside whole steps", outside);
+	leave(in->imported, "steps with other gradients", all - count);
+	if (in->rank == 0)
+		tell(in, &k, steps, count, remarks);
 	rc = gf_import_finish_model(in, out->model, err);
 out:
 	free(times_s);

@@ -73,6 +73,7 @@ struct ranks {
 	const struct gf_import *in;
 	const char *params_file, *format, *name;
 	struct gf_profile all;
+	int rank;
 	double least_s, most_s; /* a step of the fastest, of the slowest */
 };
 
@@ -84,6 +85,7 @@ static int take(struct ranks *r, const char *file, struct gf_text *remarks,
 	int rc;
 
 	one.file = file;
+	one.rank = r->rank++;
 	one.name = one.name ? one.name : r->name;
 	if (gf_import_is_folder(file))
 		return gf_error_set(err, -EINVAL,
@@ -125,6 +127,9 @@ int gf_import_ranks(const struct gf_import *in, const char *params_file,
 					    "%s", in->file)
 			   : 0;
 
+	if (in->imported)
+		gf_imported_find(in->imported, "%d rank%s", count,
+				 count == 1 ? "" : "s");
 	for (i = 0; i < count && rc == 0; i++) {
 		file = gf_xasprintf("%s/%s", in->file, files[i]->d_name);
 		rc = take(&r, file, remarks, err);
@@ -136,11 +141,10 @@ int gf_import_ranks(const struct gf_import *in, const char *params_file,
 		m->backward_s = fmax(m->backward_s,
 				     m->tensors[m->ntensors - 1].ready_s);
 		gf_text_addf(remarks,
-			     "%s: %d rank%s, whose steps take %.3g to %.3g ms: "
-			     "the slowest counts, and of each gradient the "
-			     "latest time\n",
-			     in->file, count, count == 1 ? "" : "s",
-			     r.least_s * 1e3, r.most_s * 1e3);
+			     "%s: the ranks' steps take %.3g to %.3g ms: the "
+			     "slowest counts, and of each gradient the latest "
+			     "time\n",
+			     in->file, r.least_s * 1e3, r.most_s * 1e3);
 		*out = r.all;
 	} else {
 		gf_profile_release(&r.all);

@@ -149,7 +149,8 @@ quick="--batch 2 --warmup 1 --repeats 3 --threads 1"
 	jq '.traceEvents |= map(.ts *= 2 | .dur *= 2)' "$data/import/kineto-ddp.json" > job/rank1.json
 	gf-profile -q --import job/rank1.json > slow.json
 	wants 0 gf-profile --import job/
-	says 'job/: 2 ranks, whose steps take 0.461 to 0.922 ms'
+	says 'job/: kineto: 2 ranks, 4 tensors, 3 steps'
+	says "the ranks' steps take 0.461 to 0.922 ms"
 	jq -e --slurpfile slow slow.json '.model.name == "job" and
 		(.model | del(.name)) == ($slow[0].model | del(.name))' out.txt
 	# each gradient's latest time

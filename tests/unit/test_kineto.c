@@ -79,7 +79,7 @@ static const struct {
 	size_t tensors;
 	double forward_s, backward_s, update_s, ready_s[3];
 	enum gf_dtype dtype;
-	const char *remark; /* in the remarks; NULL: there is none */
+	const char *remark; /* in what is said; NULL: "N tensors, 1 step" */
 } cases[] = {
 	{"forward 1 0 50\n" /* lies between passes; no marks */
 	 "node 2 100 20\n"
@@ -93,7 +93,8 @@ static const struct {
 	 "update 1 1200 10",
 	 .tensors = 2, .forward_s = 495e-6, .backward_s = 59e-6,
 	 .update_s = 10e-6, .ready_s = {29e-6, 59e-6},
-	 .remark = "each Optimizer.step ends one"},
+	 .remark = "marks of steps (profiler.step()): each ends with "
+		   "Optimizer.step"},
 	{"forward 1 0 50\n"
 	 "gradient 2 121 8 [10] float\n"
 	 "gradient 2 151 8 [4,5] float\n"
@@ -102,7 +103,8 @@ static const struct {
 	 "gradient 2 1151 8 [4,5] float\n",
 	 .tensors = 2, .forward_s = 121e-6, .backward_s = 38e-6,
 	 .ready_s = {8e-6, 38e-6},
-	 .remark = "each pass of backward is taken as one"},
+	 .remark = "marks of steps (profiler.step()): each has one pass of "
+		   "backward"},
 	{"gradient 2 100 8 [10] float\n" /* without forward: a period */
 	 "gradient 2 200 8 [4,5] float\n"
 	 "gradient 2 5100 8 [10] float\n"
@@ -154,7 +156,7 @@ static const struct {
 	 "gradient 2 1100 8 [10] float",
 	 .tensors = 2, .forward_s = 100e-6, .backward_s = 108e-6,
 	 .ready_s = {8e-6, 108e-6},
-	 .remark = "1 of 2 steps hold other gradients"},
+	 .remark = "1 step; left out: steps with other gradients (1)"},
 	{"mark 1 0 900\n"
 	 "gradient 2 100 8 [3] c10::Half",
 	 .tensors = 1, .forward_s = 100e-6, .backward_s = 8e-6,
@@ -167,7 +169,8 @@ static const struct {
 	 "gradient 2 50 8 [] -\n"
 	 "gradient 2 100 8 [2] c10::BFloat16",
 	 .tensors = 1, .forward_s = 100e-6, .backward_s = 8e-6,
-	 .ready_s = {8e-6}, .dtype = GF_BF16, .remark = "no gradient 1 times"},
+	 .ready_s = {8e-6}, .dtype = GF_BF16,
+	 .remark = "left out: AccumulateGrad events without a gradient (1)"},
 	{"mark 1 0 9000\n" /* the host runs ahead of the device */
 	 "launch 1 100 2 1\n"
 	 "kernel 7 10000 3000 1\n"
@@ -199,7 +202,7 @@ static const struct {
 	 "\"args\": {\"Input Dims\": [[2]], \"Input type\": [\"float\"], "
 	 "\"a\": 18446744073709551616, \"a\": 1}}]",
 	 .tensors = 1, .backward_s = 8e-6, .ready_s = {8e-6},
-	 .remark = "marks no steps"},
+	 .remark = "no marks of steps"},
 	/* strings that are none */
 	{"{\"traceEvents\": [{\"name\": \"C:\\torch\\csrc \xff\t\", "
 	 "\"x\": -inf}, {\"ph\": \"X\", \"cat\": \"cpu_op\", "
@@ -210,10 +213,12 @@ static const struct {
 		   "first at 1:36: they were mended"},
 };
 
+/* What is said of it, the summary too, comes into the remarks. */
 static int import(const char *file, const char *text, size_t size,
 		  const char *parameters, struct gf_profile *p,
 		  struct gf_text *remarks, struct gf_error *err)
 {
+	struct gf_imported imported = {0};
 	struct gf_import in = {
 		.file = file,
 		.text = text,
@@ -221,9 +226,15 @@ static int import(const char *file, const char *text, size_t size,
 		.forward_s = NAN,
 		.backward_s = NAN,
 		.parameters = parameters,
+		.imported = &imported,
 	};
+	int rc = gf_import_profile(&in, NULL, p, remarks, err);
+	char *line = gf_imported_line(&imported, file);
 
-	return gf_import_profile(&in, NULL, p, remarks, err);
+	gf_text_addf(remarks, "%s", line);
+	free(line);
+	gf_imported_release(&imported);
+	return rc;
 }
 
 static void test_cases(void)
@@ -234,7 +245,7 @@ static void test_cases(void)
 		struct gf_profile p = {0};
 		struct gf_text remarks = {0};
 		struct gf_error err = {""};
-		char *text = trace_of(cases[i].text);
+		char *text = trace_of(cases[i].text), *want;
 		int rc = import("f", text, strlen(text), NULL, &p, &remarks,
 				&err);
 
@@ -256,10 +267,17 @@ static void test_cases(void)
 				    "tensor %zu of case %zu", t, i);
 		EXPECT(p.model->tensors[0].dtype == cases[i].dtype,
 		       "case %zu: type", i);
-		EXPECT(cases[i].remark ? remarks.data && strstr(remarks.data,
-								cases[i].remark)
-				       : remarks.length == 0,
-		       "case %zu: %s", i, remarks.data ? remarks.data : "");
+		want = cases[i].remark
+			       ? gf_xstrdup(cases[i].remark)
+			       : gf_xasprintf("f: kineto: %zu tensor%s, 1 step",
+					      cases[i].tensors,
+					      cases[i].tensors > 1 ? "s" : "");
+		if (cases[i].remark)
+			EXPECT(strstr(remarks.data, want), "case %zu: %s", i,
+			       remarks.data);
+		else
+			EXPECT_TEXT(remarks.data, want);
+		free(want);
 		gf_profile_release(&p);
 		gf_text_release(&remarks);
 	}
