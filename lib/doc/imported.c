@@ -15,7 +15,8 @@ static const char *unit_of(const struct gf_imported *i)
 /* No file makes an endless line: one more kind is for all that come later. */
 enum { KINDS_MOST = 16 };
 
-void gf_imported_leave(struct gf_imported *i, const char *what, size_t place)
+static void leave(struct gf_imported *i, const char *what, size_t place,
+		  size_t count)
 {
 	struct gf_imported_left *l = i->left, *end = i->left + i->nleft;
 
@@ -30,7 +31,19 @@ void gf_imported_leave(struct gf_imported *i, const char *what, size_t place)
 		l->first = place;
 	}
 	l->first = place < l->first ? place : l->first;
-	l->count++;
+	l->count += count;
+}
+
+void gf_imported_leave(struct gf_imported *i, const char *what, size_t place)
+{
+	leave(i, what, place, 1);
+}
+
+void gf_imported_leave_many(struct gf_imported *i, const char *what,
+			    size_t count)
+{
+	if (count)
+		leave(i, what, 0, count);
 }
 
 void gf_imported_find(struct gf_imported *i, const char *fmt, ...)

@@ -30,6 +30,9 @@ struct gf_imported {
 
 /* One more of a kind was left out, at that line (0: not known). */
 void gf_imported_leave(struct gf_imported *i, const char *what, size_t place);
+/* So many more of a kind were left out, at places that are not known. */
+void gf_imported_leave_many(struct gf_imported *i, const char *what,
+			    size_t count);
 /* Adds to what was found, with a comma between. */
 void gf_imported_find(struct gf_imported *i, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));

@@ -146,6 +146,17 @@ static int refuse(const struct gf_import *in, const char *format,
 	return -EINVAL;
 }
 
+void gf_import_account(const struct gf_imported *imported, struct gf_profile *p)
+{
+	struct gf_json_writer w = {0};
+
+	gf_json_open_object(&w, NULL);
+	gf_imported_write(imported, &w);
+	gf_json_close_object(&w);
+	free(p->measured);
+	p->measured = gf_text_take(&w.text);
+}
+
 int gf_import_profile(const struct gf_import *in, const char *format,
 		      struct gf_profile *out, struct gf_text *remarks,
 		      struct gf_error *err)
@@ -154,7 +165,6 @@ int gf_import_profile(const struct gf_import *in, const char *format,
 	struct gf_imported own = {0};
 	struct gf_import read = *in;
 	struct gf_profile p = {0};
-	struct gf_json_writer w = {0};
 	int rc;
 
 	if (!importer || memchr(in->text, '\0', in->size))
@@ -172,10 +182,7 @@ int gf_import_profile(const struct gf_import *in, const char *format,
 		if (p.model && !read.imported->found.length)
 			gf_imported_find(read.imported, "%zu tensors",
 					 p.model->ntensors);
-		gf_json_open_object(&w, NULL);
-		gf_imported_write(read.imported, &w);
-		gf_json_close_object(&w);
-		p.measured = gf_text_take(&w.text);
+		gf_import_account(read.imported, &p);
 		rc = gf_profile_check(&p, err);
 		if (rc < 0)
 			gf_error_prefix(err, "%s", in->file);

@@ -16,6 +16,8 @@
  * Profiles from what other tools measured. A format is one file and one entry
  * in registry.c. Each makes one half of a profile.
  */
+struct gf_collectives;
+
 struct gf_import {
 	const char *file;
 	const char *text; /* of the file; gf_import_file reads it */
@@ -32,6 +34,9 @@ struct gf_import {
 	/* What was found and left out. Of the caller, or NULL; an importer
 	 * always has one. */
 	struct gf_imported *imported;
+	/* Takes the all-reduces of a rank's file; NULL: the file stands
+	 * alone. */
+	struct gf_collectives *collectives;
 };
 
 struct gf_importer {

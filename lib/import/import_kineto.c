@@ -59,19 +59,14 @@ static size_t keep_whole(const struct gf_kineto *k,
 	return kept;
 }
 
-static void leave(struct gf_imported *i, const char *what, size_t count)
-{
-	for (; count > 0; count--)
-		gf_imported_leave(i, what, 0);
-}
-
 /* What was found, what is left out, and what the user should know. */
 static void tell(const struct gf_import *in, const struct gf_kineto *k,
 		 const struct gf_kineto_step *steps, size_t count,
 		 struct gf_text *remarks)
 {
-	leave(in->imported, "AccumulateGrad events without a gradient",
-	      k->undefined);
+	gf_imported_leave_many(in->imported,
+			       "AccumulateGrad events without a gradient",
+			       k->undefined);
 	gf_imported_find(in->imported, "%zu tensor%s", steps[0].count,
 			 steps[0].count == 1 ? "" : "s");
 	gf_imported_find(in->imported, "%zu step%s", count,
@@ -223,8 +218,12 @@ static int read_kineto(const struct gf_import *in, struct gf_profile *out,
 			  times_s + READY, out->model, err);
 	if (rc < 0)
 		goto out;
-	leave(in->imported, "passes of backward outside whole steps", outside);
-	leave(in->imported, "steps with other gradients", all - count);
+	gf_imported_leave_many(in->imported,
+			       "passes of backward outside whole steps",
+			       outside);
+	gf_imported_leave_many(in->imported, "steps with other gradients",
+			       all - count);
+	gf_kineto_collect(&k, in->collectives, in->imported);
 	if (in->rank == 0)
 		tell(in, &k, steps, count, remarks);
 	rc = gf_import_finish_model(in, out->model, err);

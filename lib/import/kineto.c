@@ -23,7 +23,8 @@ static bool holds(const struct gf_json_at *args, const char *key)
 	return args->value && gf_json_has(args, key);
 }
 
-static void add(struct gf_kineto_list *list, const struct gf_kineto_span *span)
+void gf_kineto_add(struct gf_kineto_list *list,
+		   const struct gf_kineto_span *span)
 {
 	*gf_array_push(&list->spans, &list->count, &list->capacity) = *span;
 }
@@ -41,7 +42,7 @@ struct reading {
 
 /* "Input Dims": [[64, 3, 7, 7], ...]: the first shape's product, 0 if there is
  * none. Scalars and undefined tensors are empty lists. */
-static size_t first_shape(struct gf_json_at *args)
+size_t gf_kineto_first_shape(struct gf_json_at *args)
 {
 	struct gf_json_at dims, shape;
 	size_t count, rank, i, dim, elems = 1;
@@ -114,7 +115,7 @@ static int read_gradient(struct gf_json_at *args, struct gf_kineto_span *span,
 {
 	int typed;
 
-	span->elems = first_shape(args);
+	span->elems = gf_kineto_first_shape(args);
 	typed = first_type(args, span, err);
 	if (typed < 0)
 		return typed;
@@ -122,7 +123,7 @@ static int read_gradient(struct gf_json_at *args, struct gf_kineto_span *span,
 	if (typed && span->elems == 0)
 		r->k->undefined++;
 	else
-		add(&r->k->gradients, span);
+		gf_kineto_add(&r->k->gradients, span);
 	return 0;
 }
 
@@ -137,21 +138,23 @@ static int read_host(struct gf_json_at *args, const char *name,
 	if (strcmp(name, gradient) == 0)
 		return read_gradient(args, span, r, err);
 	if (begins(name, node)) {
-		add(&k->nodes, span);
-		span->elems = first_shape(args);
+		gf_kineto_add(&k->nodes, span);
+		span->elems = gf_kineto_first_shape(args);
 		if (strcmp(name + sizeof(node) - 1, gradient) == 0)
-			add(&r->outer, span);
+			gf_kineto_add(&r->outer, span);
 	} else if (begins(name, "ProfilerStep")) {
-		add(&k->steps, span);
+		gf_kineto_add(&k->steps, span);
 	} else if (begins(name, "Optimizer.step")) {
-		add(&k->updates, span);
+		gf_kineto_add(&k->updates, span);
+	} else if (begins(name, "gloo:")) {
+		gf_kineto_read_gloo(k, args, name, span);
 	} else if (begins(name, "c10d::")) {
-		add(&k->exchanges, span);
+		gf_kineto_add(&k->exchanges, span);
 	} else if (holds(args, "Sequence number") ||
 		   strcmp(name, "aten::ones_like") == 0) {
-		add(&k->operators, span);
+		gf_kineto_add(&k->operators, span);
 	} else if (begins(name, "aten::")) {
-		add(&r->others, span);
+		gf_kineto_add(&r->others, span);
 	}
 	return 0;
 }
@@ -172,11 +175,13 @@ static void read_device(struct gf_json_at *at, struct gf_json_at *args,
 					 ? -1
 					 : 1;
 		r->k->kernels += span->computes > 0;
+		if (span->computes < 0)
+			gf_kineto_read_kernel(r->k, args, span);
 	}
 	if (holds(args, "correlation") &&
 	    gf_json_real(args, "correlation", -1e18, 1e18, &span->correlation,
 			 NULL) == 0)
-		add(&r->device, span);
+		gf_kineto_add(&r->device, span);
 }
 
 static int sort_in(struct gf_json_at *at, struct gf_json_at *args,
@@ -203,7 +208,7 @@ static int sort_in(struct gf_json_at *at, struct gf_json_at *args,
 	    gf_json_real(args, "correlation", -1e18, 1e18, &span->correlation,
 			 NULL) == 0) {
 		r->k->launched += strstr(name, "Launch") != NULL;
-		add(&r->launches, span);
+		gf_kineto_add(&r->launches, span);
 	}
 	return 0;
 }
@@ -383,8 +388,8 @@ static void join(struct gf_kineto *k, const struct gf_kineto_list *launches,
 		work = *done;
 		work.thread = launch->thread;
 		work.launch_s = launch->start_s;
-		add(&k->work, &work);
-		add(&k->by_thread, &work);
+		gf_kineto_add(&k->work, &work);
+		gf_kineto_add(&k->by_thread, &work);
 	}
 	sort(&k->by_thread, by_thread);
 }
@@ -408,7 +413,7 @@ static void finish(struct reading *r)
 	struct gf_kineto *k = r->k;
 	struct gf_kineto_list *const lists[] = {
 		&k->steps,     &k->nodes,     &k->gradients, &k->updates,
-		&k->exchanges, &k->operators, &r->launches};
+		&k->exchanges, &k->operators, &k->reduces,   &r->launches};
 	size_t i;
 
 	if (k->gradients.count + k->undefined == 0) {
@@ -439,6 +444,8 @@ static int read_events(const struct gf_json *root, const char *file,
 
 	if (rc == 0 && !bare)
 		rc = gf_json_array(&at, "traceEvents", &events, &count, err);
+	if (rc == 0 && !bare)
+		gf_kineto_read_world(r->k, &at);
 	for (i = 0; i < count && rc == 0; i++) {
 		struct gf_json_at event = {0};
 
@@ -483,6 +490,7 @@ void gf_kineto_release(struct gf_kineto *k)
 	free(k->updates.spans);
 	free(k->operators.spans);
 	free(k->exchanges.spans);
+	free(k->reduces.spans);
 	free(k->work.spans);
 	free(k->by_thread.spans);
 	memset(k, 0, sizeof(*k));

@@ -4,9 +4,11 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "base/dtype.h"
 #include "base/error.h"
+#include "import/collectives.h"
 #include "json/json.h"
 
 /*
@@ -20,9 +22,15 @@ struct gf_kineto_span {
 	double correlation; /* of a launch and its work; else NAN */
 	double launch_s;    /* of work */
 	double less_s;      /* of exchanges: the time of those before */
-	size_t elems;       /* of a gradient; 0: the trace does not say */
+	size_t elems;       /* of a gradient; 0: the trace does not say. Of an
+			     * all-reduce: bytes */
 	enum gf_dtype dtype;
 	int computes; /* work: 1 a kernel, 0 a copy, -1 communication */
+	/* Of all-reduces: */
+	uint64_t group;  /* gf_collectives_group; 0: all ranks */
+	int ranks;       /* of the group; 0: all ranks */
+	size_t sequence; /* 0: the trace does not say */
+	bool alone;      /* no other ran at the same time */
 };
 
 struct gf_kineto_list {
@@ -41,6 +49,12 @@ struct gf_kineto {
 	 * communication: by launch_s, and by thread, then launch_s. `thread` is
 	 * the one that launched it. */
 	struct gf_kineto_list work, by_thread;
+	struct gf_kineto_list reduces; /* all-reduces, as the device or gloo
+					* has run them */
+	int ranks;                     /* of the job; 0: it has more groups, or
+					* the trace does not say */
+	size_t unsized;                /* all-reduces whose size is not said */
+	size_t other_collectives;
 	size_t launched;  /* kernels, by the host's events */
 	size_t kernels;   /* that compute */
 	size_t undefined; /* AccumulateGrad without a gradient */
@@ -62,6 +76,22 @@ void gf_kineto_release(struct gf_kineto *trace);
 int gf_kineto_parse(const char *text, size_t size, const char *file,
 		    struct gf_json **root, size_t *mended, char place[32],
 		    struct gf_error *err);
+
+/* What the readers share. The first shape's product, 0 if there is none. */
+void gf_kineto_add(struct gf_kineto_list *list,
+		   const struct gf_kineto_span *span);
+size_t gf_kineto_first_shape(struct gf_json_at *args);
+/* A kernel of communication, and what gloo did; takes all-reduces and counts
+ * what else there is. */
+void gf_kineto_read_kernel(struct gf_kineto *k, struct gf_json_at *args,
+			   struct gf_kineto_span *span);
+void gf_kineto_read_gloo(struct gf_kineto *k, struct gf_json_at *args,
+			 const char *name, struct gf_kineto_span *span);
+void gf_kineto_read_world(struct gf_kineto *k, struct gf_json_at *root);
+/* One rank's all-reduces, for all ranks' (NULL: there are no others); sorts
+ * them. What does not count is left out by name. */
+void gf_kineto_collect(struct gf_kineto *k, struct gf_collectives *to,
+		       struct gf_imported *imported);
 
 /* The first span that starts at this time or later. */
 size_t gf_kineto_at(const struct gf_kineto_list *list, double at_s);

@@ -23,9 +23,9 @@ struct gf_nccl_row {
 };
 
 struct gf_nccl_run {
-	char program[64]; /* "all_reduce_perf"; "": not said */
-	size_t line;      /* where it begins */
-	size_t first, nrows; /* of the log's rows */
+	char program[64];                  /* "all_reduce_perf"; "": not said */
+	size_t line;                       /* where it begins */
+	size_t first, nrows;               /* of the log's rows */
 	bool per_iteration, in_place_only; /* of its columns */
 	long long out_of_bounds;           /* as the last line counts them */
 	/* Lists of ranks: how many of the first one's group, whether there are

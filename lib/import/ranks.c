@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 
 #include "base/heap.h"
+#include "import/collectives.h"
 
 int gf_import_is_folder(const char *path)
 {
@@ -73,6 +74,7 @@ struct ranks {
 	const struct gf_import *in;
 	const char *params_file, *format, *name;
 	struct gf_profile all;
+	struct gf_collectives collectives;
 	int rank;
 	double least_s, most_s; /* a step of the fastest, of the slowest */
 };
@@ -86,6 +88,8 @@ static int take(struct ranks *r, const char *file, struct gf_text *remarks,
 
 	one.file = file;
 	one.rank = r->rank++;
+	one.imported = r->collectives.imported;
+	one.collectives = &r->collectives;
 	one.name = one.name ? one.name : r->name;
 	if (gf_import_is_folder(file))
 		return gf_error_set(err, -EINVAL,
@@ -111,44 +115,85 @@ static int take(struct ranks *r, const char *file, struct gf_text *remarks,
 	return rc;
 }
 
+/* The network half, if the traces hold enough for one. */
+static int add_network(struct ranks *r, struct gf_text *remarks,
+		       struct gf_error *err)
+{
+	struct gf_collectives *c = &r->collectives;
+	struct gf_text waits = {0};
+	size_t present =
+		gf_collectives_match(c, r->in->file, r->in->ranks, &waits);
+	const char *why =
+		present < 2 ? "all-reduces of one rank, whose times hold the "
+			      "waits for the others"
+		: gf_collectives_sizes(c) < 2
+			? "all-reduces of one size, which make no line"
+			: NULL;
+
+	if (!why)
+		gf_text_addf(remarks, "%s", waits.data ? waits.data : "");
+	gf_text_release(&waits);
+	if (why) {
+		gf_imported_leave_many(c->imported, why, c->count);
+		return 0;
+	}
+	r->all.network = gf_xcalloc(1, sizeof(*r->all.network));
+	return gf_collectives_finish(c, r->in, r->all.network, remarks, err);
+}
+
+/* What all ranks together are. */
+static int finish(struct ranks *r, struct gf_text *remarks,
+		  struct gf_error *err)
+{
+	struct gf_model_profile *m = r->all.model;
+	int rc = add_network(r, remarks, err);
+
+	if (rc)
+		return rc;
+	m->backward_s =
+		fmax(m->backward_s, m->tensors[m->ntensors - 1].ready_s);
+	gf_text_addf(remarks,
+		     "%s: the ranks' steps take %.3g to %.3g ms: the slowest "
+		     "counts, and of each gradient the latest time\n",
+		     r->in->file, r->least_s * 1e3, r->most_s * 1e3);
+	gf_import_account(r->collectives.imported, &r->all);
+	return gf_profile_check(&r->all, err);
+}
+
 int gf_import_ranks(const struct gf_import *in, const char *params_file,
 		    const char *format, struct gf_profile *out,
 		    struct gf_text *remarks, struct gf_error *err)
 {
 	char *name = name_of_folder(in->file), *file;
 	struct dirent **files = NULL;
+	struct gf_imported own = {0};
 	struct ranks r = {.in = in,
 			  .params_file = params_file,
 			  .format = format,
 			  .name = name,
+			  .collectives.imported =
+				  in->imported ? in->imported : &own,
 			  .least_s = INFINITY};
 	int count = scandir(in->file, &files, is_seen, alphasort), i;
 	int rc = count < 1 ? gf_error_errno(err, count < 0 ? -errno : -ENOENT,
 					    "%s", in->file)
 			   : 0;
 
-	if (in->imported)
-		gf_imported_find(in->imported, "%d rank%s", count,
-				 count == 1 ? "" : "s");
+	gf_imported_find(r.collectives.imported, "traces of %d rank%s", count,
+			 count == 1 ? "" : "s");
 	for (i = 0; i < count && rc == 0; i++) {
 		file = gf_xasprintf("%s/%s", in->file, files[i]->d_name);
 		rc = take(&r, file, remarks, err);
 		free(file);
 	}
-	if (rc == 0) {
-		struct gf_model_profile *m = r.all.model;
-
-		m->backward_s = fmax(m->backward_s,
-				     m->tensors[m->ntensors - 1].ready_s);
-		gf_text_addf(remarks,
-			     "%s: the ranks' steps take %.3g to %.3g ms: the "
-			     "slowest counts, and of each gradient the latest "
-			     "time\n",
-			     in->file, r.least_s * 1e3, r.most_s * 1e3);
+	if (rc == 0)
+		rc = finish(&r, remarks, err);
+	if (rc == 0)
 		*out = r.all;
-	} else {
+	else
 		gf_profile_release(&r.all);
-	}
+	gf_collectives_release(&r.collectives);
+	gf_imported_release(&own);
 	for (i = 0; i < count; i++)
 		free(files[i]);
 	free(files);

@@ -109,7 +109,7 @@ quick="--batch 2 --warmup 1 --repeats 3 --threads 1"
 	wants 0 gf-profile --import dump
 	jq 'del(.measured)' out.txt | cmp - whole.json
 	wants 0 gf-profile --import dump/n1-pid2.log
-	says "it has the records of one rank, whose times hold its waits for the others: give the folder with all ranks' files"
+	says "it has the records of 1 of 2 ranks, whose times hold the waits for the others: give the folder with all ranks' files"
 	cp "$data/import/osu.log" dump/n1-pid1.log
 	rm dump/n1-pid2.log
 	wants 2 gf-profile --import dump
@@ -149,7 +149,7 @@ quick="--batch 2 --warmup 1 --repeats 3 --threads 1"
 	jq '.traceEvents |= map(.ts *= 2 | .dur *= 2)' "$data/import/kineto-ddp.json" > job/rank1.json
 	gf-profile -q --import job/rank1.json > slow.json
 	wants 0 gf-profile --import job/
-	says 'job/: kineto: 2 ranks, 4 tensors, 3 steps'
+	says 'job/: kineto: traces of 2 ranks, 4 tensors, 3 steps'
 	says "the ranks' steps take 0.461 to 0.922 ms"
 	jq -e --slurpfile slow slow.json '.model.name == "job" and
 		(.model | del(.name)) == ($slow[0].model | del(.name))' out.txt
@@ -164,6 +164,36 @@ quick="--batch 2 --warmup 1 --repeats 3 --threads 1"
 	one_line
 	wants 2 gf-profile --import empty
 	says 'empty: this is an empty file: want a measurement'
+}
+
+@test "all-reduces in the traces of ranks are the network half" {
+	mkdir gloo gpus
+	cp "$data"/import/kineto-gloo-[01].json gloo
+	wants 0 gf-profile --import gloo
+	says 'gloo: kineto: traces of 2 ranks, 4 tensors, 3 steps, 12 all-reduces, 2 ranks, library of 4 sizes'
+	# of each the time of the rank that waited less; of each size the median
+	jq -e '.model and .network.ranks == 2 and (.network.allreduce[0].fit |
+		.size_bytes == [8, 32, 64, 128] and
+		(.time_s | map(. * 1e9 | round)) == [144060, 139321, 201510, 232199])' out.txt
+	cp out.txt both.json
+	wants 0 gf-plan both.json
+	jq -e '.ranks == 2 and .model.name == "gloo"' out.txt
+	# one rank's times hold its waits
+	wants 0 gf-profile --import "$data/import/kineto-gloo-0.json"
+	says 'left out: all-reduces of one rank, whose times hold the waits for the others (12)'
+	jq -e '.network == null' out.txt
+	# what one rank ran beside others does not count
+	jq '.traceEvents |= map(if .name == "gloo:all_reduce" and .args."Input Dims" == [[8, 4]]
+		then .dur += 500 else . end)' "$data/import/kineto-gloo-1.json" > gloo/kineto-gloo-1.json
+	wants 0 gf-profile --import gloo
+	says 'all-reduces that ran beside others'
+	# NCCL's kernels, of two of eight ranks
+	cp "$data/import/kineto-mi300-ddp.json" gpus/0.json
+	jq '.traceEvents |= map(if .name | startswith("nccl") then .dur *= .75 else . end)' gpus/0.json > gpus/1.json
+	wants 0 gf-profile --import gpus
+	says 'gpus: it has the records of 2 of 8 ranks'
+	says 'left out: collectives that are no all-reduce (4)'
+	jq -e '.network.ranks == 8 and .network.allreduce[0].fit.size_bytes == [5746640, 17632384]' out.txt
 }
 
 @test "imported halves go into one plan" {

@@ -7,6 +7,8 @@ Those in tests/data/import:
 kineto-cpu.json        kineto.py cpu, by PyTorch 2.15
 kineto-unmarked.json   kineto.py unmarked: without shapes and without profiler.step()
 kineto-ddp.json        torchrun --nproc-per-node 2 kineto.py ddp: bf16, two micro-batches, gloo
+kineto-gloo-0.json     torchrun --nproc-per-node 2 kineto.py gloo, which writes a file for each rank:
+                       an all-reduce for each gradient after backward, in the order of parameters
 kineto-mi250.json      kineto.py TRACE, tests/data/amd_trace/mi250_minitoy_train_ROCm6_2_kineto.json.gz
                        of facebookresearch/HolisticTraceAnalysis
 kineto-mi300-ddp.json  kineto.py TRACE 16, tests/traces/mi300/resnet_act_checkpoint.json.gz of
@@ -17,7 +19,8 @@ import os
 import sys
 import tempfile
 
-KEPT = ("Input Dims", "Input type", "correlation", "Sequence number")
+KEPT = ("Input Dims", "Input type", "correlation", "Sequence number", "Collective name", "dtype",
+        "In msg nelems", "Group size", "Process Group Ranks")
 NODE = "autograd::engine::evaluate_function: "
 GRADIENT = "torch::autograd::AccumulateGrad"
 DEVICE = ("kernel", "gpu_memcpy", "gpu_memset")
@@ -55,11 +58,12 @@ def cut(trace, steps):
             kept.append(e)
             forward = True
     kept += bare(launches, work)
-    out = {k: v for k, v in trace.items() if k in ("schemaVersion", "record_shapes", "with_stack")}
+    out = {k: v for k, v in trace.items() if k in ("schemaVersion", "record_shapes", "with_stack",
+                                                "distributedInfo")}
     lines = []
     for e in sorted(kept, key=lambda e: float(e["ts"])):
         args = {k: v for k, v in e.get("args", {}).items() if k in KEPT and (
-            not k.startswith("Input") or e["name"] == GRADIENT)}
+            not k.startswith("Input") or e["name"].startswith((GRADIENT, "gloo:")))}
         lines.append(json.dumps({**{k: e[k] for k in ("ph", "cat", "name", "pid", "tid", "ts", "dur")},
                                  "name": e["name"][:80 if e["cat"] not in DEVICE else 30], "args": args}, separators=(",", ":")))
     return json.dumps(out)[:-1] + ', "traceEvents": [\n' + ",\n".join(lines) + "\n]}\n"
@@ -84,9 +88,10 @@ def made(kind):
     torch.set_num_threads(1)
     model = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.ReLU(), torch.nn.Linear(8, 2))
     x = torch.ones(16, 4)
+    if kind in ("ddp", "gloo"):
+        dist.init_process_group("gloo")
     if kind == "ddp":
         model, x = model.bfloat16(), x.bfloat16()
-        dist.init_process_group("gloo")
         model = DistributedDataParallel(model)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     schedule = None if kind == "unmarked" else torch.profiler.schedule(wait=1, warmup=1, active=3)
@@ -97,6 +102,9 @@ def made(kind):
             with model.no_sync():
                 model(x).sum().backward()
         model(x).sum().backward()
+        if kind == "gloo":
+            for parameter in model.parameters():
+                dist.all_reduce(parameter.grad)
         optimizer.step()
 
     step()
@@ -111,11 +119,13 @@ def made(kind):
         profiler.export_chrome_trace(path)
         with open(path, encoding="utf-8") as f:
             trace = json.load(f)
-    if kind == "ddp":
+    if kind in ("ddp", "gloo"):
         dist.barrier()
         rank = dist.get_rank()
         dist.destroy_process_group()
-        if rank:
+        if kind == "gloo":
+            sys.stdout = open(f"kineto-gloo-{rank}.json", "w", encoding="utf-8")
+        elif rank:
             sys.exit()
     return trace
 

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef GF_IMPORT_COLLECTIVES_H
+#define GF_IMPORT_COLLECTIVES_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "import/importers.h"
+
+/*
+ * The all-reduces of a job, as its ranks have recorded them. A rank's time
+ * holds its wait for the last rank to come, so an all-reduce takes the time of
+ * the rank that waited least. Ranks are matched by communicator and sequence
+ * number: their clocks are not compared. Zero-initialise, and set `imported`;
+ * the owner calls gf_collectives_release.
+ */
+struct gf_collective {
+	uint64_t group;  /* gf_collectives_group */
+	int ranks;       /* of the group */
+	size_t sequence; /* within the group: the same on each of its ranks */
+	size_t size_bytes;
+	size_t place; /* in the file; 0: not known */
+	double time_s;
+	int choice; /* of `choices` */
+};
+
+/* How the library ran some of them ("RING LL"), and how many. */
+struct gf_collectives_choice {
+	char *name;
+	size_t count;
+};
+
+struct gf_collectives {
+	struct gf_collective *all;
+	struct gf_collectives_choice *choices;
+	size_t count, capacity, nchoices, choice_capacity;
+	struct gf_imported *imported;
+};
+
+/* A communicator's number, from its name and number of ranks. */
+uint64_t gf_collectives_group(const char *name, int ranks);
+/* choice: NULL if the file does not say it. */
+void gf_collectives_add(struct gf_collectives *c, const struct gf_collective *r,
+			const char *choice);
+/* Keeps the all-reduces of the largest group, or of one of so many ranks
+ * (0: not told), that all ranks have recorded whose files are there, each
+ * once; returns how many ranks that are. Remarks if some are absent. */
+size_t gf_collectives_match(struct gf_collectives *c, const char *file,
+			    int ranks, struct gf_text *remarks);
+/* How many sizes those have that were kept. */
+size_t gf_collectives_sizes(const struct gf_collectives *c);
+/* Fills a zeroed network with the median of each size as the algorithm
+ * "library", since the library chose by size. -EINVAL: no two sizes. */
+int gf_collectives_finish(const struct gf_collectives *c,
+			  const struct gf_import *in, struct gf_network *net,
+			  struct gf_text *remarks, struct gf_error *err);
+void gf_collectives_release(struct gf_collectives *c);
+
+#endif
