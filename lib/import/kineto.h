@@ -53,7 +53,7 @@ struct gf_kineto {
 					* has run them */
 	int ranks;                     /* of the job; 0: it has more groups, or
 					* the trace does not say */
-	size_t unsized;                /* all-reduces whose size is not said */
+	size_t unsized; /* collectives of no known kind or size */
 	size_t other_collectives;
 	size_t launched;  /* kernels, by the host's events */
 	size_t kernels;   /* that compute */

@@ -62,8 +62,9 @@ void gf_kineto_read_kernel(struct gf_kineto *k, struct gf_json_at *args,
 	char *name = NULL;
 
 	if (!args->value || !gf_json_has(args, "Collective name") ||
-	    gf_json_string(args, "Collective name", &name, NULL) < 0 ||
-	    strcmp(name, "allreduce") != 0)
+	    gf_json_string(args, "Collective name", &name, NULL) < 0)
+		k->unsized++;
+	else if (strcmp(name, "allreduce") != 0)
 		k->other_collectives++;
 	else if (!read_size(args, span))
 		k->unsized++;
@@ -151,7 +152,7 @@ void gf_kineto_collect(struct gf_kineto *k, struct gf_collectives *to,
 
 	gf_imported_leave_many(imported, "collectives that are no all-reduce",
 			       k->other_collectives);
-	gf_imported_leave_many(imported, "all-reduces of no known size",
+	gf_imported_leave_many(imported, "collectives of no known kind or size",
 			       k->unsized);
 	mark_alone(s, count);
 	if (count)

@@ -551,7 +551,7 @@ static void test_other_tools(void)
 		 0, 8, 2,
 		 "left out: broken records (1, first in line 4), all-reduces "
 		 "of fewer or more ranks (1, first in line 3)",
-		 "it has the records of one rank"},
+		 "it has the records of 1 of 8 ranks"},
 		/* our own, labelled and with other lines between */
 		{"[1,0]<stdout>:# 2 ranks, of\n"
 		 "[1,0]<stdout>:# size count type algorithm time #wrong algbw\n"
