@@ -134,7 +134,7 @@ static const struct gf_setting own_settings[] = {
 	{GF_CLI_START_JOIN(5, START)},
 	{GF_CLI_START_RANK(5, START)},
 	{GF_CLI_START_RANKS(5, START, "")},
-	{"cuda-graph", NULL, 5, GF_SETTING_FLAG, AT(config.graphs),
+	{"cuda-graph", NULL, 5, GF_SETTING_FLAG, AT(config.place.graphs),
 	 "insist on a GPU, whose passes are captured into graphs"},
 	{"no-cuda-graph", NULL, 5, GF_SETTING_FLAG, AT(config.no_graphs),
 	 "enqueue a GPU's passes anew in each step"},
@@ -256,7 +256,7 @@ static int take_place(struct session *s, struct gf_error *err)
 
 	if (!rc && s->place.note)
 		gf_cli_note(&s->a->cli, 0, "%s", s->place.note);
-	if (!rc && s->place.nccl && !s->o->plan)
+	if (!rc && s->place.at.nccl && !s->o->plan)
 		gf_train_use_library(&s->inputs.plan, false);
 	return rc;
 }

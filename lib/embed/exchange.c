@@ -38,40 +38,38 @@ static int start(struct gf_job *job, struct gf_error *err)
 		.timeout_s = job->timeout_s,
 		.threads = 1, /* the caller's, at least */
 		.dtypes = x->dtypes,
-		.gpu = x->device.gpu,
-		.nccl = x->device.nccl,
-		.stream = x->stream,
-		.device_grads = x->pool,
-		.device_stride = job->offset[job->ntensors],
+		.place = {.gpu = x->device.gpu,
+			  .nccl = x->device.nccl,
+			  .stream = x->stream,
+			  .grads = x->pool,
+			  .stride = job->offset[job->ntensors]},
 	};
-	int rc = gf_exchange_open(&x->exchange, &env, err);
+	int rc = gf_exchange_open(&job->exchange, &env, err);
 
-	job->exchange = &x->exchange;
 	if (rc)
 		return rc;
-	gf_exchange_state(&x->exchange, &job->state);
-	x->exchange.memory.on_done = gf_embed_done;
-	x->exchange.memory.on_done_ctx = x;
+	gf_exchange_state(job->exchange, &job->state);
+	gf_exchange_on_back(job->exchange, gf_embed_done, x);
 	return 0;
 }
 
 static void stop(struct gf_job *job)
 {
-	gf_exchange_close(&exchange_of(job)->exchange);
+	gf_exchange_close(job->exchange);
+	job->exchange = NULL;
 	gf_state_release(&job->state);
 }
 
 static int settle(struct gf_job *job, struct gf_error *err)
 {
-	int rc = gf_embed_learn(exchange_of(job), err);
+	bool bad; /* all of it has come back as NaN */
+	int rc = gf_exchange_learn(job->exchange, &bad, err);
 
-	return rc ? rc : gf_exchange_settle(job->exchange, err);
+	return rc < 0 ? rc : gf_exchange_settle(job->exchange, err);
 }
 
 static int restore(struct gf_job *job, struct gf_error *err)
 {
-	/* the state that was read is all that holds */
-	job->exchange->learnt = job->exchange->taken;
 	return gf_exchange_restore(job->exchange, err);
 }
 
@@ -186,7 +184,7 @@ static int adapt(struct gf_job *job, void *ctx, struct gf_error *err)
 			gf_selection_name(&plan->selection));
 	if (rc)
 		return rc;
-	gf_memory_set_codecs(plan, s->x->dtypes);
+	gf_exchange_set_codecs(plan, s->x->dtypes);
 	if (s->x->on_device) /* without a plan as NCCL has it */
 		gf_train_use_library(plan,
 				     s->options->plan || s->options->plan_text);
@@ -273,7 +271,7 @@ static void close_all(struct gradflow_exchange *x)
 {
 	struct gf_comm *comm = x->job.comm;
 
-	if (comm->broken && (x->exchange.env.nccl || !gf_comm_sever(comm)))
+	if (comm->broken && (x->on_device || !gf_comm_sever(comm)))
 		gf_job_stay(&x->job);
 	else
 		free_all(x);
@@ -372,7 +370,7 @@ API void gradflow_exchange_close(struct gradflow_exchange *x)
 	if (!gf_job_is_here(x ? &x->job : NULL))
 		return;
 	if (x->job.comm->broken)
-		gf_engine_abandon(x->exchange.engine);
+		gf_exchange_abandon(x->job.exchange);
 	else if (x->begun)
 		(void)gf_embed_flush(x, &ignored);
 	close_all(x);

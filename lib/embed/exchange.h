@@ -30,7 +30,6 @@ struct gradflow_exchange {
 	struct gf_embed_device device;
 	struct gf_gpu_stream *stream;
 	void *pool;
-	struct gf_exchange exchange;
 	enum gf_dtype *dtypes; /* per tensor of the plan */
 	size_t *caller;        /* per tensor of the plan: the caller's number */
 	double momentum, carried;
@@ -84,9 +83,6 @@ int gf_embed_between(const struct gradflow_exchange *x, const char *call,
 		     struct gf_error *err);
 /* What waits for the step: it ends, and means come. */
 int gf_embed_flush(struct gradflow_exchange *x, struct gf_error *err);
-/* On a GPU: what the step before has decided holds from now on. Waits for the
- * device, if the selection decides anything there that the host is to know. */
-int gf_embed_learn(struct gradflow_exchange *x, struct gf_error *err);
 /* Calls back, and notes that this thread does. */
 void gf_embed_done(void *exchange, size_t tensor, int status);
 

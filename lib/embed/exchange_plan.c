@@ -31,8 +31,8 @@ int gf_embed_plan_text(struct gf_plan *plan, const char *text,
 int gf_embed_plan_check(const struct gf_plan *plan, bool on_device,
 			struct gf_error *err)
 {
-	return on_device ? gf_select_check_gpu(plan, false, err)
-			 : gf_select_check(plan, err);
+	return on_device ? gf_exchange_check_gpu(plan, false, err)
+			 : gf_exchange_check_plan(plan, err);
 }
 
 API int gradflow_exchange_check(const char *plan_text, int on_device)

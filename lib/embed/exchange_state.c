@@ -123,7 +123,7 @@ API int gradflow_exchange_restored(struct gradflow_exchange *x, uint64_t steps)
 	rc = rc ? rc : x->job.ops->restore(&x->job, err);
 	if (!rc) {
 		x->job.steps = steps;
-		gf_engine_count_from(x->exchange.engine, steps);
+		gf_exchange_count_from(x->job.exchange, steps);
 	}
 	return gf_embed_leave(x, rc);
 }
@@ -164,8 +164,8 @@ API int gradflow_exchange_missing(struct gradflow_exchange *x, int *ranks,
 					"NULL",
 					call, most));
 	missing = gf_xcalloc((size_t)x->job.comm->ranks, sizeof(*missing));
-	rc = x->exchange.engine ? gf_engine_missing(x->exchange.engine, missing)
-				: -ENODATA;
+	rc = x->job.exchange ? gf_exchange_missing(x->job.exchange, missing)
+			     : -ENODATA;
 	if (rc)
 		gf_error_set(err, rc,
 			     "%s: not known after a failure outside of steps",
@@ -199,11 +199,14 @@ API size_t gradflow_exchange_messages(const struct gradflow_exchange *x)
 API size_t gradflow_exchange_message(const struct gradflow_exchange *x,
 				     size_t tensor)
 {
-	const struct gf_memory_tensor *t =
-		x ? x->exchange.memory.tensors : NULL;
+	const struct gf_plan *plan = x ? &x->job.plan : NULL;
+	size_t i;
 
-	return t && tensor < x->job.ntensors ? t[x->job.order[tensor]].message
-					     : SIZE_MAX;
+	if (!x || !x->job.exchange || tensor >= x->job.ntensors)
+		return SIZE_MAX;
+	for (i = 0; plan->messages[i].last < x->job.order[tensor]; i++)
+		;
+	return i;
 }
 
 API uint64_t gradflow_exchange_steps(const struct gradflow_exchange *x)
@@ -213,12 +216,13 @@ API uint64_t gradflow_exchange_steps(const struct gradflow_exchange *x)
 
 API uint64_t gradflow_exchange_sent_bytes(const struct gradflow_exchange *x)
 {
-	return x && x->exchange.engine
-		       ? gf_engine_waited_bytes(x->exchange.engine)
+	return x && x->job.exchange
+		       ? gf_exchange_totals(x->job.exchange).waited_bytes
 		       : 0;
 }
 
 API uint64_t gradflow_copied_bytes(const struct gradflow_exchange *x)
 {
-	return x ? atomic_load(&x->exchange.memory.copied_bytes) : 0;
+	return x && x->job.exchange ? gf_exchange_copied_bytes(x->job.exchange)
+				    : 0;
 }

@@ -79,31 +79,19 @@ static int check_tensor(const struct gradflow_exchange *x, const char *call,
 
 /* --- steps ---------------------------------------------------------------- */
 
-static bool decides(const struct gradflow_exchange *x)
-{
-	return x->on_device && x->exchange.select.ops->adopt;
-}
-
-int gf_embed_learn(struct gradflow_exchange *x, struct gf_error *err)
-{
-	struct gf_exchange *e = &x->exchange;
-	bool bad; /* all of it has come back as NaN */
-
-	return decides(x) && e->learnt < e->taken
-		       ? gf_exchange_learn(e, &bad, err)
-		       : 0;
-}
-
+/* On a GPU what the step before has decided holds from now on. */
 static int begin(struct gradflow_exchange *x, struct gf_error *err)
 {
-	int rc = gf_embed_learn(x, err);
+	struct gf_exchange *e = x->job.exchange;
+	bool bad; /* all of it has come back as NaN */
+	int rc = gf_exchange_learn(e, &bad, err);
 
-	if (rc)
+	if (rc < 0)
 		return gf_job_keep(&x->job, rc, err);
 	x->begun = true;
 	x->flushed = false;
-	(void)gf_exchange_begin(&x->exchange, (size_t)x->job.steps + 1, 1);
-	gf_exchange_list(&x->exchange, 1);
+	(void)gf_exchange_begin(e, (size_t)x->job.steps + 1, 1);
+	gf_exchange_list(e, 1);
 	return 0;
 }
 
@@ -113,12 +101,10 @@ int gf_embed_flush(struct gradflow_exchange *x, struct gf_error *err)
 
 	if (rc)
 		return rc;
-	if (!x->flushed) {
-		gf_memory_flush(&x->exchange.memory);
-		gf_engine_backward_end(x->exchange.engine);
-	}
+	if (!x->flushed)
+		gf_exchange_backward_end(x->job.exchange);
 	x->flushed = true;
-	return gf_job_keep(&x->job, gf_engine_check(x->exchange.engine, err),
+	return gf_job_keep(&x->job, gf_exchange_check(x->job.exchange, err),
 			   err);
 }
 
@@ -194,19 +180,18 @@ static int mark(struct gradflow_exchange *x, const struct gradflow_gradient *g,
 static int post(struct gradflow_exchange *x, const struct gradflow_gradient *g,
 		size_t n, struct gf_error *err)
 {
-	struct gf_exchange *e = &x->exchange;
+	struct gf_exchange *e = x->job.exchange;
 	size_t i;
 	int rc = mark(x, g, n, err);
 
-	rc = rc ? rc
-		: gf_job_keep(&x->job, gf_engine_check(e->engine, err), err);
+	rc = rc ? rc : gf_job_keep(&x->job, gf_exchange_check(e, err), err);
 	if (!rc && n && !x->begun)
 		rc = begin(x, err);
 	if (rc || !n)
 		return rc;
 	for (i = 0; i < n; i++)
-		gf_memory_post(&e->memory, x->batch[i], g[i].data);
-	gf_engine_ready_all(e->engine, x->batch, n);
+		gf_exchange_post(e, x->batch[i], g[i].data);
+	gf_exchange_ready(e, x->batch, n);
 	x->nposted += n;
 	while (x->front < x->job.ntensors && x->posted[x->front])
 		x->front++;
@@ -240,49 +225,39 @@ API int gradflow_flush(struct gradflow_exchange *x)
 API int gradflow_test(struct gradflow_exchange *x, size_t tensor)
 {
 	struct gf_error *err = gf_embed_error();
-	const struct gf_memory *m;
-	size_t i;
+	const struct gf_exchange *e;
+	size_t i, first = 0, last;
 	int rc;
 
 	if (!gf_job_is_here(x ? &x->job : NULL))
 		return gf_error_set(err, -EINVAL,
 				    "gradflow_test: want an exchange that this "
 				    "process has opened");
-	m = &x->exchange.memory;
+	e = x->job.exchange;
 	rc = on_host(x, "gradflow_test", err);
-	if (!rc && !m->messages) /* a load has failed half way */
+	if (!rc && !e) /* a load has failed half way */
 		rc = gf_job_failed(&x->job, err);
+	if (!rc && tensor != GRADFLOW_ALL)
+		rc = check_tensor(x, "gradflow_test", tensor, err);
 	if (rc)
 		return rc;
-	if (tensor != GRADFLOW_ALL) {
-		rc = check_tensor(x, "gradflow_test", tensor, err);
-		if (rc || gf_memory_done(m, x->job.order[tensor]))
-			return rc ? rc : 1;
-	}
-	for (i = 0; tensor == GRADFLOW_ALL && i < x->job.plan.nmessages; i++)
-		if (!atomic_load(&m->messages[i].done))
-			break;
-	if (tensor == GRADFLOW_ALL && i == x->job.plan.nmessages)
+	last = x->job.ntensors - 1;
+	if (tensor != GRADFLOW_ALL)
+		first = last = x->job.order[tensor];
+	for (i = first; i <= last && gf_exchange_is_back(e, i); i++)
+		;
+	if (i > last)
 		return 1;
 	/* a callback may be one of a thread that has the engine's lock */
-	return in_callback ? 0 : gf_engine_check(x->exchange.engine, err);
+	return in_callback ? 0 : gf_exchange_check(x->job.exchange, err);
 }
 
 /* The last tensor of the plan that a tensor's mean waits for. */
 static size_t needs(const struct gradflow_exchange *x, size_t tensor)
 {
-	const struct gf_exchange *e = &x->exchange;
-	const struct gf_message *m;
-	size_t at;
-
-	if (tensor == GRADFLOW_ALL || !e->select.ops->by_message)
-		return x->job.ntensors - 1;
-	at = e->memory.tensors[x->job.order[tensor]].message;
-	m = &x->job.plan.messages[at];
-	/* messages go in their order, and a half follows all of them */
-	return m->release == GF_RELEASE_READY && m->half == GF_HALF_ALL
-		       ? m->last
-		       : x->job.ntensors - 1;
+	return tensor == GRADFLOW_ALL ? x->job.ntensors - 1
+				      : gf_exchange_needs(x->job.exchange,
+							  x->job.order[tensor]);
 }
 
 /* Would it end? */
@@ -306,17 +281,10 @@ static int check_wait(const struct gradflow_exchange *x, size_t tensor,
 
 static int wait_all(struct gradflow_exchange *x, struct gf_error *err)
 {
-	struct gf_exchange *e = &x->exchange;
-	int rc = x->on_device ? gf_exchange_join(e, true, err)
-			      : gf_exchange_await(e, e->begun, err);
+	int rc = gf_exchange_take_all(x->job.exchange, err);
 
-	if (!rc && x->on_device)
-		rc = gf_engine_end(e->engine, err);
-	if (!rc && decides(x))
-		rc = gf_device_flag_send(&e->flags, x->stream, e->taken, err);
 	if (rc)
 		return rc;
-	e->taken = e->begun;
 	x->begun = false;
 	x->nposted = x->front = 0;
 	memset(x->posted, 0, x->job.ntensors * sizeof(*x->posted));
@@ -327,8 +295,6 @@ static int wait_all(struct gradflow_exchange *x, struct gf_error *err)
 static int wait(struct gradflow_exchange *x, size_t tensor,
 		struct gf_error *err)
 {
-	struct gf_exchange *e = &x->exchange;
-	size_t at;
 	int rc;
 
 	if (!x->begun)
@@ -338,14 +304,10 @@ static int wait(struct gradflow_exchange *x, size_t tensor,
 	rc = check_wait(x, tensor, err);
 	if (rc)
 		return rc;
-	if (tensor == GRADFLOW_ALL)
-		rc = wait_all(x, err);
-	else if (!gf_memory_done(&e->memory, at = x->job.order[tensor]))
-		rc = e->select.ops->by_message
-			     ? gf_engine_wait_message(
-				       e->engine,
-				       gf_memory_brings(&e->memory, at), err)
-			     : gf_exchange_await(e, e->begun, err);
+	rc = tensor == GRADFLOW_ALL
+		     ? wait_all(x, err)
+		     : gf_exchange_wait_tensor(x->job.exchange,
+					       x->job.order[tensor], err);
 	return gf_job_keep(&x->job, rc, err);
 }
 

@@ -103,7 +103,7 @@ static int start(struct gf_job *job, struct gf_error *err)
 	};
 	int rc = gf_method_open(&g->method, &env, err);
 
-	job->exchange = &g->method.exchange;
+	job->exchange = g->method.exchange;
 	if (!rc)
 		list_state(g);
 	return rc;

@@ -69,7 +69,7 @@ void gf_job_close(struct gf_job *g)
 static struct gf_team team_of(const struct gf_job *g)
 {
 	return (struct gf_team){.comm = g->comm,
-				.engine = g->exchange->engine,
+				.exchange = g->exchange,
 				.workers = g->plan.ranks};
 }
 
@@ -320,6 +320,6 @@ int gf_job_load(struct gf_job *g, const char *folder, double *carried,
 	if (carried)
 		*carried = from.carried;
 	keep_folder(g, &found);
-	gf_engine_count_from(g->exchange->engine, g->steps);
+	gf_exchange_count_from(g->exchange, g->steps);
 	return 0;
 }

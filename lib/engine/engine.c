@@ -89,7 +89,7 @@ int gf_engine_new(const struct gf_engine_config *config,
 		  struct gf_engine **engine, struct gf_error *err)
 {
 	const struct gf_engine_ops *ops =
-		config->nccl ? &gf_engine_streams : &gf_engine_thread;
+		config->place.nccl ? &gf_engine_streams : &gf_engine_thread;
 	struct gf_engine *e = gf_xcalloc(1, ops->size_bytes);
 	int rc;
 

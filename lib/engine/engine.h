@@ -16,6 +16,7 @@
 #include "engine/work.h"
 #include "exec/exec.h"
 #include "gpu/gpu.h"
+#include "gpu/place.h"
 #include "lane/nccl.h"
 
 /*
@@ -68,15 +69,12 @@ struct gf_engine_config {
 	 * and telling other ranks of a failure is up to the caller. */
 	struct gf_watch *watch;
 	struct gf_engine_hooks hooks;
-	/* Gradients are on a GPU, and messages go from there by NCCL. All are
-	 * borrowed; nccl NULL: the engine is a thread. */
-	const struct gf_nccl_ops *nccl;
-	struct gf_gpu *gpu;
-	struct gf_gpu_stream *compute; /* makes gradients, takes sums */
-	/* Messages become graphs where the GPU captures any: those that lie in
+	/* With nccl, messages go from GPU to GPU, and place.stream makes
+	 * gradients and takes sums; else the engine is a thread. With graphs,
+	 * messages become graphs where the GPU captures any: those that lie in
 	 * memory of the engine's pools, or of all ranks at places that come in
 	 * the same order. */
-	bool graphs;
+	struct gf_place place;
 };
 
 /*

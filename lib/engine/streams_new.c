@@ -231,7 +231,7 @@ static int open_lane(struct gf_streams *e, size_t lane,
 				     .timeout_s = config->timeout_s,
 				     .on_wait = on_wait,
 				     .on_wait_ctx = c,
-				     .captures = config->graphs};
+				     .captures = config->place.graphs};
 	rc = gf_device_lane_open(l, id, c->ranks, c->rank, blocks_of_lane(e),
 				 err);
 	if (rc)
@@ -267,9 +267,9 @@ static void init(struct gf_streams *e, const struct gf_engine_config *config)
 {
 	const struct gf_plan *plan = config->plan;
 
-	e->gpu = config->gpu;
-	e->compute = config->compute;
-	e->nccl = config->nccl;
+	e->gpu = config->place.gpu;
+	e->compute = config->place.stream;
+	e->nccl = config->place.nccl;
 	e->nlanes = (size_t)e->base.lanes;
 	e->nslots = e->base.depth + 1;
 	e->steps = gf_xcalloc(e->nslots, sizeof(*e->steps));

@@ -1,37 +1,47 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Pools, a selection and an engine. */
-#include "exchange/exchange.h"
+#include "exchange/exchange_parts.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/heap.h"
+
+int gf_exchange_check_plan(const struct gf_plan *plan, struct gf_error *err)
+{
+	return gf_select_check(plan, err);
+}
+
+int gf_exchange_check_gpu(const struct gf_plan *plan, bool by_host,
+			  struct gf_error *err)
+{
+	return gf_select_check_gpu(plan, by_host, err);
+}
 
 /* --- opening and closing -------------------------------------------------- */
 
 static int open_pools(struct gf_exchange *x, struct gf_error *err)
 {
 	const struct gf_exchange_env *k = &x->env;
+	const struct gf_place *at = &k->place;
 	const struct gf_model_profile *model = k->plan->model;
 	size_t n = model->ntensors, i;
 	size_t *counts = gf_xcalloc(n, sizeof(*counts));
 	int rc = 0;
 
-	x->pools = gf_xcalloc(gf_exchange_depth(x), sizeof(*x->pools));
+	x->pools = gf_xcalloc(x->ledger.depth, sizeof(*x->pools));
 	for (i = 0; i < n; i++)
 		counts[i] = model->tensors[i].count_elems;
 	gf_memory_lay_out(k->plan, k->dtypes, counts);
-	for (i = 0; i < gf_exchange_depth(x) && !rc; i++) {
-		if (k->nccl)
-			gf_pool_on(&x->pools[i],
-				   k->device_grads + i * k->device_stride,
+	for (i = 0; i < x->ledger.depth && !rc; i++) {
+		if (at->nccl)
+			gf_pool_on(&x->pools[i], at->grads + i * at->stride,
 				   counts, n);
 		else
 			rc = gf_pool_init(&x->pools[i], k->comm, counts, n,
 					  err);
 		x->pools[i].lent = k->dtypes != NULL;
-		if (!rc && k->gpu && !k->nccl && !k->selects_there)
-			rc = gf_pool_pin(&x->pools[i], k->gpu, err);
+		if (!rc && at->gpu && !at->nccl && !at->by_host)
+			rc = gf_pool_pin(&x->pools[i], at->gpu, err);
 	}
 	free(counts);
 	return rc;
@@ -41,31 +51,29 @@ static int open_select(struct gf_exchange *x, struct gf_error *err)
 {
 	const struct gf_exchange_env *k = &x->env;
 
-	return gf_select_open(
-		&x->select,
-		&(struct gf_select_env){
-			.plan = k->plan,
-			.rank = k->comm->rank,
-			.depth = gf_exchange_depth(x),
-			.pools = x->pools,
-			.shapes = k->shapes,
-			.epoch_steps = k->epoch_steps,
-			.momentum = k->momentum,
-			.scaled = k->scaled,
-			.gpu = k->nccl || k->selects_there ? k->gpu : NULL,
-			.stream = k->stream,
-			.by_host = k->selects_there,
-			.device_grads = k->device_grads,
-		},
-		err);
+	return gf_select_open(&x->select,
+			      &(struct gf_select_env){
+				      .plan = k->plan,
+				      .rank = k->comm->rank,
+				      .depth = x->ledger.depth,
+				      .pools = x->pools,
+				      .shapes = k->shapes,
+				      .epoch_steps = k->epoch_steps,
+				      .momentum = k->momentum,
+				      .scaled = k->scaled,
+				      .place = gf_exchange_is_there(x)
+						       ? k->place
+						       : (struct gf_place){0},
+			      },
+			      err);
 }
 
 static int open_flags(struct gf_exchange *x, struct gf_error *err)
 {
-	if (!x->env.nccl)
+	if (!x->env.place.nccl)
 		return 0;
-	x->flags = (struct gf_device_flags){.gpu = x->env.gpu,
-					    .count = gf_exchange_depth(x) + 1};
+	x->flags = (struct gf_device_flags){.gpu = x->env.place.gpu,
+					    .count = x->ledger.depth + 1};
 	return gf_device_flags_open(&x->flags, err);
 }
 
@@ -78,18 +86,14 @@ static int open_engine(struct gf_exchange *x, struct gf_error *err)
 		.pool = &x->pools[0],
 		.timeout_s = k->timeout_s,
 		.segment_bytes = k->plan->segment_bytes,
-		.depth = gf_exchange_depth(x),
+		.depth = x->ledger.depth,
 		.compute_threads = k->threads,
 		.hooks = x->memory.select ? x->memory.hooks : x->select.hooks,
 	};
 	int rc;
 
-	if (k->nccl) {
-		config.nccl = k->nccl;
-		config.gpu = k->gpu;
-		config.compute = k->stream;
-		config.graphs = k->graphs;
-	}
+	if (k->place.nccl)
+		config.place = k->place;
 	rc = gf_engine_new(&config, &x->engine, err);
 	x->memory.engine = x->engine;
 	return rc;
@@ -106,48 +110,68 @@ static int expect(struct gf_exchange *x, struct gf_error *err)
 	return gf_engine_agree(x->engine, rc, err);
 }
 
-int gf_exchange_open(struct gf_exchange *x, const struct gf_exchange_env *env,
-		     struct gf_error *err)
+static int open_all(struct gf_exchange *x, struct gf_error *err)
 {
-	int rc;
+	const struct gf_exchange_env *k = &x->env;
+	int rc = open_pools(x, err);
 
-	memset(x, 0, sizeof(*x));
-	x->env = *env;
-	x->times = gf_xcalloc(env->plan->nmessages + 1, sizeof(*x->times));
-	rc = open_pools(x, err);
 	rc = rc ? rc : open_select(x, err);
-	if (!rc && env->dtypes)
-		rc = gf_memory_open(&x->memory, &x->select, env->comm,
-				    env->dtypes, err);
+	if (!rc && k->dtypes)
+		rc = gf_memory_open(&x->memory, &x->select, k->comm, k->dtypes,
+				    err);
 	rc = rc ? rc : open_flags(x, err);
 	rc = rc ? rc : gf_exchange_flight_open(x, err);
-	rc = gf_comm_agree(env->comm, rc, err);
+	rc = gf_comm_agree(k->comm, rc, err);
 	rc = rc ? rc : open_engine(x, err);
 	return rc ? rc : expect(x, err);
 }
 
+int gf_exchange_open(struct gf_exchange **out,
+		     const struct gf_exchange_env *env, struct gf_error *err)
+{
+	struct gf_exchange *x = gf_xcalloc(1, sizeof(*x));
+	int rc;
+
+	x->env = *env;
+	gf_ledger_init(&x->ledger, (size_t)env->plan->staleness);
+	x->times = gf_xcalloc(env->plan->nmessages + 1, sizeof(*x->times));
+	rc = open_all(x, err);
+	if (rc && env->comm->broken)
+		gf_exchange_abandon(x);
+	else if (rc)
+		gf_exchange_close(x);
+	*out = rc ? NULL : x;
+	return rc;
+}
+
 void gf_exchange_close(struct gf_exchange *x)
 {
+	const struct gf_place *at = x ? &x->env.place : NULL;
 	struct gf_error ignored;
 	size_t i;
 
-	if (!x->env.comm)
+	if (!x)
 		return;
-	if (!x->env.comm->broken && !x->env.nccl)
-		(void)gf_exchange_await(x, x->begun, &ignored);
+	if (!x->env.comm->broken && !at->nccl)
+		(void)gf_exchange_wait_all(x, &ignored);
 	gf_engine_free(x->engine);
-	if (x->env.nccl)
-		(void)x->env.gpu->ops->stream_sync(x->env.gpu, x->env.stream,
-						   &ignored);
+	if (at->nccl)
+		(void)at->gpu->ops->stream_sync(at->gpu, at->stream, &ignored);
 	gf_memory_close(&x->memory);
 	gf_select_close(&x->select);
 	gf_device_flags_close(&x->flags);
-	for (i = 0; x->pools && i < gf_exchange_depth(x); i++)
+	for (i = 0; x->pools && i < x->ledger.depth; i++)
 		gf_pool_release(&x->pools[i]);
 	free(x->pools);
 	gf_exchange_flight_close(x);
 	free(x->times);
-	memset(x, 0, sizeof(*x));
+	free(x);
+}
+
+void gf_exchange_abandon(struct gf_exchange *x)
+{
+	if (x)
+		gf_engine_abandon(x->engine);
 }
 
 /* --- what survives a stop ------------------------------------------------- */
@@ -163,11 +187,11 @@ int gf_exchange_settle(struct gf_exchange *x, struct gf_error *err)
 {
 	int rc;
 
-	if (x->env.nccl) {
+	if (x->env.place.nccl) {
 		rc = gf_exchange_kept(x, err);
 		rc = rc ? rc : gf_engine_settle(x->engine, err);
 	} else {
-		rc = gf_exchange_await(x, x->begun, err);
+		rc = gf_exchange_wait_all(x, err);
 		rc = rc ? rc : gf_exchange_kept(x, err);
 	}
 	rc = rc ? rc : gf_select_fetch(&x->select, err);
@@ -178,6 +202,8 @@ int gf_exchange_restore(struct gf_exchange *x, struct gf_error *err)
 {
 	int rc = gf_select_send(&x->select, err);
 
+	/* the state that was read is all that holds */
+	x->ledger.learnt = x->ledger.taken;
 	if (!rc && x->flight)
 		rc = gf_exchange_flight_restore(x, err);
 	return rc ? rc : expect(x, err);

@@ -3,30 +3,26 @@
  * there. */
 #include <assert.h>
 #include <errno.h>
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/heap.h"
-#include "exchange/exchange.h"
+#include "exchange/exchange_parts.h"
 
 int gf_exchange_flight_open(struct gf_exchange *x, struct gf_error *err)
 {
-	size_t n = (gf_exchange_depth(x) - 1) * gf_exchange_elems(x);
+	size_t n = (x->ledger.depth - 1) * gf_exchange_elems(x);
 
 	if (!x->env.shapes || !n)
 		return 0;
-	x->flight_bad =
-		gf_xcalloc(gf_exchange_depth(x), sizeof(*x->flight_bad));
-	x->flight_scale =
-		gf_xcalloc(gf_exchange_depth(x), sizeof(*x->flight_scale));
+	x->flight_bad = gf_xcalloc(x->ledger.depth, sizeof(*x->flight_bad));
+	x->flight_scale = gf_xcalloc(x->ledger.depth, sizeof(*x->flight_scale));
 	x->flight = calloc(n, sizeof(*x->flight));
 	if (!x->flight)
 		return gf_error_set(err, -ENOMEM,
 				    "no memory for %zu gradients in flight of "
 				    "%zu parameters",
-				    gf_exchange_depth(x) - 1,
-				    gf_exchange_elems(x));
+				    x->ledger.depth - 1, gf_exchange_elems(x));
 	return 0;
 }
 
@@ -48,10 +44,10 @@ void gf_exchange_flight_state(struct gf_exchange *x, struct gf_state *s)
 	gf_state_add_words(s, GF_STATE_SHARED, "pipeline.count", "U64",
 			   &x->nflight, 1);
 	gf_state_add_words(s, GF_STATE_SHARED, "pipeline.bad", "U64",
-			   x->flight_bad, gf_exchange_depth(x) - 1);
+			   x->flight_bad, x->ledger.depth - 1);
 	gf_state_add_words(s, GF_STATE_SHARED, "pipeline.scale", "F64",
-			   x->flight_scale, gf_exchange_depth(x) - 1);
-	for (age = 0; age + 1 < gf_exchange_depth(x); age++)
+			   x->flight_scale, x->ledger.depth - 1);
+	for (age = 0; age + 1 < x->ledger.depth; age++)
 		for (i = 0; i < model->ntensors; i++)
 			gf_state_add(s, GF_STATE_SHARED,
 				     gf_xasprintf("pipeline.%zu.%s", age,
@@ -75,7 +71,7 @@ static float *room(struct gf_exchange *x, size_t age)
 /* Per gradient: is it bad? A device's flags come from there. */
 static int find_bad(struct gf_exchange *x, struct gf_error *err)
 {
-	const struct gf_device_flags *f = x->env.nccl ? &x->flags : NULL;
+	const struct gf_device_flags *f = x->env.place.nccl ? &x->flags : NULL;
 	uint32_t *flags;
 	size_t age;
 	int rc;
@@ -83,14 +79,16 @@ static int find_bad(struct gf_exchange *x, struct gf_error *err)
 	if (!f) {
 		for (age = 0; age < x->nflight; age++)
 			x->flight_bad[age] =
-				gf_exchange_bad(x, x->taken + age).found;
+				gf_exchange_bad_of(x, x->ledger.taken + age)
+					.found;
 		return 0;
 	}
 	flags = gf_xcalloc(f->count, sizeof(*flags));
-	rc = gf_device_flags_copy(&x->flags, x->env.stream, flags,
+	rc = gf_device_flags_copy(&x->flags, x->env.place.stream, flags,
 				  GF_GPU_TO_HOST, err);
 	for (age = 0; age < x->nflight; age++)
-		x->flight_bad[age] = flags[(x->taken + age) % f->count] != 0;
+		x->flight_bad[age] =
+			flags[(x->ledger.taken + age) % f->count] != 0;
 	free(flags);
 	return rc;
 }
@@ -101,13 +99,13 @@ int gf_exchange_flight_keep(struct gf_exchange *x, struct gf_error *err)
 	size_t age, slot;
 	int rc;
 
-	x->nflight = x->begun - x->taken;
-	assert(x->nflight < gf_exchange_depth(x));
-	for (age = 0; age + 1 < gf_exchange_depth(x); age++)
+	x->nflight = gf_ledger_waiting(&x->ledger);
+	assert(x->nflight < x->ledger.depth);
+	for (age = 0; age + 1 < x->ledger.depth; age++)
 		room(x, age);
 	rc = find_bad(x, err);
 	for (age = 0; age < x->nflight && !rc; age++) {
-		slot = gf_exchange_slot(x, x->taken + age);
+		slot = gf_exchange_slot(x, x->ledger.taken + age);
 		x->flight_scale[age] = x->select.scale[slot];
 		rc = gf_select_keep(&x->select, slot, age, x->flight_bad[age],
 				    x->flight + age * gf_exchange_elems(x),
@@ -116,33 +114,18 @@ int gf_exchange_flight_keep(struct gf_exchange *x, struct gf_error *err)
 	return rc;
 }
 
-/* The next step that is begun will be in slot 0: those in flight end there. */
-static int count_on(struct gf_exchange *x, struct gf_error *err)
-{
-	if (x->nflight >= gf_exchange_depth(x))
-		return gf_error_set(err, -EINVAL,
-				    "the checkpoint: want at most %zu "
-				    "gradients in flight, got %" PRIu64,
-				    gf_exchange_depth(x) - 1, x->nflight);
-	x->begun = x->arrived = x->restored = x->nflight;
-	x->taken = 0;
-	x->shift = gf_exchange_depth(x) - x->nflight;
-	return 0;
-}
-
 static int send_flags(struct gf_exchange *x, struct gf_error *err)
 {
 	uint32_t *flags;
 	size_t age;
 	int rc;
 
-	if (!x->env.nccl)
+	if (!x->env.place.nccl)
 		return 0;
-	x->learnt = 0;
 	flags = gf_xcalloc(x->flags.count, sizeof(*flags));
 	for (age = 0; age < x->nflight; age++)
 		flags[age] = x->flight_bad[age] != 0;
-	rc = gf_device_flags_copy(&x->flags, x->env.stream, flags,
+	rc = gf_device_flags_copy(&x->flags, x->env.place.stream, flags,
 				  GF_GPU_TO_DEVICE, err);
 	free(flags);
 	return rc;
@@ -151,7 +134,7 @@ static int send_flags(struct gf_exchange *x, struct gf_error *err)
 int gf_exchange_flight_restore(struct gf_exchange *x, struct gf_error *err)
 {
 	size_t age, slot;
-	int rc = count_on(x, err);
+	int rc = gf_ledger_restore(&x->ledger, x->nflight, err);
 
 	for (age = 0; age < x->nflight && !rc; age++) {
 		slot = gf_exchange_slot(x, age);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "exchange/exchange.h"
 #include "exchange/memory_parts.h"
 
 #include <errno.h>
@@ -51,7 +52,7 @@ void gf_memory_lay_out(const struct gf_plan *plan, const enum gf_dtype *dtypes,
 	}
 }
 
-void gf_memory_set_codecs(struct gf_plan *plan, const enum gf_dtype *dtypes)
+void gf_exchange_set_codecs(struct gf_plan *plan, const enum gf_dtype *dtypes)
 {
 	size_t i, k;
 
@@ -66,8 +67,8 @@ void gf_memory_set_codecs(struct gf_plan *plan, const enum gf_dtype *dtypes)
 		for (k = m->first; k <= m->last && dtypes[k] == dtype; k++)
 			;
 		/* a library's own takes f32, and f64 is no codec */
-		if (k <= m->last || !gf_memory_codec(dtype) || !asked || asked->error > 0 ||
-		    (a && !a->build))
+		if (k <= m->last || !gf_memory_codec(dtype) || !asked ||
+		    asked->error > 0 || (a && !a->build))
 			continue;
 		free(m->codec);
 		m->codec = gf_xstrdup(gf_memory_codec(dtype)->name);
@@ -142,7 +143,7 @@ int gf_memory_open(struct gf_memory *m, struct gf_selector *select,
 		   struct gf_error *err)
 {
 	const struct gf_plan *plan = select->env.plan;
-	const bool read_here = !select->env.gpu && has_neighbours(comm);
+	const bool read_here = !select->env.place.gpu && has_neighbours(comm);
 	size_t i, k;
 	int rc = 0;
 
@@ -170,12 +171,13 @@ int gf_memory_open(struct gf_memory *m, struct gf_selector *select,
 	for (i = 0; i < plan->model->ntensors; i++) {
 		m->tensors[i].dtype = dtypes[i];
 		if (!gf_memory_codec(dtypes[i]) &&
-		    (dtypes[i] != GF_F64 || select->env.gpu))
+		    (dtypes[i] != GF_F64 || select->env.place.gpu))
 			return gf_error_set(err, -ENOTSUP,
 					    "tensor %s: want f32, f16%s or "
 					    "bf16, got %s",
 					    plan->model->tensors[i].name,
-					    select->env.gpu ? "" : ", f64",
+					    select->env.place.gpu ? ""
+								  : ", f64",
 					    gf_dtype_names[dtypes[i]]);
 	}
 	for (i = 0; i < plan->nmessages && !rc; i++)
@@ -226,10 +228,9 @@ static void place(struct gf_memory *m, size_t message, bool whole)
 		return;
 	/* one rank's gradients are the means: nothing moves */
 	g->in_place = alone || (whole && !g->scattered && !g->pooled);
-	work[message].data =
-		g->in_place && !alone
-			? (void *)g->base
-			: gf_memory_base(m, m->slot, message);
+	work[message].data = g->in_place && !alone
+				     ? (void *)g->base
+				     : gf_memory_base(m, m->slot, message);
 	work[g->gather].data = work[message].data;
 	gf_engine_place(m->engine, message, work[message].data);
 	if (g->gather != message)
@@ -256,8 +257,8 @@ void gf_memory_post(struct gf_memory *m, size_t tensor, void *data)
 	t->data = data;
 	if (!g->nposted)
 		g->base = base;
-	g->scattered |= g->base != base ||
-			t->dtype != (g->wide ? GF_F64 : GF_F32);
+	g->scattered |=
+		g->base != base || t->dtype != (g->wide ? GF_F64 : GF_F32);
 	m->nposted++;
 	if (++g->nposted == tensors_in(m, t->message))
 		place(m, t->message, true);
@@ -458,8 +459,8 @@ static void put_pieces(struct gf_memory *m, size_t tensor,
 		gf_memory_put(m, tensor, at - begin, NULL, 0, from - at);
 		if (from < to)
 			gf_memory_put(m, tensor, from - begin,
-			    p->grad + (from - p->first), sums->share,
-			    to - from);
+				      p->grad + (from - p->first), sums->share,
+				      to - from);
 		at = to > from ? to : from;
 		if (p->first + p->count_elems > end)
 			return;
@@ -481,7 +482,8 @@ static int give_all_back(struct gf_memory *m, struct gf_error *err)
 		if (!m->tensors[i].data)
 			continue;
 		if (bad)
-			gf_memory_put(m, i, 0, NULL, NAN, gf_memory_elems(m, i));
+			gf_memory_put(m, i, 0, NULL, NAN,
+				      gf_memory_elems(m, i));
 		else
 			put_pieces(m, i, &sums, &piece);
 	}

@@ -61,8 +61,8 @@ struct gf_memory_message {
 	size_t nposted;
 	uintptr_t base;
 	bool scattered;
-	bool pooled;   /* it goes from the pool, wherever it lies */
-	bool wide;     /* in f64, by that way */
+	bool pooled; /* it goes from the pool, wherever it lies */
+	bool wide;   /* in f64, by that way */
 	struct gf_way way;
 	bool in_place; /* it moves where it lies */
 	_Atomic bool done;
@@ -101,9 +101,6 @@ bool gf_memory_is_wide(const struct gf_plan *plan, const enum gf_dtype *dtypes,
  * the model. dtypes: NULL: they are all f32. */
 void gf_memory_lay_out(const struct gf_plan *plan, const enum gf_dtype *dtypes,
 		       size_t *counts);
-/* A message that no codec is wanted for, and whose tensors are all of one type
- * of 16 bits, travels in that type. Before the plan is used. */
-void gf_memory_set_codecs(struct gf_plan *plan, const enum gf_dtype *dtypes);
 
 /* A step begins, with that list; before the engine knows of it. */
 void gf_memory_begin(struct gf_memory *m, size_t slot,

@@ -5,7 +5,7 @@
 static const struct gf_gpu_codec *codec_of(const struct gf_memory *m,
 					   enum gf_dtype dtype)
 {
-	return &m->select->env.gpu->kernels
+	return &m->select->env.place.gpu->kernels
 			->codecs[gf_codec_number(gf_memory_codec(dtype))];
 }
 
@@ -13,7 +13,7 @@ int gf_memory_pack_on(struct gf_memory *m, size_t tensor,
 		      struct gf_gpu_stream *q, struct gf_error *err)
 {
 	struct gf_memory_tensor *t = &m->tensors[tensor];
-	struct gf_gpu *gpu = m->select->env.gpu;
+	struct gf_gpu *gpu = m->select->env.place.gpu;
 	const size_t n = gf_memory_elems(m, tensor);
 	float *to = gf_memory_place(m, tensor);
 
@@ -34,7 +34,7 @@ int gf_memory_put_on(struct gf_memory *m, size_t tensor,
 		     struct gf_gpu_stream *q, struct gf_error *err)
 {
 	const struct gf_memory_tensor *t = &m->tensors[tensor];
-	struct gf_gpu *gpu = m->select->env.gpu;
+	struct gf_gpu *gpu = m->select->env.place.gpu;
 	const size_t n = gf_memory_elems(m, tensor);
 	const float *from = gf_memory_place(m, tensor);
 
@@ -50,7 +50,7 @@ int gf_memory_put_all_on(struct gf_memory *m, struct gf_gpu_stream *q,
 			 struct gf_error *err)
 {
 	const struct gf_select_env *env = &m->select->env;
-	const struct gf_gpu_kernels *kernels = env->gpu->kernels;
+	const struct gf_gpu_kernels *kernels = env->place.gpu->kernels;
 	const struct gf_pool *pool = &env->pools[m->slot];
 	struct gf_select_sums sums;
 	size_t i;
@@ -58,9 +58,9 @@ int gf_memory_put_all_on(struct gf_memory *m, struct gf_gpu_stream *q,
 
 	/* one that lies in the pool is all of it */
 	if (!rc && (!sums.npieces || sums.pieces->grad != pool->data))
-		rc = env->gpu->ops->zero(env->gpu, q, pool->data,
-					 pool->count_elems * sizeof(float),
-					 err);
+		rc = env->place.gpu->ops->zero(
+			env->place.gpu, q, pool->data,
+			pool->count_elems * sizeof(float), err);
 	if (rc)
 		return rc;
 	for (i = 0; i < sums.npieces; i++)
@@ -72,5 +72,5 @@ int gf_memory_put_all_on(struct gf_memory *m, struct gf_gpu_stream *q,
 	for (i = 0; i < pool->ntensors && !rc; i++)
 		if (m->tensors[i].data)
 			rc = gf_memory_put_on(m, i, q, err);
-	return rc ? rc : env->gpu->ops->check(env->gpu, err);
+	return rc ? rc : env->place.gpu->ops->check(env->place.gpu, err);
 }

@@ -48,7 +48,7 @@ static int open_together(struct together *t,
 			},
 			err);
 	if (rc == 0 && config->exchanges && n <= exchanged_elems)
-		t->grads = t->exchange.exchange.pools[0].data;
+		t->grads = t->exchange.grads;
 	else
 		t->grads = t->own = gf_xcalloc(n, sizeof(*t->own));
 	return rc;

@@ -106,13 +106,15 @@ int gf_bench_exchange_open(struct gf_bench_exchange *x,
 			      },
 			      err);
 	free(dtypes);
-	x->engine = x->exchange.engine;
-	if (rc < 0)
+	if (rc < 0) {
 		gf_bench_exchange_close(x);
-	else /* zeros: sums of sums would grow out of range */
-		memset(x->exchange.pools[0].data, 0,
-		       elems_of(config) * sizeof(*x->memory));
-	return rc;
+		return rc;
+	}
+	x->engine = gf_exchange_engine(x->exchange);
+	x->grads = gf_exchange_pool(x->exchange);
+	/* zeros: sums of sums would grow out of range */
+	memset(x->grads, 0, elems_of(config) * sizeof(*x->grads));
+	return 0;
 }
 
 void gf_bench_memory_free(const struct gf_comm *comm, float *memory)
@@ -123,7 +125,7 @@ void gf_bench_memory_free(const struct gf_comm *comm, float *memory)
 
 void gf_bench_exchange_close(struct gf_bench_exchange *x)
 {
-	gf_exchange_close(&x->exchange);
+	gf_exchange_close(x->exchange);
 	gf_plan_release(&x->plan);
 	gf_bench_memory_free(x->config.comm, x->memory);
 	memset(x, 0, sizeof(*x));
@@ -131,20 +133,21 @@ void gf_bench_exchange_close(struct gf_bench_exchange *x)
 
 void gf_bench_exchange_begin(struct gf_bench_exchange *x)
 {
-	(void)gf_exchange_begin(&x->exchange, x->exchange.begun + 1, 1);
+	(void)gf_exchange_begin(x->exchange, gf_exchange_begun(x->exchange) + 1,
+				1);
 }
 
 void gf_bench_exchange_ready(struct gf_bench_exchange *x, size_t message)
 {
 	if (x->memory)
-		gf_memory_post(&x->exchange.memory, message,
-			       x->memory + message * x->config.count_elems);
+		gf_exchange_post(x->exchange, message,
+				 x->memory + message * x->config.count_elems);
 	gf_engine_ready(x->engine, message);
 }
 
 int gf_bench_exchange_wait(struct gf_bench_exchange *x, struct gf_error *err)
 {
-	return gf_exchange_await(&x->exchange, x->exchange.begun, err);
+	return gf_exchange_wait_all(x->exchange, err);
 }
 
 int gf_bench_exchange_go(struct gf_bench_exchange *x, struct gf_error *err)

@@ -38,7 +38,8 @@ struct gf_bench_exchange_config {
 struct gf_bench_exchange {
 	struct gf_bench_exchange_config config;
 	struct gf_plan plan;
-	struct gf_exchange exchange;
+	struct gf_exchange *exchange;
+	float *grads;             /* its pool */
 	struct gf_engine *engine; /* the exchange's */
 	float *memory;            /* the caller's; NULL: in the pool */
 };

@@ -30,7 +30,7 @@ struct bench {
 	const struct gf_bench_selections *config;
 	struct gf_plan plan;
 	struct gf_shape shape;
-	struct gf_exchange exchange;
+	struct gf_exchange *exchange;
 	float *memory; /* the caller's; NULL: gradients are made in the pool */
 	struct gf_rng rng;
 };
@@ -111,14 +111,14 @@ static int open_exchange(struct bench *b, struct gf_error *err)
 
 static void close_bench(struct bench *b)
 {
-	gf_exchange_close(&b->exchange);
+	gf_exchange_close(b->exchange);
 	gf_plan_release(&b->plan);
 	gf_bench_memory_free(b->config->comm, b->memory);
 }
 
 static void fill(struct bench *b)
 {
-	float *to = b->memory ? b->memory : b->exchange.pools[0].data;
+	float *to = b->memory ? b->memory : gf_exchange_pool(b->exchange);
 	size_t i;
 
 	for (i = 0; i < b->plan.model->tensors->count_elems; i++)
@@ -128,7 +128,8 @@ static void fill(struct bench *b)
 /* Seconds of the thread that moves messages, apart from moving them. */
 static double handled_s(struct bench *b)
 {
-	struct gf_engine_totals t = gf_engine_totals(b->exchange.engine);
+	struct gf_engine_totals t =
+		gf_engine_totals(gf_exchange_engine(b->exchange));
 
 	return t.hooks_s + t.coding_s;
 }
@@ -137,33 +138,32 @@ static double handled_s(struct bench *b)
 static int take(struct bench *b, struct gf_error *err)
 {
 	struct gf_select_sums sums;
-	int rc = b->memory ? 0
-			   : gf_select_sums(&b->exchange.select, 0, &sums, err);
+	int rc = b->memory ? 0 : gf_exchange_sums(b->exchange, &sums, err);
 
 	if (rc == 0 && !b->memory)
-		gf_select_adopt(&b->exchange.select, 0);
-	return rc;
+		gf_exchange_adopt(b->exchange);
+	return rc ? rc : gf_exchange_take(b->exchange, err);
 }
 
 static int run_step(struct bench *b, size_t step, double *cost_s,
 		    struct gf_error *err)
 {
-	struct gf_exchange *x = &b->exchange;
+	struct gf_exchange *x = b->exchange;
 	double before_s = handled_s(b), own_s, from_s;
 	int rc;
 
 	fill(b);
-	rc = gf_engine_barrier(x->engine, err);
+	rc = gf_engine_barrier(gf_exchange_engine(x), err);
 	if (rc)
 		return rc;
 	from_s = gf_clock_s();
 	(void)gf_exchange_begin(x, step, 1);
 	own_s = gf_clock_s() - from_s;
 	if (b->memory)
-		gf_memory_post(&x->memory, 0, b->memory);
-	gf_engine_ready(x->engine, 0);
-	gf_engine_backward_end(x->engine);
-	rc = gf_exchange_await(x, x->begun, err);
+		gf_exchange_post(x, 0, b->memory);
+	gf_exchange_ready(x, &(size_t){0}, 1);
+	gf_exchange_backward_end(x);
+	rc = gf_exchange_wait_all(x, err);
 	from_s = gf_clock_s();
 	rc = rc ? rc : take(b, err);
 	*cost_s = own_s + gf_clock_s() - from_s + handled_s(b) - before_s;
@@ -180,7 +180,7 @@ static int repeats_of(struct bench *b, double began_s, int *repeats,
 		      struct gf_error *err)
 {
 	double step_s = (gf_clock_s() - began_s) / UNCOUNTED;
-	int rc = gf_engine_call(b->exchange.engine, slowest_rank, &step_s, err);
+	int rc = gf_exchange_call(b->exchange, slowest_rank, &step_s, err);
 
 	*repeats = (int)fmin(MOST, fmax(FEWEST, b->config->time_s / step_s));
 	return rc;

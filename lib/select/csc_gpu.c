@@ -40,8 +40,8 @@ static int open_told(struct gf_selector *s, struct gf_error *err)
 	int rc;
 
 	g->told = gf_xcalloc(s->env.depth, sizeof(*g->told));
-	rc = s->env.gpu->ops->host_alloc(
-		s->env.gpu,
+	rc = s->env.place.gpu->ops->host_alloc(
+		s->env.place.gpu,
 		all * (sizeof(*norms) + 2 * sizeof(*words) + sizeof(uint8_t)),
 		&g->host, err);
 	if (rc)
@@ -62,8 +62,8 @@ static int allocate(struct gf_selector *s, struct gf_error *err)
 {
 	struct gf_csc_gpu *g = gf_csc_gpu(s);
 	const struct gf_csc *c = gf_csc_of(s);
-	const struct gf_gpu_ops *ops = s->env.gpu->ops;
-	const bool by_host = s->env.by_host;
+	const struct gf_gpu_ops *ops = s->env.place.gpu->ops;
+	const bool by_host = s->env.place.by_host;
 	const size_t n = c->nchunks, bytes = gf_csc_elems(s) * sizeof(float);
 	const size_t packed_bytes =
 		by_host ? bytes : stride(s) * s->env.depth * sizeof(float);
@@ -81,23 +81,27 @@ static int allocate(struct gf_selector *s, struct gf_error *err)
 		{&g->sums, n * sizeof(double), !by_host},
 		{&g->next, n * sizeof(uint32_t), !by_host},
 		{&g->shared, gf_csc_shared_elems(c) * sizeof(float), !by_host},
-		{&g->work, s->env.gpu->kernels->topk_work_bytes(n), !by_host},
+		{&g->work, s->env.place.gpu->kernels->topk_work_bytes(n),
+		 !by_host},
 	};
 	size_t i;
 	int rc = open_told(s, err);
 
 	for (i = 0; i < GF_ARRAY_LENGTH(all) && !rc; i++)
 		if (all[i].wanted)
-			rc = ops->alloc(s->env.gpu, all[i].size_bytes, all[i].p,
-					err);
+			rc = ops->alloc(s->env.place.gpu, all[i].size_bytes,
+					all[i].p, err);
 	/* before the first take, on whichever stream */
 	rc = rc ? rc
-		: ops->zero(s->env.gpu, s->env.stream, g->history, bytes, err);
+		: ops->zero(s->env.place.gpu, s->env.place.stream, g->history,
+			    bytes, err);
 	/* what lies between packs stays so */
 	rc = rc ? rc
-		: ops->zero(s->env.gpu, s->env.stream, g->packed, packed_bytes,
-			    err);
-	return rc ? rc : ops->stream_sync(s->env.gpu, s->env.stream, err);
+		: ops->zero(s->env.place.gpu, s->env.place.stream, g->packed,
+			    packed_bytes, err);
+	return rc ? rc
+		  : ops->stream_sync(s->env.place.gpu, s->env.place.stream,
+				     err);
 }
 
 /* A chunk that waits, for the host; of a step that has a gradient which is not
@@ -108,15 +112,15 @@ static const float *look(void *selector, size_t chunk)
 	struct gf_selector *s = selector;
 	struct gf_csc_gpu *g = gf_csc_gpu(s);
 	const struct gf_csc *c = gf_csc_of(s);
-	const struct gf_gpu_ops *ops = s->env.gpu->ops;
+	const struct gf_gpu_ops *ops = s->env.place.gpu->ops;
 	struct gf_error ignored;
 	int rc;
 
-	rc = ops->copy(s->env.gpu, g->looking, g->looked_at,
+	rc = ops->copy(s->env.place.gpu, g->looking, g->looked_at,
 		       gf_csc_left(s, 0) + gf_csc_chunk_first(c, chunk),
 		       gf_csc_chunk_count(c, chunk) * sizeof(float),
 		       GF_GPU_TO_HOST, &ignored);
-	rc = rc ? rc : ops->stream_sync(s->env.gpu, g->looking, &ignored);
+	rc = rc ? rc : ops->stream_sync(s->env.place.gpu, g->looking, &ignored);
 	return rc ? NULL : g->looked_at;
 }
 
@@ -126,17 +130,19 @@ static int open_by_host(struct gf_selector *s, struct gf_error *err)
 {
 	struct gf_csc_gpu *g = gf_csc_gpu(s);
 	struct gf_csc *c = gf_csc_of(s);
-	const struct gf_gpu_ops *ops = s->env.gpu->ops;
-	int rc = ops->host_alloc(s->env.gpu, c->chunk_elems * sizeof(float),
-				 &g->looked_at, err);
+	const struct gf_gpu_ops *ops = s->env.place.gpu->ops;
+	int rc = ops->host_alloc(s->env.place.gpu,
+				 c->chunk_elems * sizeof(float), &g->looked_at,
+				 err);
 
-	rc = rc ? rc : ops->stream_new(s->env.gpu, false, &g->looking, err);
+	rc = rc ? rc
+		: ops->stream_new(s->env.place.gpu, false, &g->looking, err);
 	for (; !rc && g->npinned < s->env.depth; g->npinned += !rc) {
 		struct gf_csc_step *t = &c->steps[g->npinned];
 
 		rc = gf_csc_alloc_packed(t, err);
 		rc = rc ? rc
-			: ops->host_pin(s->env.gpu, t->packed,
+			: ops->host_pin(s->env.place.gpu, t->packed,
 					gf_csc_elems(s) * sizeof(float), err);
 		t->data = t->packed;
 		t->fetch = look;
@@ -156,14 +162,14 @@ static int open_csc(struct gf_selector *s, struct gf_error *err)
 	if (rc)
 		return rc;
 	c->gpu = gf_xcalloc(1, sizeof(*c->gpu));
-	if (!s->env.by_host)
+	if (!s->env.place.by_host)
 		c->gap_elems = GF_DEVICE_GRAIN_ELEMS - 1 -
 			       (c->pack_chunks * c->chunk_elems - 1) %
 				       GF_DEVICE_GRAIN_ELEMS;
 	rc = allocate(s, err);
-	if (!rc && s->env.by_host)
+	if (!rc && s->env.place.by_host)
 		rc = open_by_host(s, err);
-	for (i = 0; i < s->env.depth && !rc && !s->env.by_host; i++) {
+	for (i = 0; i < s->env.depth && !rc && !s->env.place.by_host; i++) {
 		c->steps[i].data = s->env.pools[i].data;
 		c->steps[i].packed = (float *)c->gpu->packed + i * stride(s);
 	}
@@ -177,7 +183,7 @@ static void close_csc(struct gf_selector *s)
 	struct gf_csc *c = s->priv;
 	struct gf_csc_gpu *g = c ? c->gpu : NULL;
 	const struct gf_gpu_ops *ops;
-	struct gf_gpu *gpu = s->env.gpu;
+	struct gf_gpu *gpu = s->env.place.gpu;
 	struct gf_error ignored;
 
 	if (!c)
@@ -190,7 +196,7 @@ static void close_csc(struct gf_selector *s)
 	ops = gpu->ops;
 	if (g->taking)
 		(void)ops->stream_sync(gpu, g->taking, &ignored);
-	(void)ops->stream_sync(gpu, s->env.stream, &ignored);
+	(void)ops->stream_sync(gpu, s->env.place.stream, &ignored);
 	ops->stream_free(gpu, g->looking);
 	while (g->npinned > 0)
 		ops->host_unpin(gpu, c->steps[--g->npinned].packed);
@@ -231,7 +237,7 @@ static int share(struct gf_selector *s, size_t slot, struct gf_gpu_stream *q,
 	const struct gf_csc_gpu *g = gf_csc_gpu(s);
 	const struct gf_csc *c = gf_csc_of(s);
 	const struct gf_csc_step *t = gf_csc_step_of(s, slot);
-	struct gf_gpu *gpu = s->env.gpu;
+	struct gf_gpu *gpu = s->env.place.gpu;
 	const size_t nmarks = gf_csc_shared_elems(c) - c->nchunks;
 	float *marks = (float *)g->shared + c->nchunks;
 	const struct gf_gpu_norms o = {
@@ -291,10 +297,10 @@ static int finish(void *ctx, size_t slot, size_t message,
 		gf_csc_measure(t, message);
 		return 0;
 	}
-	s->env.gpu->kernels->chunk_norms_f32(
+	s->env.place.gpu->kernels->chunk_norms_f32(
 		q, w->data, NULL, w->count_elems, t->csc->chunk_elems,
 		(double *)gf_csc_gpu(s)->sums + t->first_chosen[message]);
-	return s->env.gpu->ops->check(s->env.gpu, err);
+	return s->env.place.gpu->ops->check(s->env.place.gpu, err);
 }
 
 /* The history becomes this step's, unless *skip. */
@@ -304,7 +310,7 @@ static void keep_chunks(struct gf_selector *s, size_t slot,
 	const struct gf_csc_gpu *g = gf_csc_gpu(s);
 	const struct gf_csc *c = gf_csc_of(s);
 
-	s->env.gpu->kernels->keep_chunks_f32(
+	s->env.place.gpu->kernels->keep_chunks_f32(
 		q, skip, g->history, gf_csc_left(s, slot), gf_csc_elems(s),
 		c->chunk_elems, g->sent, c->decay);
 }
@@ -316,7 +322,7 @@ static int end(void *ctx, size_t slot, struct gf_gpu_stream *q,
 	const struct gf_csc_gpu *g = gf_csc_gpu(s);
 	const struct gf_csc *c = gf_csc_of(s);
 	struct gf_csc_step *t = gf_csc_step_of(s, slot);
-	struct gf_gpu *gpu = s->env.gpu;
+	struct gf_gpu *gpu = s->env.place.gpu;
 	struct gf_gpu_topk top = {.index = g->next, .work = g->work};
 	int rc;
 
@@ -347,7 +353,7 @@ static int commit(struct gf_selector *s, size_t slot, struct gf_gpu_stream *q,
 		  struct gf_error *err)
 {
 	keep_chunks(s, slot, q, NULL);
-	return s->env.gpu->ops->check(s->env.gpu, err);
+	return s->env.place.gpu->ops->check(s->env.place.gpu, err);
 }
 
 static int sums(struct gf_selector *s, size_t slot, struct gf_select_sums *out,
@@ -358,14 +364,14 @@ static int sums(struct gf_selector *s, size_t slot, struct gf_select_sums *out,
 	const struct gf_csc_step *t = gf_csc_step_of(s, slot);
 	const float *from = t->dense ? t->data : t->packed;
 
-	if (s->env.by_host)
+	if (s->env.place.by_host)
 		from = g->packed;
 	out->pieces = c->pieces;
 	out->npieces = gf_csc_pieces(t, from, c->pieces);
-	if (!s->env.by_host)
+	if (!s->env.place.by_host)
 		return 0;
-	return s->env.gpu->ops->copy(
-		s->env.gpu, s->env.stream, g->packed, t->packed,
+	return s->env.place.gpu->ops->copy(
+		s->env.place.gpu, s->env.place.stream, g->packed, t->packed,
 		((t->nchosen - 1) * c->chunk_elems +
 		 gf_csc_chunk_count(c, t->chosen[t->nchosen - 1])) *
 			sizeof(float),
@@ -379,7 +385,7 @@ static void mark_next(struct gf_selector *s, size_t slot)
 	struct gf_csc_step *t = gf_csc_step_of(s, slot);
 	size_t i;
 
-	if (s->env.by_host)
+	if (s->env.place.by_host)
 		return;
 	memset(t->next, 0, t->csc->nchunks * sizeof(*t->next));
 	for (i = 0; i < told->nnext; i++)
@@ -399,7 +405,7 @@ static int copy_sums(struct gf_selector *s, size_t slot, float *values,
 		     enum gf_gpu_copy kind, struct gf_error *err)
 {
 	const struct gf_csc_step *t = gf_csc_step_of(s, slot);
-	const struct gf_gpu_ops *ops = s->env.gpu->ops;
+	const struct gf_gpu_ops *ops = s->env.place.gpu->ops;
 	struct gf_optim_piece *p = t->csc->pieces;
 	size_t n = gf_csc_pieces(t, t->dense ? t->data : t->packed, p);
 	int rc = 0;
@@ -409,18 +415,20 @@ static int copy_sums(struct gf_selector *s, size_t slot, float *values,
 		float *here = values + p->first;
 		const bool down = kind == GF_GPU_TO_HOST;
 
-		rc = ops->copy(s->env.gpu, s->env.stream, down ? here : there,
-			       down ? there : here,
+		rc = ops->copy(s->env.place.gpu, s->env.place.stream,
+			       down ? here : there, down ? there : here,
 			       p->count_elems * sizeof(float), kind, err);
 	}
-	return rc ? rc : ops->stream_sync(s->env.gpu, s->env.stream, err);
+	return rc ? rc
+		  : ops->stream_sync(s->env.place.gpu, s->env.place.stream,
+				     err);
 }
 
 static int keep(struct gf_selector *s, size_t slot, size_t age, bool bad,
 		float *values, struct gf_error *err)
 {
 	mark_next(s, slot);
-	if (s->env.by_host)
+	if (s->env.place.by_host)
 		return gf_csc_keep(s, slot, age, bad, values, err);
 	gf_csc_note(gf_csc_step_of(s, slot), age, bad);
 	memset(values, 0, gf_csc_elems(s) * sizeof(*values));
@@ -434,7 +442,7 @@ static int restore(struct gf_selector *s, size_t slot, size_t age,
 	struct gf_csc_step *t = gf_csc_step_of(s, slot);
 	size_t i;
 
-	if (s->env.by_host)
+	if (s->env.place.by_host)
 		return gf_csc_restore(s, slot, age, values, err);
 	gf_csc_recall(t, age);
 	for (told->nnext = i = 0; i < t->csc->nchunks; i++)

@@ -41,7 +41,8 @@ static inline struct gf_csc_gpu *gf_csc_gpu(const struct gf_selector *s)
 
 static inline float *gf_csc_grads(const struct gf_selector *s, size_t slot)
 {
-	return s->env.by_host ? s->env.device_grads : s->env.pools[slot].data;
+	return s->env.place.by_host ? s->env.place.grads
+				    : s->env.pools[slot].data;
 }
 
 /* The chunks that wait, of the step that was taken last. */

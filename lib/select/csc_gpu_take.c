@@ -18,9 +18,9 @@ void gf_csc_gpu_begin(struct gf_selector *s, size_t slot, size_t step,
 	g->taken_tensors = g->taken_chunks = g->taken_packs = 0;
 	gf_csc_begin(s, slot, step, list, n);
 	/* what a message takes is all that was made up to its last tensor */
-	for (i = 0; i < t->nlist && !s->env.by_host; i++)
+	for (i = 0; i < t->nlist && !s->env.place.by_host; i++)
 		t->list[i].first = 0;
-	if (!s->env.by_host)
+	if (!s->env.place.by_host)
 		t->list[t->nlist - 1].data = g->shared;
 	memcpy(told->chosen, t->chosen, t->nchosen * sizeof(*told->chosen));
 	memset(told->sent, 0, c->nchunks);
@@ -32,13 +32,13 @@ static int send_lists(struct gf_selector *s, struct gf_gpu_stream *q,
 		      struct gf_error *err)
 {
 	const struct gf_csc_gpu *g = gf_csc_gpu(s);
-	const struct gf_gpu_ops *ops = s->env.gpu->ops;
+	const struct gf_gpu_ops *ops = s->env.place.gpu->ops;
 	const struct gf_csc_told *told = &g->told[g->slot];
-	int rc = ops->copy(s->env.gpu, q, g->sent, told->sent,
+	int rc = ops->copy(s->env.place.gpu, q, g->sent, told->sent,
 			   gf_csc_of(s)->nchunks, GF_GPU_TO_DEVICE, err);
 
 	return rc ? rc
-		  : ops->copy(s->env.gpu, q, g->chosen, told->chosen,
+		  : ops->copy(s->env.place.gpu, q, g->chosen, told->chosen,
 			      gf_csc_step_of(s, g->slot)->nchosen *
 				      sizeof(uint32_t),
 			      GF_GPU_TO_DEVICE, err);
@@ -54,12 +54,13 @@ static int take_dense(struct gf_selector *s, size_t ntensors,
 	const size_t n = offsets[ntensors] - first;
 	float *from = gf_csc_grads(s, g->slot) + first;
 
-	s->env.gpu->kernels->add_f32(q, from, (float *)g->history + first, n);
-	if (!s->env.by_host)
+	s->env.place.gpu->kernels->add_f32(q, from, (float *)g->history + first,
+					   n);
+	if (!s->env.place.by_host)
 		return 0;
-	return s->env.gpu->ops->copy(
-		s->env.gpu, q, gf_csc_step_of(s, g->slot)->packed + first, from,
-		n * sizeof(float), GF_GPU_TO_HOST, err);
+	return s->env.place.gpu->ops->copy(
+		s->env.place.gpu, q, gf_csc_step_of(s, g->slot)->packed + first,
+		from, n * sizeof(float), GF_GPU_TO_HOST, err);
 }
 
 /* Chunks that are complete. Those that go are measured when they are sums, too:
@@ -80,14 +81,15 @@ static int measure(struct gf_selector *s, size_t ntensors,
 	at = gf_csc_chunk_first(c, first);
 	n = gf_csc_chunk_first(c, end - 1) + gf_csc_chunk_count(c, end - 1) -
 	    at;
-	s->env.gpu->kernels->chunk_norms_f32(
+	s->env.place.gpu->kernels->chunk_norms_f32(
 		q, gf_csc_grads(s, g->slot) + at, (float *)g->history + at, n,
 		c->chunk_elems, (double *)g->norms + first);
 	if (!g->left)
 		return 0;
-	return s->env.gpu->ops->copy(s->env.gpu, q, (float *)g->left + at,
-				     gf_csc_grads(s, g->slot) + at,
-				     n * sizeof(float), GF_GPU_WITHIN, err);
+	return s->env.place.gpu->ops->copy(
+		s->env.place.gpu, q, (float *)g->left + at,
+		gf_csc_grads(s, g->slot) + at, n * sizeof(float), GF_GPU_WITHIN,
+		err);
 }
 
 /* Packed messages of which every tensor is there. */
@@ -104,17 +106,17 @@ static int pack(struct gf_selector *s, size_t ntensors, struct gf_gpu_stream *q,
 		const size_t *first = &t->first_chosen[g->taken_packs++];
 		float *to = w->data;
 
-		if (s->env.by_host)
+		if (s->env.place.by_host)
 			to = (float *)g->packed + (to - t->packed);
-		s->env.gpu->kernels->gather_chunks_f32(
+		s->env.place.gpu->kernels->gather_chunks_f32(
 			q, to, gf_csc_grads(s, g->slot), gf_csc_elems(s),
 			c->chunk_elems, (uint32_t *)g->chosen + first[0],
 			first[1] - first[0]);
-		if (s->env.by_host)
-			rc = s->env.gpu->ops->copy(s->env.gpu, q, w->data, to,
-						   w->count_elems *
-							   sizeof(float),
-						   GF_GPU_TO_HOST, err);
+		if (s->env.place.by_host)
+			rc = s->env.place.gpu->ops->copy(
+				s->env.place.gpu, q, w->data, to,
+				w->count_elems * sizeof(float), GF_GPU_TO_HOST,
+				err);
 	}
 	return rc;
 }
@@ -134,7 +136,7 @@ int gf_csc_gpu_take(struct gf_selector *s, size_t ntensors,
 		rc = rc ? rc : pack(s, ntensors, q, err);
 	}
 	g->taken_tensors = ntensors;
-	return rc ? rc : s->env.gpu->ops->check(s->env.gpu, err);
+	return rc ? rc : s->env.place.gpu->ops->check(s->env.place.gpu, err);
 }
 
 /* By the host: the norms follow the last one. */
@@ -151,7 +153,7 @@ int gf_csc_gpu_ready(struct gf_selector *s, size_t slot, size_t tensor,
 	if (rc || tensor + 1 < s->env.pools[0].ntensors ||
 	    gf_csc_step_of(s, slot)->dense)
 		return rc;
-	return s->env.gpu->ops->copy(
-		s->env.gpu, q, g->told[slot].norms, g->norms,
+	return s->env.place.gpu->ops->copy(
+		s->env.place.gpu, q, g->told[slot].norms, g->norms,
 		gf_csc_of(s)->nchunks * sizeof(double), GF_GPU_TO_HOST, err);
 }

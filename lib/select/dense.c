@@ -39,8 +39,8 @@ static int end(void *ctx, size_t slot, struct gf_gpu_stream *q,
 	int rc = gf_select_clear_flag(s, slot, q, err);
 
 	if (!rc)
-		s->env.gpu->kernels->nonfinite_f32(q, pool->data, s->flag[slot],
-						   pool->count_elems);
+		s->env.place.gpu->kernels->nonfinite_f32(
+			q, pool->data, s->flag[slot], pool->count_elems);
 	return rc;
 }
 
@@ -49,7 +49,7 @@ static int open_dense(struct gf_selector *s, struct gf_error *err)
 	(void)err;
 	if (!s->env.scaled) /* nothing to do on the way */
 		s->hooks.prepare = s->hooks.finish = NULL;
-	if (!s->env.gpu)
+	if (!s->env.place.gpu)
 		s->hooks.end = NULL;
 	return 0;
 }

@@ -69,11 +69,12 @@ int gf_select_open(struct gf_selector *s, const struct gf_select_env *env,
 	int rc;
 
 	memset(s, 0, sizeof(*s));
-	rc = env->gpu ? gf_select_check_gpu(env->plan, env->by_host, err)
-		      : gf_select_check(env->plan, err);
+	rc = env->place.gpu
+		     ? gf_select_check_gpu(env->plan, env->place.by_host, err)
+		     : gf_select_check(env->plan, err);
 	if (rc)
 		return rc;
-	s->ops = env->gpu ? entry->on_gpu : entry->ops;
+	s->ops = env->place.gpu ? entry->on_gpu : entry->ops;
 	s->env = *env;
 	s->hooks = s->ops->hooks;
 	s->hooks.ctx = s;
@@ -194,10 +195,10 @@ int gf_select_sums(struct gf_selector *s, size_t slot,
 
 	/* the sums may lie where the gradients were */
 	if (s->uncommitted == slot + 1)
-		rc = follow(s, s->env.stream, err);
+		rc = follow(s, s->env.place.stream, err);
 	s->whole = (struct gf_optim_piece){
 		.count_elems = pool->count_elems,
-		.grad = s->env.by_host ? s->env.device_grads : pool->data};
+		.grad = s->env.place.by_host ? s->env.place.grads : pool->data};
 	*sums = (struct gf_select_sums){
 		.pieces = &s->whole,
 		.npieces = 1,
@@ -236,7 +237,7 @@ int gf_select_restore(struct gf_selector *s, size_t slot, size_t age,
 
 int gf_select_fetch(struct gf_selector *s, struct gf_error *err)
 {
-	int rc = follow(s, s->env.stream, err);
+	int rc = follow(s, s->env.place.stream, err);
 
 	return rc || !s->ops->fetch ? rc : s->ops->fetch(s, err);
 }
@@ -312,9 +313,9 @@ int gf_select_multiply(const struct gf_selector *s, const struct gf_work *w,
 	if (by == 1)
 		return 0;
 	if (q) {
-		s->env.gpu->kernels->scale_f32(q, (float)by, data, data,
-					       w->count_elems);
-		return s->env.gpu->ops->check(s->env.gpu, err);
+		s->env.place.gpu->kernels->scale_f32(q, (float)by, data, data,
+						     w->count_elems);
+		return s->env.place.gpu->ops->check(s->env.place.gpu, err);
 	}
 	gf_kernels()->scale_f32((float)by, data, data, w->count_elems);
 	return 0;
@@ -362,24 +363,26 @@ int gf_select_memory(struct gf_selector *s, size_t slot, size_t which,
 int gf_select_clear_flag(const struct gf_selector *s, size_t slot,
 			 struct gf_gpu_stream *q, struct gf_error *err)
 {
-	return s->env.gpu->ops->zero(s->env.gpu, q, s->flag[slot],
-				     sizeof(uint32_t), err);
+	return s->env.place.gpu->ops->zero(s->env.place.gpu, q, s->flag[slot],
+					   sizeof(uint32_t), err);
 }
 
 int gf_select_copy(const struct gf_selector *s, void *to, const void *from,
 		   enum gf_gpu_copy kind, struct gf_error *err)
 {
-	const struct gf_gpu_ops *ops = s->env.gpu->ops;
-	int rc = ops->copy(s->env.gpu, s->env.stream, to, from,
+	const struct gf_gpu_ops *ops = s->env.place.gpu->ops;
+	int rc = ops->copy(s->env.place.gpu, s->env.place.stream, to, from,
 			   s->env.pools[0].count_elems * sizeof(float), kind,
 			   err);
 
-	return rc ? rc : ops->stream_sync(s->env.gpu, s->env.stream, err);
+	return rc ? rc
+		  : ops->stream_sync(s->env.place.gpu, s->env.place.stream,
+				     err);
 }
 
 static bool on_device(const struct gf_selector *s)
 {
-	return s->env.gpu && !s->env.by_host;
+	return s->env.place.gpu && !s->env.place.by_host;
 }
 
 int gf_select_keep_pool(const struct gf_selector *s, size_t slot, float *values,

@@ -14,8 +14,10 @@
 #include "engine/pool.h"
 #include "engine/work.h"
 #include "gpu/gpu.h"
+#include "gpu/place.h"
 #include "optim/optimizer.h"
 #include "select/feedback.h"
+#include "select/sums.h"
 
 /*
  * The running half of a selection: which of a step's gradients go out, and what
@@ -39,13 +41,13 @@
  *	sums, adopt	if not: what came, to be applied; it is applied
  * Between `end` and `sums` further steps may begin and end.
  *
- * ON A GPU gradients are made by the stream env.stream. They stay there and go
- * from GPU to GPU: then pools are the device's, hooks enqueue on the queue that
- * they are given, and `end` sets the slot's flag if a gradient is not finite,
- * which the host learns later. Or messages go BY THE HOST. Then the gradients
- * of all slots are in one array of the device, and `ready` brings what is
- * wanted of them to the host, where hooks run. `commit` lets the device's state
- * follow a step that has ended. Sums lie on the device in both cases.
+ * ON A GPU gradients are made by the stream env.place.stream. They stay there
+ *and go from GPU to GPU: then pools are the device's, hooks enqueue on the
+ *queue that they are given, and `end` sets the slot's flag if a gradient is not
+ *finite, which the host learns later. Or messages go BY THE HOST. Then the
+ *gradients of all slots are in one array of the device, and `ready` brings what
+ *is wanted of them to the host, where hooks run. `commit` lets the device's
+ *state follow a step that has ended. Sums lie on the device in both cases.
  *
  * SCALED. With env.scaled a selection whose messages are sums of gradients
  * multiplies them by scale/ranks before they go (gf_select_scale) and divides
@@ -60,27 +62,8 @@ struct gf_select_env {
 	size_t epoch_steps;            /* for warm-up by epochs; 0: a replay */
 	double momentum;               /* the optimiser's */
 	bool scaled;
-	/* NULL: gradients are on the host. */
-	struct gf_gpu *gpu;
-	struct gf_gpu_stream *stream;
-	bool by_host;
-	float *device_grads; /* by the host: of all slots */
-};
-
-/* The first gradient that is infinite or not a number, the same on all
- * ranks. */
-struct gf_select_bad {
-	bool found;
-	size_t tensor, element; /* of the tensor */
-};
-
-/* What came of a step: ascending ranges of the pool with their values, which
- * times `share` are means over the ranks. Elements in no range are not updated:
- * they keep the optimiser's state, too. */
-struct gf_select_sums {
-	const struct gf_optim_piece *pieces; /* the selection's */
-	size_t npieces;
-	float share;
+	struct gf_place place; /* of what this selection reads; grads: by the
+				* host, of all slots */
 };
 
 /* A step under way, as every selection has it. */

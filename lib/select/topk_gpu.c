@@ -103,7 +103,7 @@ static int open_by_host(struct gf_selector *s, struct gf_error *err)
 {
 	const struct gf_topk_select *p = s->priv;
 	struct gf_topk_gpu *g = p->gpu;
-	struct gf_gpu *gpu = s->env.gpu;
+	struct gf_gpu *gpu = s->env.place.gpu;
 	const struct gf_gpu_ops *ops = gpu->ops;
 	size_t most = 0, bytes, i;
 	int rc;
@@ -146,7 +146,7 @@ static int open_messages(struct gf_selector *s, struct gf_error *err)
 
 		rc = gf_sparse_gpu_new(
 			&(struct gf_sparse_gpu_config){
-				.gpu = s->env.gpu,
+				.gpu = s->env.place.gpu,
 				.residual =
 					(float *)g->residual + first_of(s, i),
 				.count_elems = count,
@@ -167,7 +167,7 @@ static int open_messages(struct gf_selector *s, struct gf_error *err)
 static int open_topk(struct gf_selector *s, struct gf_error *err)
 {
 	const size_t bytes = count_elems(s) * sizeof(float);
-	const struct gf_gpu_ops *ops = s->env.gpu->ops;
+	const struct gf_gpu_ops *ops = s->env.place.gpu->ops;
 	struct gf_topk_select *p;
 	const struct gf_topk_kind kind = gf_topk_kind(s);
 	int rc;
@@ -175,15 +175,16 @@ static int open_topk(struct gf_selector *s, struct gf_error *err)
 	gf_topk_open(s, &kind);
 	p = s->priv;
 	p->gpu = gf_xcalloc(1, sizeof(*p->gpu));
-	rc = ops->alloc(s->env.gpu, bytes, &p->gpu->residual, err);
+	rc = ops->alloc(s->env.place.gpu, bytes, &p->gpu->residual, err);
 	if (rc)
 		gf_error_prefix(err, "residual");
 	/* before the first selection, on whichever stream */
 	rc = rc ? rc
-		: ops->zero(s->env.gpu, s->env.stream, p->gpu->residual, bytes,
-			    err);
-	rc = rc ? rc : ops->stream_sync(s->env.gpu, s->env.stream, err);
-	if (rc || !s->env.by_host)
+		: ops->zero(s->env.place.gpu, s->env.place.stream,
+			    p->gpu->residual, bytes, err);
+	rc = rc ? rc
+		: ops->stream_sync(s->env.place.gpu, s->env.place.stream, err);
+	if (rc || !s->env.place.by_host)
 		return rc ? rc : open_messages(s, err);
 	rc = gf_topk_open_messages(s, err);
 	if (rc)
@@ -198,7 +199,7 @@ static void close_topk(struct gf_selector *s)
 {
 	struct gf_topk_select *p = s->priv;
 	struct gf_topk_gpu *g = p ? p->gpu : NULL;
-	struct gf_gpu *gpu = s->env.gpu;
+	struct gf_gpu *gpu = s->env.place.gpu;
 	const struct gf_gpu_ops *ops = gpu->ops;
 	struct gf_error ignored;
 	size_t i;
@@ -209,7 +210,7 @@ static void close_topk(struct gf_selector *s)
 	}
 	if (g->taking)
 		(void)ops->stream_sync(gpu, g->taking, &ignored);
-	(void)ops->stream_sync(gpu, s->env.stream, &ignored);
+	(void)ops->stream_sync(gpu, s->env.place.stream, &ignored);
 	for (i = 0; g->messages && i < s->env.plan->nmessages; i++)
 		gf_sparse_gpu_free(g->messages[i]);
 	while (g->npinned > 0)
@@ -235,7 +236,7 @@ static void begin(struct gf_selector *s, size_t slot, size_t step,
 	size_t i;
 
 	g->next = 0;
-	if (s->env.by_host) {
+	if (s->env.place.by_host) {
 		gf_topk_begin(s, slot, step, list, n);
 		return;
 	}
@@ -318,7 +319,7 @@ static char *sets_of(const struct gf_selector *s, size_t slot, size_t i)
 
 static float *left(const struct gf_selector *s)
 {
-	return gpu_of(s)->left ? gpu_of(s)->left : s->env.device_grads;
+	return gpu_of(s)->left ? gpu_of(s)->left : s->env.place.grads;
 }
 
 static int take(struct gf_selector *s, size_t slot, size_t i,
@@ -326,13 +327,13 @@ static int take(struct gf_selector *s, size_t slot, size_t i,
 {
 	const struct gf_topk_gpu *g = gpu_of(s);
 	const struct gf_sparse_message *m = &gf_topk_slot(s, slot)->messages[i];
-	const struct gf_gpu_ops *ops = s->env.gpu->ops;
-	const struct gf_gpu_kernels *kernels = s->env.gpu->kernels;
+	const struct gf_gpu_ops *ops = s->env.place.gpu->ops;
+	const struct gf_gpu_kernels *kernels = s->env.place.gpu->kernels;
 	const size_t bytes = gf_sparse_set_bytes(m->k);
 	const size_t at = gf_sparse_own_place(m, s->env.rank) * bytes;
 	uint32_t *index = (uint32_t *)(void *)(sets_of(s, slot, i) + at);
 	const struct gf_gpu_topk top = {
-		.values = s->env.device_grads + first_of(s, i),
+		.values = s->env.place.grads + first_of(s, i),
 		.add = (float *)g->residual + first_of(s, i),
 		.count = m->count_elems,
 		.k = m->k,
@@ -344,10 +345,10 @@ static int take(struct gf_selector *s, size_t slot, size_t i,
 	kernels->topk_f32(q, &top);
 	kernels->take_f32(q, (float *)(void *)(index + m->k), top.values, index,
 			  m->k);
-	rc = ops->copy(s->env.gpu, q, (char *)m->sets + at, index, bytes,
+	rc = ops->copy(s->env.place.gpu, q, (char *)m->sets + at, index, bytes,
 		       GF_GPU_TO_HOST, err);
 	if (!rc && g->left)
-		rc = ops->copy(s->env.gpu, q, left(s) + first_of(s, i),
+		rc = ops->copy(s->env.place.gpu, q, left(s) + first_of(s, i),
 			       top.values, m->count_elems * sizeof(float),
 			       GF_GPU_WITHIN, err);
 	return rc;
@@ -368,8 +369,8 @@ static int ready(struct gf_selector *s, size_t slot, size_t tensor,
 static int upload(struct gf_selector *s, struct gf_gpu_stream *q, void *to,
 		  const void *from, size_t size_bytes, struct gf_error *err)
 {
-	return s->env.gpu->ops->copy(s->env.gpu, q, to, from, size_bytes,
-				     GF_GPU_TO_DEVICE, err);
+	return s->env.place.gpu->ops->copy(s->env.place.gpu, q, to, from,
+					   size_bytes, GF_GPU_TO_DEVICE, err);
 }
 
 /* Lists may name an element more than once: they go one after the other. */
@@ -393,7 +394,7 @@ static int add_returns(struct gf_selector *s, size_t i, struct gf_gpu_stream *q,
 		: upload(s, q, value, r->value, count * sizeof(*value), err);
 	for (l = 0; !rc && l < r->nlists; at = r->end[l++])
 		if (r->end[l] > at)
-			s->env.gpu->kernels->scatter_add_f32(
+			s->env.place.gpu->kernels->scatter_add_f32(
 				q, left(s) + first_of(s, i), value + at,
 				index + at, r->end[l] - at);
 	return rc;
@@ -409,8 +410,8 @@ static int commit(struct gf_selector *s, size_t slot, struct gf_gpu_stream *q,
 	for (i = 0; i < s->env.plan->nmessages && !rc; i++)
 		rc = add_returns(s, i, q, err);
 	return rc ? rc
-		  : s->env.gpu->ops->copy(
-			    s->env.gpu, q, gpu_of(s)->residual, left(s),
+		  : s->env.place.gpu->ops->copy(
+			    s->env.place.gpu, q, gpu_of(s)->residual, left(s),
 			    count_elems(s) * sizeof(float), GF_GPU_WITHIN, err);
 }
 
@@ -422,14 +423,15 @@ static int add_sets(struct gf_selector *s, size_t slot, size_t i,
 	const size_t bytes = gf_sparse_set_bytes(m->k);
 	const size_t n = gf_sparse_common(m);
 	char *at = sets_of(s, slot, i);
-	int rc = upload(s, s->env.stream, at, m->sets, n * bytes, err);
+	int rc = upload(s, s->env.place.stream, at, m->sets, n * bytes, err);
 	size_t r;
 
 	for (r = 0; !rc && r < n; r++, at += bytes) {
 		uint32_t *index = (uint32_t *)(void *)at;
 
-		s->env.gpu->kernels->scatter_add_f32(
-			s->env.stream, s->env.device_grads + first_of(s, i),
+		s->env.place.gpu->kernels->scatter_add_f32(
+			s->env.place.stream,
+			s->env.place.grads + first_of(s, i),
 			(float *)(void *)(index + m->k), index, m->k);
 	}
 	return rc;
@@ -444,10 +446,10 @@ static int sums_by_host(struct gf_selector *s, size_t slot,
 	int rc;
 
 	if (gf_topk_slot(s, slot)->restored)
-		return upload(s, s->env.stream, s->env.device_grads,
+		return upload(s, s->env.place.stream, s->env.place.grads,
 			      s->env.pools[slot].data, bytes, err);
-	rc = s->env.gpu->ops->zero(s->env.gpu, s->env.stream,
-				   s->env.device_grads, bytes, err);
+	rc = s->env.place.gpu->ops->zero(s->env.place.gpu, s->env.place.stream,
+					 s->env.place.grads, bytes, err);
 	for (i = 0; i < s->env.plan->nmessages && !rc; i++)
 		rc = add_sets(s, slot, i, err);
 	return rc;
@@ -457,7 +459,7 @@ static int sums(struct gf_selector *s, size_t slot, struct gf_select_sums *out,
 		struct gf_error *err)
 {
 	(void)out; /* the whole pool */
-	return s->env.by_host ? sums_by_host(s, slot, err) : 0;
+	return s->env.place.by_host ? sums_by_host(s, slot, err) : 0;
 }
 
 /* --- checkpoints ---------------------------------------------------------- */
@@ -471,7 +473,7 @@ static int keep(struct gf_selector *s, size_t slot, size_t age, bool bad,
 
 	(void)age;
 	(void)bad;
-	if (!s->env.by_host || t->restored)
+	if (!s->env.place.by_host || t->restored)
 		return gf_select_keep_pool(s, slot, values, err);
 	for (i = 0; i < s->env.plan->nmessages; i++)
 		gf_sparse_expand(&t->messages[i],

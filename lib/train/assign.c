@@ -39,7 +39,8 @@ static char *describe(const struct gf_train_options *o)
 		c->weights ? " --weights" : "",
 		c->evaluate ? " --evaluate" : "", c->export ? " --export" : "",
 		c->resume ? " --resume" : "", c->reshard ? " --reshard" : "",
-		o->trace ? " --trace" : "", c->graphs ? " --cuda-graph" : "",
+		o->trace ? " --trace" : "",
+		c->place.graphs ? " --cuda-graph" : "",
 		c->no_graphs ? " --no-cuda-graph" : "");
 }
 

@@ -352,7 +352,7 @@ int gf_train_choose(struct gf_train_config *config, struct gf_plan *plan,
 
 	if (gf_train_is_open(plan) && config->resume)
 		rc = take_stored(config, plan, err);
-	if (config->nccl)
+	if (config->place.nccl)
 		gf_train_use_library(plan, true);
 	if (!rc && gf_train_is_open(plan)) {
 		began_s = gf_clock_s();

@@ -13,7 +13,6 @@
 #include "engine/stage.h"
 #include "nn/net.h"
 #include "optim/optimizer.h"
-#include "train/method.h"
 
 /*
  * The source of a step's gradients: a net that computes, or a replay that
@@ -56,8 +55,8 @@ struct gf_compute_ops {
 	/* After backward: seconds that the last forward took. (optional: as
 	 * long as the call) */
 	double (*forward_s)(const struct gf_compute *c);
-	int (*update)(struct gf_compute *c, struct gf_method *m, size_t step,
-		      double lr, struct gf_error *err);
+	/* The parameters have been updated. (optional) */
+	int (*updated)(struct gf_compute *c, struct gf_error *err);
 	/* After a failure: no thread of it reads samples any more. Its memory,
 	 * which a device or a transport may yet use, stays. (optional) */
 	void (*abandon)(struct gf_compute *c);

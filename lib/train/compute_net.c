@@ -224,12 +224,10 @@ static double forward_s(const struct gf_compute *c)
 	return gf_net_device_forward_s(n->device);
 }
 
-static int update(struct gf_compute *c, struct gf_method *m, size_t step,
-		  double lr, struct gf_error *err)
+static int updated(struct gf_compute *c, struct gf_error *err)
 {
 	struct net *n = c->priv;
 
-	gf_method_update(m, step, lr);
 	return n->device && !n->config.stays
 		       ? gf_net_device_join(n->device, err)
 		       : 0;
@@ -414,7 +412,7 @@ static const struct gf_compute_ops net_ops = {
 	.forward = forward,
 	.backward = backward,
 	.result = result,
-	.update = update,
+	.updated = updated,
 	.abandon = abandon_net,
 	.close = close_net,
 };
@@ -427,7 +425,7 @@ static const struct gf_compute_ops resident_ops = {
 	.backward = backward,
 	.backward_early = backward_early,
 	.result = result,
-	.update = update,
+	.updated = updated,
 	.abandon = abandon_net,
 	.close = close_net,
 };
@@ -441,7 +439,7 @@ static const struct gf_compute_ops staged_ops = {
 	.backward_early = backward_early,
 	.result = result,
 	.forward_s = forward_s,
-	.update = update,
+	.updated = updated,
 	.abandon = abandon_net,
 	.close = close_net,
 };

@@ -82,13 +82,11 @@ static int backward(struct gf_compute *c, float *grads,
 	return 0;
 }
 
-static int update(struct gf_compute *c, struct gf_method *m, size_t step,
-		  double lr, struct gf_error *err)
+static int updated(struct gf_compute *c, struct gf_error *err)
 {
 	struct replay *r = c->priv;
 
 	(void)err;
-	gf_method_update(m, step, lr);
 	gf_clock_sleep_until(gf_clock_s() + r->model->update_s);
 	return 0;
 }
@@ -104,7 +102,7 @@ static const struct gf_compute_ops replay_ops = {
 	.forward = forward,
 	.backward = backward,
 	.result = result,
-	.update = update,
+	.updated = updated,
 	.close = close_replay,
 };
 

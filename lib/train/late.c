@@ -17,16 +17,13 @@
 #include "base/heap.h"
 #include "train/method_parts.h"
 
-/* A split message needs one step under way at a time (plan_check.c). */
-enum { SLOT = 0 };
-
 static bool may_be_used(const struct gf_method *m)
 {
 	const struct gf_plan *plan = m->env.plan;
 	size_t i;
 
 	if (!m->env.asks || m->env.skip_bad || m->scale.used ||
-	    !m->exchange.select.ops->by_message ||
+	    !gf_exchange_by_message(m->exchange) ||
 	    (m->env.optim && m->env.optim->clip_norm > 0))
 		return false;
 	for (i = 0; i < plan->nmessages; i++)
@@ -51,8 +48,8 @@ void gf_method_late_open(struct gf_method *m)
 		for (t = plan->messages[i].first; t <= plan->messages[i].last;
 		     t++)
 			l->message[t] = i;
-		m->exchange.times[i] = (struct gf_message_times){NAN, NAN, NAN};
 	}
+	gf_exchange_no_times(m->exchange);
 }
 
 void gf_method_late_close(struct gf_method *m)
@@ -66,34 +63,17 @@ void gf_method_late_close(struct gf_method *m)
  * one is found by all at the same. */
 static int apply(struct gf_method *m, size_t message, struct gf_error *err)
 {
-	const struct gf_pool *pool = &m->exchange.pools[SLOT];
-	const struct gf_work *w = &m->exchange.select.plan_work[SLOT][message];
-	const size_t first = pool->offsets[w->first];
-	struct gf_select_bad bad;
+	struct gf_exchange_sums_of s;
 
 	m->late.applied[message] = true;
 	if (!m->env.params)
 		return 0;
-	bad = gf_select_find_bad(pool, w->data, first, w->count_elems);
-	if (bad.found)
-		return gf_method_refuse(m, m->late.step, bad, err);
-	gf_update_some(&m->updater, m->late.lr, first, w->count_elems,
-		       pool->data, 1.0f / (float)m->env.plan->ranks);
+	s = gf_exchange_message(m->exchange, message);
+	if (s.bad.found)
+		return gf_method_refuse(m, m->late.step, s.bad, err);
+	gf_update_some(&m->updater, m->late.lr, s.first, s.count, s.grads,
+		       1.0f / (float)m->env.plan->ranks);
 	return 0;
-}
-
-/* One of the plan's messages has come: with `gathered` all of it, else the
- * reduce-scatter if it is split. */
-static int wait_message(struct gf_method *m, size_t message, bool gathered,
-			struct gf_error *err)
-{
-	size_t i = message, k;
-
-	for (k = m->env.plan->nmessages;
-	     gathered && k < m->exchange.select.nplan_work; k++)
-		if (m->exchange.select.plan_work[SLOT][k].after == message + 1)
-			i = k;
-	return gf_engine_wait_message(m->exchange.engine, i, err);
 }
 
 /* Its all-gather, with the clock running, and what it brought. */
@@ -101,17 +81,17 @@ static void take_up(struct gf_method *m, size_t message)
 {
 	struct gf_method_late *l = &m->late;
 	double began_s = gf_clock_s();
-	double handled_s = gf_engine_handling_s(m->exchange.engine);
+	double handled_s = gf_exchange_handling_s(m->exchange);
 	double waited_s;
 
 	if (l->rc || l->applied[message])
 		return;
-	l->rc = wait_message(m, message, true, &l->err);
+	l->rc = gf_exchange_wait_message(m->exchange, message, true, &l->err);
 	l->waits[message] = (struct gf_step_wait){began_s, gf_clock_s()};
 	waited_s = l->waits[message].end_s - began_s;
 	l->waited_s += waited_s;
-	l->handling_s += fmin(
-		waited_s, gf_engine_handling_s(m->exchange.engine) - handled_s);
+	l->handling_s +=
+		fmin(waited_s, gf_exchange_handling_s(m->exchange) - handled_s);
 	if (!l->rc)
 		l->rc = apply(m, message, &l->err);
 }
@@ -134,15 +114,13 @@ int gf_method_take_rest(struct gf_method *m, struct gf_error *err)
 	for (i = m->env.plan->nmessages; i-- > 0;)
 		take_up(m, i);
 	if (!l->rc)
-		l->rc = gf_exchange_await(&m->exchange, m->exchange.begun,
-					  &l->err);
+		l->rc = gf_exchange_wait_all(m->exchange, &l->err);
 	if (l->rc) {
 		*err = l->err;
 		return l->rc;
 	}
-	m->exchange.taken++;
 	l->pending = false;
-	return 0;
+	return gf_exchange_take(m->exchange, err);
 }
 
 /* Messages that are not split, and the reduce-scatters of the others. */
@@ -152,10 +130,10 @@ int gf_method_late_exchange(struct gf_method *m, struct gf_error *err)
 	int rc = 0;
 
 	/* told are the times of the step before, which are known now */
-	m->timed = m->exchange.taken > 0;
+	m->timed = gf_exchange_begun(m->exchange) > 1;
 	m->age = 1;
 	for (i = 0; !rc && i < m->env.plan->nmessages; i++)
-		rc = wait_message(m, i, false, err);
+		rc = gf_exchange_wait_message(m->exchange, i, false, err);
 	return rc;
 }
 

@@ -159,11 +159,12 @@ static void put_row(struct gf_json_writer *w, const struct gf_train_log *log,
 	gf_json_put_int(w, "ranks", k->plan->ranks);
 	if (k->plan->servers)
 		gf_json_put_int(w, "servers", k->plan->servers);
-	gf_json_put_string(w, "device", k->gpu ? k->gpu->ops->name : "cpu");
-	if (k->gpu)
+	gf_json_put_string(w, "device",
+			   k->place.gpu ? k->place.gpu->ops->name : "cpu");
+	if (k->place.gpu)
 		gf_json_put_string(w, "transport",
-				   k->nccl ? k->nccl->name
-					   : k->comm->ops->name);
+				   k->place.nccl ? k->place.nccl->name
+						 : k->comm->ops->name);
 	gf_json_put_string(w, "optimizer", k->training.optimizer);
 	gf_json_put_size(w, "batch_per_rank", k->training.batch);
 	gf_json_put_size(w, "accumulate", k->training.accumulate);

@@ -23,7 +23,7 @@ struct stretch {
 static struct gf_train_times times_of(const struct gf_timeline *timeline,
 				      const struct gf_method *m)
 {
-	struct gf_engine_totals totals = gf_engine_totals(m->exchange.engine);
+	struct gf_exchange_totals totals = gf_exchange_totals(m->exchange);
 
 	return (struct gf_train_times){timeline->parts, totals.hooks_s,
 				       totals.coding_s};
@@ -280,8 +280,9 @@ static int add_up_bytes(struct gf_method *m, struct gf_train_result *result,
 	struct gf_team team = gf_method_team(m);
 	size_t ranks = (size_t)team.comm->ranks, r;
 	uint64_t steps = result->last_step - result->first_step + 1;
-	uint64_t own[2] = {gf_engine_totals(m->exchange.engine).sent_bytes,
-			   steps * gf_engine_dense_bytes(m->exchange.engine)};
+	const struct gf_exchange_totals totals =
+		gf_exchange_totals(m->exchange);
+	uint64_t own[2] = {totals.sent_bytes, steps * totals.dense_bytes};
 	uint64_t *all = gf_xcalloc(2 * ranks, sizeof(*all));
 	int rc = gf_team_allgather(&team, own, sizeof(own), all, err);
 
@@ -319,7 +320,7 @@ static int run(struct gf_trainer *t, struct gf_error *err)
 
 	t->result->warmup_steps = gf_selection_warmup(
 		&t->config->plan->selection, t->epoch_steps);
-	gf_engine_count_from(t->method.exchange.engine, t->result->last_step);
+	gf_exchange_count_from(t->method.exchange, t->result->last_step);
 	/* first of all in this run's steps and parts: a checkpoint of the other
 	 * ranks may have a higher step and would count as newer */
 	if (t->resharded)
@@ -354,9 +355,9 @@ int gf_train_run(const struct gf_train_config *config,
 	int rc;
 
 	memset(result, 0, sizeof(*result));
-	result->device = config->gpu ? config->gpu->name : NULL;
-	result->transport =
-		config->nccl ? config->nccl->name : config->comm->ops->name;
+	result->device = config->place.gpu ? config->place.gpu->name : NULL;
+	result->transport = config->place.nccl ? config->place.nccl->name
+					       : config->comm->ops->name;
 	gf_timeline_init(&result->timeline, config->plan->model->ntensors,
 			 config->plan->nmessages);
 	rc = gf_trainer_open(&t, config, result, err);

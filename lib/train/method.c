@@ -1,14 +1,41 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The base of a method: an exchange and an update rule. */
+/*
+ * A method: an exchange, and the update rule that applies what comes of it.
+ *
+ * Is a gradient that has come applied? Not if it is infinite or not a number:
+ * then a smaller loss scale will do, or the step is skipped, or the run ends.
+ * All sums are the same on all ranks, so all come to the same verdict.
+ *
+ * A host that updates judges first. A GPU that updates by itself heeds a flag
+ * that it has set, and the host is a step ahead. In step t + 1 the host learns
+ * what became of the gradient that was applied in step t, once there is work
+ * enqueued for the device to go on with. If the messages depend on the answer,
+ * as scaled gradients do, the host learns it before the first of them, else at
+ * the end. That is in time: nothing later has been applied by then.
+ */
+#include "train/method_parts.h"
+
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/heap.h"
-#include "train/method_parts.h"
+#include "gpu/gpu.h"
+#include "train/device_marks.h"
+
+struct gf_method_ahead {
+	/* The gradient that was applied last, whose slot may be taken: its
+	 * step and its loss scale. */
+	size_t step;
+	double scale;
+	bool was_due; /* the step before applied one */
+	struct gf_device_marks marks;
+	struct gf_device_durations durations;
+	bool has_durations;
+};
 
 int gf_method_check(const struct gf_plan *plan, struct gf_error *err)
 {
-	return gf_select_check(plan, err);
+	return gf_exchange_check_plan(plan, err);
 }
 
 int gf_method_check_gpu(const struct gf_plan *plan,
@@ -18,7 +45,7 @@ int gf_method_check_gpu(const struct gf_plan *plan,
 	const struct gf_optim_config optim = {
 		.name = training->optimizer,
 	};
-	int rc = gf_select_check_gpu(plan, by_host, err);
+	int rc = gf_exchange_check_gpu(plan, by_host, err);
 
 	if (rc)
 		return rc;
@@ -46,28 +73,27 @@ static int open_update(struct gf_method *m, struct gf_error *err)
 		optim.momentum = 0;
 	m->updater = (struct gf_update){
 		.params = k->params,
-		.offsets = m->exchange.pools[0].offsets,
+		.offsets = gf_exchange_offsets(m->exchange),
 		.plan = k->plan,
 		.shapes = k->shapes,
 		.watch = k->watch,
 	};
 	rc = gf_update_open(&m->updater, k->optim ? &optim : NULL, err);
-	if (!rc && m->exchange.select.env.gpu)
-		rc = gf_update_on(&m->updater, k->gpu, k->stream,
-				  k->device_params, err);
+	if (!rc && gf_exchange_is_there(m->exchange))
+		rc = gf_update_on(&m->updater, &k->place, err);
 	return rc;
 }
 
 static int open_ahead(struct gf_method *m, struct gf_error *err)
 {
-	struct gf_method_ahead *a;
+	const struct gf_place *at = &m->env.place;
 
-	if (!m->env.nccl)
+	if (!at->nccl)
 		return 0;
-	a = m->ahead = gf_xcalloc(1, sizeof(*a));
-	a->marks = (struct gf_device_marks){.gpu = m->env.gpu,
-					    .stream = m->env.stream};
-	return gf_device_marks_open(&a->marks, err);
+	m->ahead = gf_xcalloc(1, sizeof(*m->ahead));
+	m->ahead->marks =
+		(struct gf_device_marks){.gpu = at->gpu, .stream = at->stream};
+	return gf_device_marks_open(&m->ahead->marks, err);
 }
 
 int gf_method_open(struct gf_method *m, const struct gf_method_env *env,
@@ -82,15 +108,8 @@ int gf_method_open(struct gf_method *m, const struct gf_method_env *env,
 		.scaled = env->scale.used,
 		.timeout_s = env->timeout_s,
 		.threads = env->threads,
-		.gpu = env->gpu,
-		.nccl = env->nccl,
-		.graphs = env->graphs,
-		.selects_there = env->selects_there,
-		.stream = env->stream,
-		.device_grads = env->device_grads,
-		.device_stride = env->device_stride,
+		.place = env->place,
 	};
-	struct gf_team team;
 	int rc;
 
 	memset(m, 0, sizeof(*m));
@@ -99,32 +118,25 @@ int gf_method_open(struct gf_method *m, const struct gf_method_env *env,
 	rc = gf_exchange_open(&m->exchange, &exchange, err);
 	if (rc)
 		return rc;
-	team = gf_method_team(m);
 	rc = open_update(m, err);
 	rc = rc ? rc : open_ahead(m, err);
-	rc = gf_team_agree(&team, rc, err);
+	rc = gf_exchange_agree(m->exchange, rc, err);
 	if (!rc)
 		gf_method_late_open(m);
 	return rc;
 }
 
-static void close_ahead(struct gf_method_ahead *a)
-{
-	if (!a)
-		return;
-	gf_device_marks_close(&a->marks);
-	free(a);
-}
-
 void gf_method_close(struct gf_method *m)
 {
 	if (m->env.comm && m->env.comm->broken) {
-		gf_engine_abandon(m->exchange.engine);
+		gf_exchange_abandon(m->exchange);
 		return;
 	}
-	gf_exchange_close(&m->exchange);
+	gf_exchange_close(m->exchange);
 	gf_update_close(&m->updater);
-	close_ahead(m->ahead);
+	if (m->ahead)
+		gf_device_marks_close(&m->ahead->marks);
+	free(m->ahead);
 	gf_method_late_close(m);
 	memset(m, 0, sizeof(*m));
 }
@@ -144,23 +156,263 @@ void gf_method_state(struct gf_method *m, struct gf_state *s)
 					   "loss_scale.next", "F64",
 					   &m->scale.next, 1);
 	}
-	gf_exchange_state(&m->exchange, s);
+	gf_exchange_state(m->exchange, s);
 }
 
 struct gf_team gf_method_team(const struct gf_method *m)
 {
 	return (struct gf_team){.comm = m->env.comm,
-				.engine = m->exchange.engine,
+				.exchange = m->exchange,
 				.workers = m->env.plan->ranks};
 }
+
+/* --- a step: out ---------------------------------------------------------- */
+
+static void keep(struct gf_method *m, int rc, const struct gf_error *err)
+{
+	gf_exchange_keep(m->exchange, rc, err);
+}
+
+static bool has_failed(const struct gf_method *m)
+{
+	struct gf_error ignored;
+
+	return gf_exchange_kept(m->exchange, &ignored) != 0;
+}
+
+static void mark(struct gf_method *m, enum gf_device_mark what)
+{
+	struct gf_error err = {""};
+
+	if (m->ahead)
+		keep(m,
+		     gf_device_mark(&m->ahead->marks,
+				    gf_exchange_begun(m->exchange) - 1, what,
+				    &err),
+		     &err);
+}
+
+/* Ahead of a GPU: what became of the gradient applied last, which the device is
+ * done with. */
+static void learn(struct gf_method *m)
+{
+	struct gf_error err = {""};
+	bool bad = false, overflow;
+	int rc;
+
+	if (has_failed(m))
+		return;
+	rc = gf_exchange_learn(m->exchange, &bad, &err);
+	if (rc < 0)
+		keep(m, rc, &err);
+	if (rc)
+		return;
+	overflow = gf_loss_scale_note(&m->scale, m->ahead->scale, bad);
+	m->skipped += bad;
+	if (bad && !overflow && !m->env.skip_bad)
+		keep(m,
+		     gf_error_set(&err, 1,
+				  "a gradient is infinite or not a number in "
+				  "step %zu: training has diverged",
+				  m->ahead->step),
+		     &err);
+}
+
+float *gf_method_begin(struct gf_method *m, size_t step)
+{
+	float *grads = gf_exchange_begin(m->exchange, step,
+					 gf_loss_scale_now(&m->scale));
+
+	mark(m, GF_MARK_BEGUN);
+	return grads;
+}
+
+void gf_method_forward_end(struct gf_method *m)
+{
+	mark(m, GF_MARK_FORWARD);
+}
+
+/* Ahead of a GPU messages are listed when the first gradient is there, since
+ * what they are may depend on how the step before has ended. */
+void gf_method_ready(struct gf_method *m, size_t tensor)
+{
+	if (m->ahead) {
+		if (m->env.scale.used || gf_exchange_decides(m->exchange))
+			learn(m);
+		if (has_failed(m))
+			return;
+	}
+	gf_exchange_list(m->exchange, gf_loss_scale_now(&m->scale));
+	gf_exchange_ready(m->exchange, &tensor, 1);
+}
+
+void gf_method_backward_end(struct gf_method *m)
+{
+	struct gf_error ignored;
+
+	mark(m, GF_MARK_BACKWARD);
+	if (m->ahead && gf_exchange_kept(m->exchange, &ignored) > 0)
+		return;
+	gf_exchange_list(m->exchange, gf_loss_scale_now(&m->scale));
+	gf_exchange_backward_end(m->exchange);
+}
+
+int gf_method_take(void *method, struct gf_gpu_stream *s, size_t tensor,
+		   struct gf_error *err)
+{
+	struct gf_method *m = method;
+
+	return gf_exchange_take_there(m->exchange, s, tensor, err);
+}
+
+int gf_method_may_take(void *method, bool wait, bool *now, struct gf_error *err)
+{
+	struct gf_method *m = method;
+
+	return gf_exchange_may_take(m->exchange, wait, now, err);
+}
+
+/* --- a step: back --------------------------------------------------------- */
+
+int gf_method_refuse(const struct gf_method *m, size_t step,
+		     struct gf_select_bad bad, struct gf_error *err)
+{
+	return gf_error_set(err, 1,
+			    "the gradient of %s is infinite or not a number "
+			    "in step %zu (element %zu): training has diverged",
+			    m->env.plan->model->tensors[bad.tensor].name, step,
+			    bad.element);
+}
+
+/* The gradient that this step applies has come: is it to be skipped? 1: it ends
+ * the run. */
+static int judge(struct gf_method *m, size_t step, struct gf_error *err)
+{
+	const struct gf_exchange_oldest o = gf_exchange_oldest(m->exchange);
+	const struct gf_select_bad bad = gf_exchange_bad(m->exchange);
+	bool overflow = gf_loss_scale_note(&m->scale, o.scale, bad.found);
+
+	if (bad.found && !overflow && !m->env.skip_bad)
+		return gf_method_refuse(m, step - o.age, bad, err);
+	m->skip = bad.found;
+	m->skipped += bad.found;
+	return 0;
+}
+
+/* The durations of the step before, and the times of the messages of the
+ * gradient applied there. */
+static void take_times_before(struct gf_method *m)
+{
+	struct gf_method_ahead *a = m->ahead;
+	struct gf_error err = {""};
+
+	gf_exchange_no_times(m->exchange);
+	m->timed = false;
+	if (!a->was_due)
+		return;
+	keep(m,
+	     gf_device_marks_read(&a->marks, gf_exchange_begun(m->exchange) - 2,
+				  &a->durations, &err),
+	     &err);
+	a->has_durations = true;
+	m->timed = gf_exchange_times_taken(m->exchange, &m->age);
+}
+
+/* The oldest gradient under way is waited for, by the device. A run that is to
+ * end has told nobody of this step's messages, or of all: the same on all
+ * ranks. */
+static int exchange_ahead(struct gf_method *m, bool was_due, size_t step,
+			  struct gf_error *err)
+{
+	struct gf_error own = {""};
+	struct gf_exchange_oldest o;
+	int rc;
+
+	m->ahead->was_due = was_due;
+	if (!has_failed(m)) {
+		keep(m, gf_exchange_wait(m->exchange, m->due, &own), &own);
+		learn(m);
+	}
+	rc = gf_exchange_kept(m->exchange, err);
+	if (rc)
+		return rc;
+	mark(m, GF_MARK_JOINED);
+	take_times_before(m);
+	if (!m->due)
+		return 0;
+	o = gf_exchange_oldest(m->exchange);
+	m->ahead->step = step - o.age;
+	m->ahead->scale = o.scale;
+	return 0;
+}
+
+int gf_method_exchange(struct gf_method *m, size_t step, struct gf_error *err)
+{
+	const bool was_due = m->due;
+	int rc;
+
+	if (m->late.used)
+		return gf_method_late_exchange(m, err);
+	m->due = gf_exchange_is_due(m->exchange,
+				    step > m->env.plan->pipeline_warmup_steps);
+	if (m->ahead)
+		return exchange_ahead(m, was_due, step, err);
+	m->skip = false;
+	m->timed = m->due;
+	if (!m->due) {
+		gf_exchange_no_times(m->exchange);
+		return 0;
+	}
+	m->age = gf_exchange_oldest(m->exchange).age;
+	rc = gf_exchange_wait(m->exchange, true, err);
+	return rc || !m->env.params ? rc : judge(m, step, err);
+}
+
+/* The step that is due. */
+static void apply(struct gf_method *m, double lr)
+{
+	struct gf_select_sums sums;
+	struct gf_error err = {""};
+	int rc = gf_exchange_sums(m->exchange, &sums, &err);
+
+	keep(m, rc, &err);
+	if (rc)
+		return;
+	gf_update_sums(
+		&m->updater, lr, &sums,
+		gf_selection_has(&m->env.plan->selection, GF_SELECT_PIECES),
+		gf_exchange_oldest(m->exchange).flag);
+	if (!m->ahead)
+		gf_exchange_adopt(m->exchange);
+}
+
+void gf_method_update(struct gf_method *m, size_t step, double lr)
+{
+	struct gf_gpu *gpu = m->env.place.gpu;
+	struct gf_error err = {""};
+
+	if (m->late.used) {
+		gf_method_late_update(m, step, lr);
+		return;
+	}
+	if (m->due && m->env.params && !m->skip && !has_failed(m))
+		apply(m, lr);
+	mark(m, GF_MARK_UPDATED); /* before what `learn` waits for */
+	if (m->due)
+		keep(m, gf_exchange_take(m->exchange, &err), &err);
+	if (m->ahead)
+		keep(m, gpu->ops->check(gpu, &err), &err);
+}
+
+/* --- between steps -------------------------------------------------------- */
 
 int gf_method_finish(struct gf_method *m, struct gf_error *err)
 {
 	int rc = gf_method_take_rest(m, err);
 
 	if (m->ahead)
-		gf_method_learn(m);
-	return rc ? rc : gf_exchange_settle(&m->exchange, err);
+		learn(m);
+	return rc ? rc : gf_exchange_settle(m->exchange, err);
 }
 
 int gf_method_settle(struct gf_method *m, struct gf_error *err)
@@ -176,5 +428,21 @@ int gf_method_restore(struct gf_method *m, struct gf_error *err)
 {
 	int rc = gf_update_send(&m->updater, err);
 
-	return rc ? rc : gf_exchange_restore(&m->exchange, err);
+	return rc ? rc : gf_exchange_restore(m->exchange, err);
+}
+
+/* --- what is known of it -------------------------------------------------- */
+
+uint64_t gf_method_sent_bytes(struct gf_method *m)
+{
+	const uint64_t before = m->told_bytes;
+
+	m->told_bytes = gf_exchange_totals(m->exchange).waited_bytes;
+	return m->told_bytes - before;
+}
+
+const struct gf_device_durations *gf_method_durations(const struct gf_method *m)
+{
+	return m->ahead && m->ahead->has_durations ? &m->ahead->durations
+						   : NULL;
 }

@@ -10,7 +10,7 @@
 #include "comm/comm.h"
 #include "doc/plan.h"
 #include "optim/optimizer.h"
-#include "gpu/gpu.h"
+#include "gpu/place.h"
 #include "exchange/exchange.h"
 #include "train/device_marks.h"
 #include "train/scale.h"
@@ -57,21 +57,10 @@ struct gf_method_env {
 	const struct gf_optim_config *optim; /* NULL: a replay */
 	struct gf_loss_scale scale;
 	struct gf_optim_watch watch; /* of params, as they are updated */
-	struct gf_gpu *gpu;          /* that computes; NULL: none */
-	/* Gradients go from GPU to GPU, and the update is computed there;
-	 * NULL: on the host, from whose memory the gpu copies. */
-	const struct gf_nccl_ops *nccl;
-	bool graphs; /* messages become graphs, too */
-	struct gf_gpu_stream *stream;
-	/* Gradients that go by the host are selected on the GPU, where the
-	 * update is, too (gf_method_check_gpu): what is made of them there
-	 * goes to gf_method_take. */
-	bool selects_there;
-	/* with either the device's, of all params; device_grads whole, and over
-	 * NCCL as often as steps are under way, each device_stride elements
-	 * after the one before */
-	float *device_params, *device_grads;
-	size_t device_stride;
+	/* With nccl, and with by_host (gf_method_check_gpu), the update is on
+	 * the GPU; by_host, what is made of gradients there goes to
+	 * gf_method_take. */
+	struct gf_place place;
 	double timeout_s;
 	int threads;   /* that compute on the host; 0: none, a replay */
 	bool skip_bad; /* a step with a bad gradient: skip it, else end */
@@ -94,12 +83,12 @@ struct gf_method_late {
 	struct gf_step_wait *waits; /* per message */
 };
 
-/* The host is a step ahead of a GPU that updates by itself (verdict.c). */
+/* The host is a step ahead of a GPU that updates by itself (method.c). */
 struct gf_method_ahead;
 
 struct gf_method {
 	struct gf_method_env env;
-	struct gf_exchange exchange;
+	struct gf_exchange *exchange;
 	struct gf_update updater;
 	struct gf_method_ahead *ahead; /* NULL: gradients go by the host */
 	bool due;   /* this step's update applies a gradient */

@@ -73,8 +73,8 @@ static int try_net(const struct gf_train_place *p,
 	rc = p->backend->net_new(
 		w->model, w->batch,
 		&(struct gf_net_options){.precision = w->precision,
-					 .gpu = p->gpu,
-					 .stream = p->stream},
+					 .gpu = p->at.gpu,
+					 .stream = p->at.stream},
 		&net, err);
 	if (!rc)
 		p->backend->net_free(net);
@@ -88,11 +88,11 @@ static int take_gpu(struct gf_comm *comm, const struct gf_train_wish *w,
 {
 	int rc = missing(d, err);
 
-	rc = rc ? rc : gf_own_gpu_open(&d->gpus, comm, index, &p->gpu, err);
+	rc = rc ? rc : gf_own_gpu_open(&d->gpus, comm, index, &p->at.gpu, err);
 	if (rc)
 		return rc;
 	p->backend = d->backend;
-	rc = p->gpu->ops->stream_new(p->gpu, false, &p->stream, err);
+	rc = p->at.gpu->ops->stream_new(p->at.gpu, false, &p->at.stream, err);
 	return rc ? rc : try_net(p, w, err);
 }
 
@@ -124,7 +124,8 @@ static int choose_transport(struct gf_comm *comm, const struct gf_train_wish *w,
 		return 0;
 	if (w->by_host)
 		rc = gf_error_set(&why, -ENOTSUP, "%s", w->by_host);
-	rc = rc ? rc : gf_own_gpu_nccl(&d->gpus, comm, p->gpu, &p->nccl, &why);
+	rc = rc ? rc
+		: gf_own_gpu_nccl(&d->gpus, comm, p->at.gpu, &p->at.nccl, &why);
 	if (!rc)
 		return 0;
 	if (w->transport == GF_TRANSPORT_NCCL || comm->broken)
@@ -165,7 +166,7 @@ static int use_gpu(struct gf_comm *comm, const struct gf_train_wish *w,
 	int sharing, rc;
 
 	rc = gf_comm_agree(comm, take_gpu(comm, w, d, index, p, err), err);
-	rc = rc ? rc : count_sharing(comm, p->gpu, &sharing, err);
+	rc = rc ? rc : count_sharing(comm, p->at.gpu, &sharing, err);
 	if (rc) {
 		gf_train_place_close(p);
 		return rc;
@@ -173,7 +174,8 @@ static int use_gpu(struct gf_comm *comm, const struct gf_train_wish *w,
 	if (sharing > 1)
 		p->note = gf_xasprintf("%d ranks share GPU %d (%s): they slow "
 				       "each other",
-				       sharing, p->gpu->index, p->gpu->name);
+				       sharing, p->at.gpu->index,
+				       p->at.gpu->name);
 	rc = choose_transport(comm, w, d, p, err);
 	if (rc)
 		gf_train_place_close(p);
@@ -257,9 +259,9 @@ int gf_train_place_open(struct gf_comm *comm, const struct gf_train_wish *wish,
 
 void gf_train_place_close(struct gf_train_place *p)
 {
-	if (p->stream)
-		p->gpu->ops->stream_free(p->gpu, p->stream);
-	gf_gpu_close(p->gpu);
+	if (p->at.stream)
+		p->at.gpu->ops->stream_free(p->at.gpu, p->at.stream);
+	gf_gpu_close(p->at.gpu);
 	free(p->note);
 	*p = (struct gf_train_place){0};
 }
@@ -271,7 +273,7 @@ static void note_selection(const struct gf_train_config *config,
 	struct gf_error why = {""};
 	char *text;
 
-	if (!p->gpu || p->nccl ||
+	if (!p->at.gpu || p->at.nccl ||
 	    gf_selection_has(&config->plan->selection, GF_SELECT_LOSSLESS) ||
 	    !gf_method_check_gpu(config->plan, &config->training, true, &why))
 		return;
@@ -295,20 +297,18 @@ int gf_train_place_take(struct gf_train_config *config,
 	rc = gf_train_place_open(config->comm, &w, p, err);
 	if (rc)
 		return rc;
-	if (config->graphs && !p->gpu) {
+	if (config->place.graphs && !p->at.gpu) {
 		gf_train_place_close(p);
 		return gf_error_set(
 			err, strcmp(w.device, "auto") ? -EINVAL : -ENODEV,
 			"--cuda-graph: it captures what GPUs compute, and this "
 			"run computes on the CPU");
 	}
-	config->graphs = p->gpu && !config->no_graphs;
+	p->at.graphs = p->at.gpu && !config->no_graphs;
 	note_selection(config, p);
 	config->backend = p->backend;
-	config->gpu = p->gpu;
-	config->stream = p->stream;
+	config->place = p->at;
 	config->threads = p->threads;
 	config->precision = w.precision;
-	config->nccl = p->nccl;
 	return 0;
 }

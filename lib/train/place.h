@@ -19,11 +19,9 @@
  */
 struct gf_train_place {
 	const struct gf_backend *backend;
-	struct gf_gpu *gpu; /* NULL: the host */
-	struct gf_gpu_stream *stream;
+	struct gf_place at;
 	int threads; /* of the host, that a net computes with */
-	const struct gf_nccl_ops *nccl; /* NULL: gradients go by the host */
-	char *note; /* what this rank's user may want to know; NULL: nothing */
+	char *note;  /* what this rank's user may want to know; NULL: nothing */
 };
 
 /* The devices that there are; tests put others here. */

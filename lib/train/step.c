@@ -202,7 +202,7 @@ static int exchange(const struct gf_stepper *s, size_t step,
 		    struct gf_step_times *t, struct gf_error *err)
 {
 	struct gf_method *m = s->method;
-	double handled_s = gf_engine_handling_s(m->exchange.engine);
+	double handled_s = gf_exchange_handling_s(m->exchange);
 	int rc;
 
 	gf_method_backward_end(m);
@@ -211,11 +211,10 @@ static int exchange(const struct gf_stepper *s, size_t step,
 		return rc;
 	t->exchanged_s = gf_clock_s();
 	/* what is seen late of before must not exceed the time */
-	t->handling_s +=
-		fmin(gf_engine_handling_s(m->exchange.engine) - handled_s,
-		     t->exchanged_s - t->backward_s);
+	t->handling_s += fmin(gf_exchange_handling_s(m->exchange) - handled_s,
+			      t->exchanged_s - t->backward_s);
 	t->applied_start_s = applied_start_s(s);
-	memcpy(t->messages, m->exchange.times,
+	memcpy(t->messages, gf_exchange_times(m->exchange),
 	       s->timeline->nmessages * sizeof(*t->messages));
 	return 0;
 }
@@ -243,7 +242,10 @@ int gf_train_step(struct gf_stepper *s, size_t step, double lr,
 	/* that the gradients went with: the exchange may change it */
 	out->loss_scale = m->scale.used ? gf_loss_scale_now(&m->scale) : 0;
 	rc = exchange(s, step, t, err);
-	rc = rc ? rc : c->ops->update(c, m, step, lr, err);
+	if (rc)
+		return rc;
+	gf_method_update(m, step, lr);
+	rc = c->ops->updated ? c->ops->updated(c, err) : 0;
 	gf_loss_scale_end(&m->scale);
 	rc = rc ? rc : take_result(s, out, err);
 	if (rc)
@@ -254,6 +256,6 @@ int gf_train_step(struct gf_stepper *s, size_t step, double lr,
 	gf_timeline_close(s->timeline);
 	out->seconds = gf_clock_s() - began_s;
 	out->sent_bytes = gf_method_sent_bytes(m);
-	out->dense_bytes = gf_engine_dense_bytes(m->exchange.engine);
+	out->dense_bytes = gf_exchange_totals(m->exchange).dense_bytes;
 	return 0;
 }

@@ -19,15 +19,15 @@ static int run(struct gf_team *t,
 	       int (*fn)(struct gf_comm *comm, void *ctx, struct gf_error *err),
 	       struct call *call, struct gf_error *err)
 {
-	if (t->engine)
-		return gf_engine_call(t->engine, fn, call, err);
+	if (t->exchange)
+		return gf_exchange_call(t->exchange, fn, call, err);
 	return fn(t->comm, call, err);
 }
 
 int gf_team_agree(struct gf_team *t, int rc, struct gf_error *err)
 {
-	return t->engine ? gf_engine_agree(t->engine, rc, err)
-			 : gf_comm_agree(t->comm, rc, err);
+	return t->exchange ? gf_exchange_agree(t->exchange, rc, err)
+			   : gf_comm_agree(t->comm, rc, err);
 }
 
 static int same_text(struct gf_comm *comm, void *ctx, struct gf_error *err)

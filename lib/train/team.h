@@ -6,16 +6,16 @@
 
 #include "base/error.h"
 #include "comm/comm.h"
-#include "engine/engine.h"
+#include "exchange/exchange.h"
 
 /*
- * Work that all ranks do together outside a step. While an engine lives every
- * use of the communicator goes through its thread; before and after, directly.
+ * Work that all ranks do together outside a step. While an exchange lives
+ * every use of the communicator goes through it; before and after, directly.
  * All ranks make the same calls in the same order.
  */
 struct gf_team {
 	struct gf_comm *comm;
-	struct gf_engine *engine; /* NULL: none lives */
+	struct gf_exchange *exchange; /* NULL: none lives */
 	int workers;              /* the first so many ranks compute; 0: all */
 };
 

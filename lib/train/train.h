@@ -77,17 +77,15 @@ struct gf_train_config {
 	const struct gf_model *model;
 	const struct gf_backend *backend;
 	const struct gf_dataset *data;
-	struct gf_gpu *gpu; /* of a backend on_device; else NULL */
-	struct gf_gpu_stream *stream;
-	/* Between GPUs, of which each rank has its own; NULL: by the host. */
-	const struct gf_nccl_ops *nccl;
+	/* Of a backend on_device; with nccl each rank has a GPU of its own. Its
+	 * passes are captured, as messages are, if there is a gpu, unless that
+	 * is not wanted (gf_train_place_take). */
+	struct gf_place place;
+	bool no_graphs;
 
 	int threads;             /* of nets on the host; 0: OpenMP's choice */
 	enum gf_dtype precision; /* of nets */
 	bool half;               /* it is f16: the loss scale is wanted */
-	/* Passes on a gpu are captured and launched: that is so if there is a
-	 * gpu, unless it is not wanted (gf_train_place_take). */
-	bool graphs, no_graphs;
 
 	struct gf_training training; /* owned by the caller */
 	size_t steps; /* stop after so many in all; 0: after the epochs */

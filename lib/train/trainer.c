@@ -80,11 +80,11 @@ static int open_compute(struct gf_trainer *t, struct gf_error *err)
 		.ranks = k->plan->ranks,
 		.rank = k->comm->rank,
 		.seed = k->training.seed,
-		.gpu = k->gpu,
-		.stream = k->stream,
+		.gpu = k->place.gpu,
+		.stream = k->place.stream,
 		.timeout_s = k->timeout_s,
-		.stays = k->nccl != NULL,
-		.pools = k->nccl ? (size_t)k->plan->staleness : 1,
+		.stays = k->place.nccl != NULL,
+		.pools = k->place.nccl ? (size_t)k->plan->staleness : 1,
 		.threads = k->threads,
 		.precision = k->precision,
 		.half = k->half,
@@ -93,7 +93,7 @@ static int open_compute(struct gf_trainer *t, struct gf_error *err)
 				     : k->training.label_smoothing,
 		.top_k = k->top_k,
 	};
-	const bool sums = k->training.accumulate > 1 && !k->gpu;
+	const bool sums = k->training.accumulate > 1 && !k->place.gpu;
 	size_t count = gf_model_param_count(k->model), nrunning;
 	void *params;
 	bool *cut;
@@ -116,7 +116,8 @@ static int open_compute(struct gf_trainer *t, struct gf_error *err)
 		return gf_error_set(err, -ENOMEM,
 				    "no memory for %zu parameters", count);
 	net.params = t->params;
-	net.cut = cut = k->graphs ? cuts_of(k->plan, k->model->nparams) : NULL;
+	net.cut = cut =
+		k->place.graphs ? cuts_of(k->plan, k->model->nparams) : NULL;
 	rc = gf_compute_net(&net, &t->compute, err);
 	free(cut);
 	if (rc)
@@ -143,32 +144,29 @@ static int open_method(struct gf_trainer *t, const size_t *order,
 		.epoch_steps = t->epoch_steps,
 		.scale = t->scale,
 		.skip_bad = k->skip_bad,
-		.asks = !k->gpu,
+		.asks = !k->place.gpu,
 		.watch = gf_compute_watch(&t->compute),
-		.gpu = k->gpu,
-		.nccl = k->nccl,
-		.graphs = k->graphs,
-		.stream = k->stream,
-		.selects_there =
-			k->gpu && !k->nccl &&
-			!gf_method_check_gpu(k->plan, &k->training, true, NULL),
-		.device_params = gf_compute_device_params(&t->compute),
-		.device_grads = gf_compute_device_grads(&t->compute),
-		.device_stride = gf_compute_device_stride(&t->compute),
+		.place = k->place,
 		.optim = &t->optim,
 		.timeout_s = k->timeout_s,
-		.threads = k->gpu ? 1 : k->threads,
+		.threads = k->place.gpu ? 1 : k->threads,
 	};
+	struct gf_place *at = &env.place;
 	size_t i;
 	int rc;
 
+	at->by_host = at->gpu && !at->nccl &&
+		      !gf_method_check_gpu(k->plan, &k->training, true, NULL);
+	at->params = gf_compute_device_params(&t->compute);
+	at->grads = gf_compute_device_grads(&t->compute);
+	at->stride = gf_compute_device_stride(&t->compute);
 	for (i = 0; i < k->model->nparams; i++)
 		shapes[i] = k->model->params[order[i]].shape;
 	rc = gf_method_open(&t->method, &env, err);
 	t->team = gf_method_team(&t->method);
 	if (!rc)
 		gf_method_state(&t->method, &t->state);
-	if (!rc && env.selects_there)
+	if (!rc && at->by_host)
 		gf_compute_take(&t->compute, &taker);
 	free(shapes);
 	return rc;
@@ -361,7 +359,7 @@ int gf_trainer_open(struct gf_trainer *t, const struct gf_train_config *config,
 	t->optim = gf_train_optim(&config->training);
 	set_stepper(t);
 	rc = gf_method_check(config->plan, err);
-	if (!rc && config->nccl)
+	if (!rc && config->place.nccl)
 		rc = gf_method_check_gpu(config->plan, &config->training, false,
 					 err);
 	if (!rc)

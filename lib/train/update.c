@@ -47,13 +47,13 @@ int gf_update_open(struct gf_update *u, const struct gf_optim_config *config,
 	return rc;
 }
 
-int gf_update_on(struct gf_update *u, struct gf_gpu *gpu,
-		 struct gf_gpu_stream *stream, float *device_params,
+int gf_update_on(struct gf_update *u, const struct gf_place *place,
 		 struct gf_error *err)
 {
-	u->device_params = device_params;
-	u->device = (struct gf_device_update){
-		.gpu = gpu, .stream = stream, .host = &u->optimizer};
+	u->device_params = place->params;
+	u->device = (struct gf_device_update){.gpu = place->gpu,
+					      .stream = place->stream,
+					      .host = &u->optimizer};
 	return gf_device_update_open(&u->device, err);
 }
 

@@ -8,8 +8,9 @@
 #include "base/error.h"
 #include "doc/model.h"
 #include "doc/plan.h"
+#include "gpu/place.h"
 #include "optim/optimizer.h"
-#include "select/select.h"
+#include "select/sums.h"
 #include "train/device_update.h"
 #include "ckpt/state.h"
 
@@ -36,9 +37,8 @@ struct gf_update {
 int gf_update_open(struct gf_update *u, const struct gf_optim_config *config,
 		   struct gf_error *err);
 void gf_update_close(struct gf_update *u);
-/* Called after open: from now on the update runs on that stream. */
-int gf_update_on(struct gf_update *u, struct gf_gpu *gpu,
-		 struct gf_gpu_stream *stream, float *device_params,
+/* Called after open: from now on the update runs on the place's stream. */
+int gf_update_on(struct gf_update *u, const struct gf_place *place,
 		 struct gf_error *err);
 /* Wait for the device, if there is one: params and state to the host's copies;
  * state to the device. */

@@ -128,15 +128,6 @@ static inline int rig_backward(struct gf_compute *c, float *grads,
 	return 0;
 }
 
-static inline int rig_update(struct gf_compute *c, struct gf_method *m,
-			     size_t step, double lr, struct gf_error *err)
-{
-	(void)c;
-	(void)err;
-	gf_method_update(m, step, lr);
-	return 0;
-}
-
 static inline void rig_open(struct rig *r, const struct rig_case *c,
 			    struct gf_comm *comm)
 {
@@ -145,7 +136,6 @@ static inline void rig_open(struct rig *r, const struct rig_case *c,
 		.forward = rig_forward,
 		.backward = rig_backward,
 		.result = rig_result,
-		.update = rig_update,
 	};
 	struct gf_shape shapes[RIG_TENSORS];
 	struct gf_method_env env = {

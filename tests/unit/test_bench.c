@@ -291,14 +291,14 @@ static void exchange_on(struct gf_comm *comm, void *ctx)
 	float *data;
 
 	EXPECT(!gf_bench_exchange_open(&x, &config, &err), "%s", err.text);
-	data = l->callers_memory ? x.memory : x.exchange.pools[0].data;
+	data = l->callers_memory ? x.memory : x.grads;
 	for (i = 0; i < ELEMS * MESSAGES; i++)
 		data[i] = (float)comm->rank + 1;
 	EXPECT(!gf_bench_exchange_go(&x, &err), "%s", err.text);
 	for (i = 0; i < ELEMS * MESSAGES; i++)
 		EXPECT(data[i] == l->want, "element %zu: %g", i,
 		       (double)data[i]);
-	copied = (size_t)atomic_load(&x.exchange.memory.copied_bytes);
+	copied = (size_t)gf_exchange_copied_bytes(x.exchange);
 	EXPECT(copied == l->copies * MESSAGES * ELEMS * sizeof(float),
 	       "%zu bytes copied", copied);
 	gf_bench_exchange_close(&x);

@@ -271,10 +271,10 @@ static void body(struct gf_comm *comm, void *ctx)
 			.depth = (size_t)job->plan.staleness,
 			.hooks = {.end = count_end,
 				  .ctx = &job->ranks[comm->rank]},
-			.nccl = fake_nccl(),
-			.gpu = gpu,
-			.compute = compute,
-			.graphs = job->graphs,
+			.place = {.nccl = fake_nccl(),
+				  .gpu = gpu,
+				  .stream = compute,
+				  .graphs = job->graphs},
 		},
 		&e, err);
 	for (step = 0; step < STEPS && !rc; step++)

@@ -16,7 +16,7 @@ static void compare_graphs(struct train_run *run, const char *label, bool nccl)
 	EXPECT(run->rc == 0 && last.launches == 0, "%s: %s, %zu launches",
 	       label, run->err.text, last.launches);
 	run->config.checkpoint = got;
-	run->config.graphs = true;
+	run->config.place.graphs = true;
 	run->config.steps = 7;
 	train_on_devices(run, 22, nccl);
 	/* of each pass's forward and backward, which is cut; those into a third

@@ -177,7 +177,7 @@ static void test_nccl_refusals(void)
 		struct train_run run = train_defaults(MLP, 2, 3);
 
 		run.config.training.optimizer = (char *)refused[i].optimizer;
-		run.config.graphs = refused[i].graphs;
+		run.config.place.graphs = refused[i].graphs;
 		run.selection = refused[i].selection;
 		train_with(&run, 1, true, &refused[i].faults);
 		EXPECT(run.rc == refused[i].rc &&

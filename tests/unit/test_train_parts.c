@@ -110,7 +110,8 @@ static void test_chosen_for_nccl(void)
 {
 	static const struct gf_nccl_ops nccl;
 	struct gf_plan plan = two_open();
-	struct gf_train_config config = {.plan = &plan, .nccl = &nccl};
+	struct gf_train_config config = {.plan = &plan,
+					.place.nccl = &nccl};
 	struct gf_error err = {""};
 	char *ways;
 

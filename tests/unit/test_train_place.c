@@ -129,12 +129,12 @@ static void body(struct gf_comm *comm, void *ctx)
 	if (cases[i].text)
 		EXPECT_TEXT(err.text, cases[i].text);
 	if (!rc && !cases[i].rc) {
-		EXPECT(want < 0 ? !place.gpu && !place.backend->on_device
-				: place.gpu && place.gpu->index == want &&
+		EXPECT(want < 0 ? !place.at.gpu && !place.backend->on_device
+				: place.at.gpu && place.at.gpu->index == want &&
 					  place.backend == &fake_backend,
 		       "%s: rank %d", cases[i].label, comm->rank);
-		EXPECT((place.nccl != NULL) == cases[i].by_nccl, "%s: %s",
-		       cases[i].label, place.nccl ? "NCCL" : "no NCCL");
+		EXPECT((place.at.nccl != NULL) == cases[i].by_nccl, "%s: %s",
+		       cases[i].label, place.at.nccl ? "NCCL" : "no NCCL");
 	}
 	if (comm->rank == 0 && cases[i].note)
 		EXPECT(place.note && strncmp(place.note, cases[i].note,

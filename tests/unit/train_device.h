@@ -34,10 +34,10 @@ static inline void enter(struct gf_comm *comm, struct gf_train_config *config)
 {
 	struct gf_error err = {""};
 
-	config->gpu = fake_gpu(world, comm->rank);
+	config->place.gpu = fake_gpu(world, comm->rank);
 	config->backend = &fake_backend;
-	EXPECT(!config->gpu->ops->stream_new(config->gpu, false,
-					     &config->stream, &err),
+	EXPECT(!config->place.gpu->ops->stream_new(config->place.gpu, false,
+					     &config->place.stream, &err),
 	       "%s", err.text);
 }
 
@@ -46,14 +46,14 @@ static inline void enter_nccl(struct gf_comm *comm,
 			      struct gf_train_config *config)
 {
 	enter(comm, config);
-	config->nccl = fake_nccl();
+	config->place.nccl = fake_nccl();
 	fake_be(world, comm->rank);
 }
 
 static inline void leave(struct gf_comm *comm, struct gf_train_config *config)
 {
 	(void)comm;
-	config->gpu->ops->stream_free(config->gpu, config->stream);
+	config->place.gpu->ops->stream_free(config->place.gpu, config->place.stream);
 }
 
 static struct fake_counts last; /* of the last run */
