@@ -106,7 +106,7 @@ void gf_comm_rest(struct gf_comm *c, double most_s)
 		gf_clock_sleep(most_s);
 }
 
-int gf_comm_wait(struct gf_comm *c, struct gf_request *request,
+int gf_comm_wait(struct gf_comm *c, struct gf_comm_request *request,
 		 struct gf_error *err)
 {
 	struct gf_backoff backoff = {.crowded = c->crowded};
@@ -153,7 +153,7 @@ int gf_comm_bcast_text(struct gf_comm *c, int root, char **text, size_t *length,
 static int collect(struct gf_comm *c, const char *own, const uint64_t *sizes,
 		   char *all, struct gf_error *err)
 {
-	struct gf_request *request;
+	struct gf_comm_request *request;
 	int rank, rc = 0;
 
 	for (rank = 0; rank < c->ranks && !rc; rank++) {
@@ -177,7 +177,7 @@ int gf_comm_gather_text(struct gf_comm *c, int root, const char *text,
 {
 	uint64_t own = length, total = 0;
 	uint64_t *sizes = gf_xcalloc((size_t)c->ranks, sizeof(*sizes));
-	struct gf_request *request;
+	struct gf_comm_request *request;
 	struct carton *box;
 	int rank, rc;
 

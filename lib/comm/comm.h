@@ -35,15 +35,15 @@
  */
 struct gf_comm;
 struct gf_join;
-struct gf_request; /* opaque; owned by the transport */
+struct gf_comm_request; /* opaque; owned by the transport */
 
 struct gf_comm_ops {
 	const char *name;
 	int (*isend)(struct gf_comm *c, int peer, uint64_t tag,
 		     const void *data, size_t size_bytes,
-		     struct gf_request **request, struct gf_error *err);
+		     struct gf_comm_request **request, struct gf_error *err);
 	int (*irecv)(struct gf_comm *c, int peer, uint64_t tag, void *data,
-		     size_t size_bytes, struct gf_request **request,
+		     size_t size_bytes, struct gf_comm_request **request,
 		     struct gf_error *err);
 	/* Can the transport reduce that peer's data as it arrives, with no
 	 * buffer between? If so, irecv_reduce does this: count_elems at data
@@ -54,7 +54,8 @@ struct gf_comm_ops {
 	int (*irecv_reduce)(struct gf_comm *c, int peer, uint64_t tag,
 			    void *data, size_t count_elems,
 			    const struct gf_element *element,
-			    struct gf_request **request, struct gf_error *err);
+			    struct gf_comm_request **request,
+			    struct gf_error *err);
 	/* A shortcut for a sum that goes back to the rank that sent a part of
 	 * it: the receiver writes the sum there as it is made, so that the sum
 	 * need not travel. isend_lent is isend, and lets the receiver write to
@@ -65,23 +66,26 @@ struct gf_comm_ops {
 	 * (optional, all or none) */
 	int (*isend_lent)(struct gf_comm *c, int peer, uint64_t tag,
 			  const void *data, size_t size_bytes,
-			  struct gf_request **request, struct gf_error *err);
+			  struct gf_comm_request **request,
+			  struct gf_error *err);
 	int (*irecv_reduce_back)(struct gf_comm *c, int peer, uint64_t tag,
 				 void *data, size_t count_elems,
 				 const struct gf_element *element,
-				 struct gf_request **request,
+				 struct gf_comm_request **request,
 				 struct gf_error *err);
 	int (*isend_back)(struct gf_comm *c, int peer, uint64_t tag,
 			  const void *data, size_t size_bytes,
-			  struct gf_request **request, struct gf_error *err);
+			  struct gf_comm_request **request,
+			  struct gf_error *err);
 	/* 1 done (the request is freed), 0 not yet, negative errno failed (the
 	 * request is freed). Asked again and again, it drives progress. */
-	int (*test)(struct gf_comm *c, struct gf_request *request,
+	int (*test)(struct gf_comm *c, struct gf_comm_request *request,
 		    struct gf_error *err);
 	/* Would test end the request, or move it on? Drives no progress, so
 	 * that many can be asked about; false if the answer is not known.
 	 * (optional: never known) */
-	bool (*is_ripe)(const struct gf_comm *c, const struct gf_request *r);
+	bool (*is_ripe)(const struct gf_comm *c,
+			const struct gf_comm_request *r);
 	/* Drives progress once, for all requests for which test returned 0.
 	 * false: test would return 0 again. (optional: then ask test) */
 	bool (*poll)(struct gf_comm *c);
@@ -91,7 +95,7 @@ struct gf_comm_ops {
 	void (*rest)(struct gf_comm *c, double most_s);
 	/* Abandons a request that will not be waited for. Its memory may be
 	 * touched for as long as the communicator is used. */
-	void (*cancel)(struct gf_comm *c, struct gf_request *request);
+	void (*cancel)(struct gf_comm *c, struct gf_comm_request *request);
 	/* Of a broken communicator: gives up all messages under way, so that
 	 * their memory is not touched any more. Only cancel, buffer_free and
 	 * close are called after it. (optional: memory of messages under way
@@ -120,7 +124,8 @@ struct gf_comm_ops {
 	 * rank. (optional: then `library` is not available) */
 	int (*iallreduce)(struct gf_comm *c, void *data, size_t count_elems,
 			  const struct gf_element *element,
-			  struct gf_request **request, struct gf_error *err);
+			  struct gf_comm_request **request,
+			  struct gf_error *err);
 	/* Ends the whole job with that status, or returns where no launcher
 	 * could. */
 	void (*abort)(struct gf_comm *c, int status);
@@ -179,7 +184,7 @@ int gf_comm_allgather(struct gf_comm *c, const void *send, size_t size_bytes,
 /* The transport's rest, or a sleep; 0 s: returns at once. */
 void gf_comm_rest(struct gf_comm *c, double most_s);
 /* Waits for a request with back-off; it is freed either way. */
-int gf_comm_wait(struct gf_comm *c, struct gf_request *request,
+int gf_comm_wait(struct gf_comm *c, struct gf_comm_request *request,
 		 struct gf_error *err);
 /* A text of any length from root to all; *text is allocated on the others and
  * ends in a NUL that *length does not count. */

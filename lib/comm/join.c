@@ -11,7 +11,7 @@
 /* More ranks than that are counted, not listed. */
 #define LISTED 8
 
-int gf_place_missing(const struct gf_place *p, const bool *come,
+int gf_place_missing(const struct gf_join_place *p, const bool *come,
 		     struct gf_error *err)
 {
 	struct gf_text t = {0};
@@ -31,7 +31,7 @@ int gf_place_missing(const struct gf_place *p, const bool *come,
 	return -ETIMEDOUT;
 }
 
-int gf_place_other_ranks(const struct gf_place *p, int rank, long ranks,
+int gf_place_other_ranks(const struct gf_join_place *p, int rank, long ranks,
 			 struct gf_error *err)
 {
 	return gf_error_set(err, -EINVAL,
@@ -64,7 +64,7 @@ static int check_port(const char *place, struct gf_error *err)
 static int show(void *place, const void *send, size_t size_bytes, void *recv,
 		struct gf_error *err)
 {
-	struct gf_place *p = place;
+	struct gf_join_place *p = place;
 
 	if (size_bytes > GF_PLACE_MOST_BYTES)
 		return gf_error_set(err, -EMSGSIZE,
@@ -77,7 +77,7 @@ static int show(void *place, const void *send, size_t size_bytes, void *recv,
 int gf_join_open(const char *place, double timeout_s, struct gf_join *join,
 		 struct gf_error *err)
 {
-	struct gf_place *p;
+	struct gf_join_place *p;
 	int rc;
 
 	if (join->ranks < 1 || join->rank < 0 || join->rank >= join->ranks)
@@ -89,7 +89,7 @@ int gf_join_open(const char *place, double timeout_s, struct gf_join *join,
 	if (rc)
 		return rc;
 	p = gf_xcalloc(1, sizeof(*p));
-	*p = (struct gf_place){
+	*p = (struct gf_join_place){
 		.ops = is_port(place) ? &gf_place_port : &gf_place_folder,
 		.name = gf_xstrdup(place),
 		.rank = join->rank,
@@ -106,7 +106,7 @@ int gf_join_open(const char *place, double timeout_s, struct gf_join *join,
 
 void gf_join_close(struct gf_join *join, int rc)
 {
-	struct gf_place *p = join->ctx;
+	struct gf_join_place *p = join->ctx;
 
 	p->ops->close(p, rc);
 	free(p->name);

@@ -48,17 +48,17 @@ static bool same(const struct gf_join_key *a, const struct gf_join_key *b)
 	return memcmp(a, b, sizeof(*a)) == 0;
 }
 
-static struct folder *of(const struct gf_place *p)
+static struct folder *of(const struct gf_join_place *p)
 {
 	return p->priv;
 }
 
-static char *rank_path(const struct gf_place *p, int rank)
+static char *rank_path(const struct gf_join_place *p, int rank)
 {
 	return gf_xasprintf("%s/rank-%d", p->name, rank);
 }
 
-static char *round_path(const struct gf_place *p, uint64_t round, int rank)
+static char *round_path(const struct gf_join_place *p, uint64_t round, int rank)
 {
 	const struct gf_join_key *job = &of(p)->job;
 
@@ -69,8 +69,8 @@ static char *round_path(const struct gf_place *p, uint64_t round, int rank)
 }
 
 /* Takes the path. */
-static int write_path(const struct gf_place *p, char *path, const void *data,
-		      size_t size_bytes, struct gf_error *err)
+static int write_path(const struct gf_join_place *p, char *path,
+		      const void *data, size_t size_bytes, struct gf_error *err)
 {
 	const struct gf_join_head head = {.rank = (uint32_t)p->rank,
 					  .ranks = (uint32_t)p->ranks,
@@ -103,14 +103,14 @@ struct waiting {
 	double until_s, nap_s;
 };
 
-static struct waiting begin_waiting(const struct gf_place *p)
+static struct waiting begin_waiting(const struct gf_join_place *p)
 {
 	return (struct waiting){gf_clock_s() + p->timeout_s, POLL_MIN_S};
 }
 
 /* A nap; false: the time is up. NFS looks at a folder anew when it is opened,
  * and else remembers what was not in it. */
-static bool go_on(const struct gf_place *p, struct waiting *w)
+static bool go_on(const struct gf_join_place *p, struct waiting *w)
 {
 	DIR *folder = opendir(p->name);
 
@@ -125,7 +125,7 @@ static bool go_on(const struct gf_place *p, struct waiting *w)
 
 /* --- rank 0 ------------------------------------------------------------- */
 
-static int write_roll(const struct gf_place *p, struct gf_error *err)
+static int write_roll(const struct gf_join_place *p, struct gf_error *err)
 {
 	const struct folder *f = of(p);
 	size_t keys_bytes = (size_t)p->ranks * sizeof(*f->keys);
@@ -141,7 +141,7 @@ static int write_roll(const struct gf_place *p, struct gf_error *err)
 }
 
 /* Looks at a rank's file. *news: the roll lacks its key. */
-static int look_at(const struct gf_place *p, int rank, bool *news,
+static int look_at(const struct gf_join_place *p, int rank, bool *news,
 		   struct gf_error *err)
 {
 	struct folder *f = of(p);
@@ -163,7 +163,7 @@ static int look_at(const struct gf_place *p, int rank, bool *news,
 
 /* Is this rank's file as it wrote it? An earlier job that ends late may have
  * removed it: then it is written again. */
-static int stay(const struct gf_place *p, struct gf_error *err)
+static int stay(const struct gf_join_place *p, struct gf_error *err)
 {
 	struct gf_join_file file;
 	bool own;
@@ -183,7 +183,8 @@ static int stay(const struct gf_place *p, struct gf_error *err)
 }
 
 /* Rank 0 tells the others why there is no job; another job's roll stays. */
-static int tell(const struct gf_place *p, int rc, const struct gf_error *err)
+static int tell(const struct gf_join_place *p, int rc,
+		const struct gf_error *err)
 {
 	struct folder *f = of(p);
 
@@ -197,7 +198,7 @@ static int tell(const struct gf_place *p, int rc, const struct gf_error *err)
 }
 
 /* Looks at all ranks' files once. */
-static int look_at_all(const struct gf_place *p, bool *news, bool *all,
+static int look_at_all(const struct gf_join_place *p, bool *news, bool *all,
 		       struct gf_error *err)
 {
 	int rank, one, rc = 0;
@@ -213,7 +214,7 @@ static int look_at_all(const struct gf_place *p, bool *news, bool *all,
 }
 
 /* A failure waits a little: ranks that come later learn it, too. */
-static void linger(const struct gf_place *p)
+static void linger(const struct gf_join_place *p)
 {
 	struct waiting w = {gf_clock_s() + GF_PLACE_GRACE_S, POLL_MIN_S};
 	bool news, all = false;
@@ -225,7 +226,7 @@ static void linger(const struct gf_place *p)
 	}
 }
 
-static int call_roll(const struct gf_place *p, struct gf_error *err)
+static int call_roll(const struct gf_join_place *p, struct gf_error *err)
 {
 	struct folder *f = of(p);
 	struct waiting w = begin_waiting(p);
@@ -254,7 +255,7 @@ static int call_roll(const struct gf_place *p, struct gf_error *err)
 /* --- the other ranks ---------------------------------------------------- */
 
 /* Reads a roll that has this rank's key. */
-static bool read_roll(const struct gf_place *p, struct gf_join_file *roll,
+static bool read_roll(const struct gf_join_place *p, struct gf_join_file *roll,
 		      struct verdict *verdict)
 {
 	size_t keys_bytes;
@@ -277,7 +278,7 @@ static bool read_roll(const struct gf_place *p, struct gf_join_file *roll,
 }
 
 /* 0: the roll lacks this rank; 1: it has it; 2: and no rank is missing. */
-static int look_at_roll(const struct gf_place *p, struct gf_join_key *job,
+static int look_at_roll(const struct gf_join_place *p, struct gf_join_key *job,
 			struct gf_error *err)
 {
 	struct verdict verdict;
@@ -291,7 +292,7 @@ static int look_at_roll(const struct gf_place *p, struct gf_join_key *job,
 	return verdict.rc < 0 ? verdict.rc : 1 + (verdict.rc == OPENED);
 }
 
-static int answer_roll(const struct gf_place *p, struct gf_error *err)
+static int answer_roll(const struct gf_join_place *p, struct gf_error *err)
 {
 	struct folder *f = of(p);
 	struct waiting w = begin_waiting(p);
@@ -322,7 +323,7 @@ static int answer_roll(const struct gf_place *p, struct gf_error *err)
 
 /* --- together ----------------------------------------------------------- */
 
-static int folder_open(struct gf_place *p, struct gf_error *err)
+static int folder_open(struct gf_join_place *p, struct gf_error *err)
 {
 	struct folder *f = gf_xcalloc(1, sizeof(*f));
 
@@ -340,7 +341,7 @@ static int folder_open(struct gf_place *p, struct gf_error *err)
 }
 
 /* Takes in what a rank shows in this round, if it is there. */
-static int take_in(const struct gf_place *p, int rank, size_t size_bytes,
+static int take_in(const struct gf_join_place *p, int rank, size_t size_bytes,
 		   char *recv, struct gf_error *err)
 {
 	struct folder *f = of(p);
@@ -363,8 +364,8 @@ static int take_in(const struct gf_place *p, int rank, size_t size_bytes,
 	return rc;
 }
 
-static int wait_for_all(const struct gf_place *p, size_t size_bytes, char *recv,
-			struct gf_error *err)
+static int wait_for_all(const struct gf_join_place *p, size_t size_bytes,
+			char *recv, struct gf_error *err)
 {
 	struct folder *f = of(p);
 	struct waiting w = begin_waiting(p);
@@ -390,7 +391,7 @@ static int wait_for_all(const struct gf_place *p, size_t size_bytes, char *recv,
 }
 
 /* Every rank has this round's files, so none needs those before them. */
-static int folder_allgather(struct gf_place *p, const void *send,
+static int folder_allgather(struct gf_join_place *p, const void *send,
 			    size_t size_bytes, void *recv, struct gf_error *err)
 {
 	struct folder *f = of(p);
@@ -406,7 +407,7 @@ static int folder_allgather(struct gf_place *p, const void *send,
 
 /* Rank 0 leaves last and removes what the job has written. After a failure it
  * stays: another rank may yet have to read why. */
-static void folder_close(struct gf_place *p, int rc)
+static void folder_close(struct gf_join_place *p, int rc)
 {
 	struct folder *f = of(p);
 	int rank;

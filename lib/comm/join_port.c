@@ -48,7 +48,7 @@ struct port {
 	struct stranger strangers[STRANGERS];
 };
 
-static struct port *of(const struct gf_place *p)
+static struct port *of(const struct gf_join_place *p)
 {
 	return p->priv;
 }
@@ -74,7 +74,8 @@ static void tell_one(int fd, int rc, const struct gf_error *why, double until_s)
 }
 
 /* All that have come learn how it stands. */
-static int tell(const struct gf_place *p, int rc, const struct gf_error *why)
+static int tell(const struct gf_join_place *p, int rc,
+		const struct gf_error *why)
 {
 	double until_s = gf_clock_s() + GF_PLACE_GRACE_S;
 	int rank;
@@ -86,7 +87,7 @@ static int tell(const struct gf_place *p, int rc, const struct gf_error *why)
 }
 
 /* A hello that is whole. */
-static int welcome(const struct gf_place *p, struct stranger *s,
+static int welcome(const struct gf_join_place *p, struct stranger *s,
 		   struct gf_error *err)
 {
 	const struct hello *h = &s->hello;
@@ -125,7 +126,7 @@ static bool is_hello(const struct hello *h)
 }
 
 /* Reads on. What says no hello goes. */
-static int listen_to(const struct gf_place *p, struct stranger *s,
+static int listen_to(const struct gf_join_place *p, struct stranger *s,
 		     struct gf_error *err)
 {
 	size_t left_bytes = sizeof(s->hello) - s->got_bytes;
@@ -155,7 +156,7 @@ static void take_stranger(struct port *q, int fd)
 	*s = (struct stranger){.fd = fd, .since_s = gf_clock_s()};
 }
 
-static bool all_come(const struct gf_place *p)
+static bool all_come(const struct gf_join_place *p)
 {
 	int rank;
 
@@ -165,7 +166,7 @@ static bool all_come(const struct gf_place *p)
 }
 
 /* A failure waits a little: ranks that come later learn it, too. */
-static int await_all(const struct gf_place *p, struct gf_error *err)
+static int await_all(const struct gf_join_place *p, struct gf_error *err)
 {
 	struct port *q = of(p);
 	double until_s = gf_clock_s() + p->timeout_s;
@@ -195,7 +196,7 @@ static int await_all(const struct gf_place *p, struct gf_error *err)
 }
 
 /* All ranks' blobs come in, in rank order. */
-static int collect(const struct gf_place *p, size_t size_bytes, char *all,
+static int collect(const struct gf_join_place *p, size_t size_bytes, char *all,
 		   struct gf_error *err)
 {
 	double until_s = gf_clock_s() + p->timeout_s;
@@ -223,8 +224,8 @@ static int collect(const struct gf_place *p, size_t size_bytes, char *all,
 	return 0;
 }
 
-static int spread(const struct gf_place *p, size_t size_bytes, const char *all,
-		  struct gf_error *err)
+static int spread(const struct gf_join_place *p, size_t size_bytes,
+		  const char *all, struct gf_error *err)
 {
 	double until_s = gf_clock_s() + p->timeout_s;
 	int rank, rc = 0;
@@ -241,7 +242,7 @@ static int spread(const struct gf_place *p, size_t size_bytes, const char *all,
 /* --- the other ranks ---------------------------------------------------- */
 
 /* *heard: rc is rank 0's word, or something else's. */
-static int hear(const struct gf_place *p, double until_s, bool *heard,
+static int hear(const struct gf_join_place *p, double until_s, bool *heard,
 		struct gf_error *err)
 {
 	struct verdict v;
@@ -261,7 +262,7 @@ static int hear(const struct gf_place *p, double until_s, bool *heard,
 }
 
 /* Rank 0 may start later, and may have no place for a while. */
-static int say_hello(const struct gf_place *p, struct gf_error *err)
+static int say_hello(const struct gf_join_place *p, struct gf_error *err)
 {
 	struct hello h = {.rank = (uint32_t)p->rank,
 			  .ranks = (uint32_t)p->ranks};
@@ -296,7 +297,7 @@ static int say_hello(const struct gf_place *p, struct gf_error *err)
 
 /* --- together ----------------------------------------------------------- */
 
-static int port_open(struct gf_place *p, struct gf_error *err)
+static int port_open(struct gf_join_place *p, struct gf_error *err)
 {
 	struct port *q = gf_xcalloc(1, sizeof(*q));
 	int i;
@@ -312,7 +313,7 @@ static int port_open(struct gf_place *p, struct gf_error *err)
 	return p->rank ? say_hello(p, err) : await_all(p, err);
 }
 
-static int port_allgather(struct gf_place *p, const void *send,
+static int port_allgather(struct gf_join_place *p, const void *send,
 			  size_t size_bytes, void *recv, struct gf_error *err)
 {
 	double until_s = gf_clock_s() + p->timeout_s;
@@ -338,7 +339,7 @@ static int port_allgather(struct gf_place *p, const void *send,
 	return rc ? gf_error_errno(err, rc, "%s: rank 0", p->name) : 0;
 }
 
-static void port_close(struct gf_place *p, int rc)
+static void port_close(struct gf_join_place *p, int rc)
 {
 	struct port *q = of(p);
 	int i;

@@ -12,18 +12,18 @@
  * The common state of the places at which ranks meet: join.c chooses one,
  * join_folder.c (with join_file.c) and join_port.c are the places.
  */
-struct gf_place;
+struct gf_join_place;
 
 struct gf_place_ops {
 	/* Meets all other ranks. */
-	int (*open)(struct gf_place *p, struct gf_error *err);
-	int (*allgather)(struct gf_place *p, const void *send,
+	int (*open)(struct gf_join_place *p, struct gf_error *err);
+	int (*allgather)(struct gf_join_place *p, const void *send,
 			 size_t size_bytes, void *recv, struct gf_error *err);
 	/* rc: as gf_join_close. Also after open has failed. */
-	void (*close)(struct gf_place *p, int rc);
+	void (*close)(struct gf_join_place *p, int rc);
 };
 
-struct gf_place {
+struct gf_join_place {
 	const struct gf_place_ops *ops;
 	char *name; /* for messages */
 	int rank, ranks;
@@ -41,10 +41,10 @@ extern const struct gf_place_ops gf_place_folder, gf_place_port;
 
 /* Text says "rank 2 has not come" or "ranks 2, 5 have not come"; -ETIMEDOUT.
  * come: per rank. */
-int gf_place_missing(const struct gf_place *p, const bool *come,
+int gf_place_missing(const struct gf_join_place *p, const bool *come,
 		     struct gf_error *err);
 /* -EINVAL: rank came with another number of ranks than this one has. */
-int gf_place_other_ranks(const struct gf_place *p, int rank, long ranks,
+int gf_place_other_ranks(const struct gf_join_place *p, int rank, long ranks,
 			 struct gf_error *err);
 
 /* --- join_file.c: what ranks leave in a folder */

@@ -18,7 +18,7 @@ struct letter {
 	struct gf_left left;
 	struct note note;
 	int peer;
-	struct gf_request *request;
+	struct gf_comm_request *request;
 	struct letter *next;
 };
 

@@ -14,26 +14,26 @@
 #include "comm/local.h"
 #include "comm/pages.h"
 
-void gf_local_push(struct gf_local_queue *q, struct gf_request *r)
+void gf_local_push(struct gf_local_queue *q, struct gf_comm_request *r)
 {
 	r->next = NULL;
 	*q->last = r;
 	q->last = &r->next;
 }
 
-void gf_local_unlink(struct gf_local_queue *q, struct gf_request **at)
+void gf_local_unlink(struct gf_local_queue *q, struct gf_comm_request **at)
 {
-	struct gf_request *r = *at;
+	struct gf_comm_request *r = *at;
 
 	*at = r->next;
 	if (!r->next)
 		q->last = at;
 }
 
-struct gf_request **gf_local_find(struct gf_local_queue *q, int sender,
-				  uint64_t tag)
+struct gf_comm_request **gf_local_find(struct gf_local_queue *q, int sender,
+				       uint64_t tag)
 {
-	struct gf_request **at;
+	struct gf_comm_request **at;
 
 	for (at = &q->first; *at; at = &(*at)->next)
 		if ((*at)->sender == sender && (*at)->tag == tag)
@@ -41,20 +41,21 @@ struct gf_request **gf_local_find(struct gf_local_queue *q, int sender,
 	return at;
 }
 
-struct gf_request *gf_local_take(struct gf_local *l)
+struct gf_comm_request *gf_local_take(struct gf_local *l)
 {
-	struct gf_request *r = gf_slab_take(&l->requests);
+	struct gf_comm_request *r = gf_slab_take(&l->requests);
 
 	memset(r, 0, sizeof(*r));
 	return r;
 }
 
-static void give(struct gf_local *l, struct gf_request *r)
+static void give(struct gf_local *l, struct gf_comm_request *r)
 {
 	gf_slab_give(&l->requests, r);
 }
 
-static void deliver(struct gf_request *send, struct gf_request *receive)
+static void deliver(struct gf_comm_request *send,
+		    struct gf_comm_request *receive)
 {
 	receive->got_bytes = send->size_bytes;
 	if (send->size_bytes == receive->size_bytes && send->size_bytes > 0)
@@ -63,13 +64,13 @@ static void deliver(struct gf_request *send, struct gf_request *receive)
 }
 
 /* Posts a request: it meets the oldest of its counterparts, or waits. */
-static int post(struct gf_comm *c, struct gf_request *r, int peer,
-		struct gf_request **request, struct gf_error *err)
+static int post(struct gf_comm *c, struct gf_comm_request *r, int peer,
+		struct gf_comm_request **request, struct gf_error *err)
 {
 	struct gf_local *l = c->priv;
 	struct gf_local_box *box;
 	struct gf_local_queue *own, *others;
-	struct gf_request **at;
+	struct gf_comm_request **at;
 
 	if (peer < 0 || peer >= c->ranks) {
 		give(l, r);
@@ -83,7 +84,7 @@ static int post(struct gf_comm *c, struct gf_request *r, int peer,
 	pthread_mutex_lock(&box->lock);
 	at = gf_local_find(others, r->sender, r->tag);
 	if (*at) {
-		struct gf_request *other = *at;
+		struct gf_comm_request *other = *at;
 
 		gf_local_unlink(others, at);
 		if (r->kind == GF_LOCAL_SEND)
@@ -100,9 +101,9 @@ static int post(struct gf_comm *c, struct gf_request *r, int peer,
 
 static int local_isend(struct gf_comm *c, int peer, uint64_t tag,
 		       const void *data, size_t size_bytes,
-		       struct gf_request **request, struct gf_error *err)
+		       struct gf_comm_request **request, struct gf_error *err)
 {
-	struct gf_request *r = gf_local_take(c->priv);
+	struct gf_comm_request *r = gf_local_take(c->priv);
 
 	r->kind = GF_LOCAL_SEND;
 	r->sender = c->rank;
@@ -114,10 +115,10 @@ static int local_isend(struct gf_comm *c, int peer, uint64_t tag,
 }
 
 static int local_irecv(struct gf_comm *c, int peer, uint64_t tag, void *data,
-		       size_t size_bytes, struct gf_request **request,
+		       size_t size_bytes, struct gf_comm_request **request,
 		       struct gf_error *err)
 {
-	struct gf_request *r = gf_local_take(c->priv);
+	struct gf_comm_request *r = gf_local_take(c->priv);
 
 	r->kind = GF_LOCAL_RECV;
 	r->sender = peer;
@@ -129,13 +130,13 @@ static int local_irecv(struct gf_comm *c, int peer, uint64_t tag, void *data,
 }
 
 static pthread_mutex_t *lock_of(struct gf_local_world *w,
-				const struct gf_request *r)
+				const struct gf_comm_request *r)
 {
 	return r->kind == GF_LOCAL_SUM ? &w->meet_lock
 				       : &w->boxes[r->receiver].lock;
 }
 
-static int local_test(struct gf_comm *c, struct gf_request *r,
+static int local_test(struct gf_comm *c, struct gf_comm_request *r,
 		      struct gf_error *err)
 {
 	struct gf_local *l = c->priv;
@@ -159,13 +160,13 @@ static int local_test(struct gf_comm *c, struct gf_request *r,
 	return rc;
 }
 
-static void local_cancel(struct gf_comm *c, struct gf_request *r)
+static void local_cancel(struct gf_comm *c, struct gf_comm_request *r)
 {
 	struct gf_local *l = c->priv;
 	struct gf_local_box *box;
 	pthread_mutex_t *lock = lock_of(l->world, r);
 	struct gf_local_queue *q;
-	struct gf_request **at;
+	struct gf_comm_request **at;
 
 	pthread_mutex_lock(lock);
 	if (!r->done) {
@@ -187,7 +188,7 @@ static int local_probe(struct gf_comm *c, uint64_t tag, int *peer,
 {
 	struct gf_local *l = c->priv;
 	struct gf_local_box *box = &l->world->boxes[c->rank];
-	struct gf_request *r;
+	struct gf_comm_request *r;
 
 	(void)err;
 	pthread_mutex_lock(&box->lock);
@@ -288,7 +289,7 @@ int gf_comm_local_new(int ranks, struct gf_comm **comms, struct gf_error *err)
 		struct gf_local *l = gf_xcalloc(1, sizeof(*l));
 
 		l->world = w;
-		gf_slab_init(&l->requests, sizeof(struct gf_request));
+		gf_slab_init(&l->requests, sizeof(struct gf_comm_request));
 		l->comm.ops = &local_ops;
 		l->comm.rank = l->comm.local_rank = rank;
 		l->comm.ranks = l->comm.local_ranks = ranks;

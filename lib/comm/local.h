@@ -14,7 +14,7 @@
  */
 enum gf_local_kind { GF_LOCAL_SEND, GF_LOCAL_RECV, GF_LOCAL_SUM };
 
-struct gf_request {
+struct gf_comm_request {
 	enum gf_local_kind kind;
 	int sender, receiver;
 	uint64_t tag;
@@ -24,12 +24,12 @@ struct gf_request {
 	size_t got_bytes;                 /* GF_LOCAL_RECV, once done */
 	const struct gf_element *element; /* GF_LOCAL_SUM */
 	bool done;
-	struct gf_request *next; /* in a queue */
+	struct gf_comm_request *next; /* in a queue */
 };
 
 /* First in, first out; short. */
 struct gf_local_queue {
-	struct gf_request *first, **last;
+	struct gf_comm_request *first, **last;
 };
 
 struct gf_local_box {
@@ -61,13 +61,13 @@ struct gf_local {
 };
 
 /* A zeroed request. */
-struct gf_request *gf_local_take(struct gf_local *l);
-void gf_local_push(struct gf_local_queue *q, struct gf_request *r);
+struct gf_comm_request *gf_local_take(struct gf_local *l);
+void gf_local_push(struct gf_local_queue *q, struct gf_comm_request *r);
 /* The link to the oldest request of that sender and tag; *result is NULL if
  * there is none. */
-struct gf_request **gf_local_find(struct gf_local_queue *q, int sender,
-				  uint64_t tag);
-void gf_local_unlink(struct gf_local_queue *q, struct gf_request **at);
+struct gf_comm_request **gf_local_find(struct gf_local_queue *q, int sender,
+				       uint64_t tag);
+void gf_local_unlink(struct gf_local_queue *q, struct gf_comm_request **at);
 
 int gf_local_barrier(struct gf_comm *c, struct gf_error *err);
 int gf_local_bcast(struct gf_comm *c, int root, void *data, size_t size_bytes,
@@ -76,6 +76,6 @@ int gf_local_allgather(struct gf_comm *c, void *all, size_t size_bytes,
 		       struct gf_error *err);
 int gf_local_iallreduce(struct gf_comm *c, void *data, size_t count_elems,
 			const struct gf_element *element,
-			struct gf_request **request, struct gf_error *err);
+			struct gf_comm_request **request, struct gf_error *err);
 
 #endif

@@ -101,18 +101,19 @@ int gf_local_allgather(struct gf_comm *c, void *all, size_t size_bytes,
 }
 
 /* Sums are matched by order alone: one tag for all. */
-static struct gf_request *oldest(struct gf_local_world *w, int rank)
+static struct gf_comm_request *oldest(struct gf_local_world *w, int rank)
 {
 	return *gf_local_find(&w->sums, rank, 0);
 }
 
 /* All ranks' oldest sums, reduced in rank order, given to each. */
-static void add_up(struct gf_local_world *w, const struct gf_request *first)
+static void add_up(struct gf_local_world *w,
+		   const struct gf_comm_request *first)
 {
 	const struct gf_element *e = first->element;
 	size_t size_bytes = first->size_bytes;
 	char *total = gf_xmemdup(first->source, size_bytes);
-	struct gf_request *r;
+	struct gf_comm_request *r;
 	int rank;
 
 	for (rank = 1; rank < w->ranks; rank++)
@@ -131,7 +132,7 @@ static void add_up(struct gf_local_world *w, const struct gf_request *first)
 /* Once every rank has come. */
 static int try_sum(struct gf_local_world *w, struct gf_error *err)
 {
-	const struct gf_request *first = oldest(w, 0), *other;
+	const struct gf_comm_request *first = oldest(w, 0), *other;
 	int rank;
 
 	for (rank = 0; rank < w->ranks; rank++)
@@ -152,10 +153,10 @@ static int try_sum(struct gf_local_world *w, struct gf_error *err)
 
 int gf_local_iallreduce(struct gf_comm *c, void *data, size_t count_elems,
 			const struct gf_element *element,
-			struct gf_request **request, struct gf_error *err)
+			struct gf_comm_request **request, struct gf_error *err)
 {
 	struct gf_local_world *w = world(c);
-	struct gf_request *r = gf_local_take(c->priv);
+	struct gf_comm_request *r = gf_local_take(c->priv);
 	int rc;
 
 	r->kind = GF_LOCAL_SUM;

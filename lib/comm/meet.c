@@ -5,7 +5,7 @@
 struct round {
 	struct gf_comm *c;
 	uint32_t match;
-	struct gf_request *requests[4];
+	struct gf_comm_request *requests[4];
 	int n;
 };
 

@@ -76,7 +76,7 @@ static void mpi_abort(struct gf_comm *c, int status)
 static void mpi_close(struct gf_comm *c)
 {
 	struct gf_mpi *m = gf_mpi_of(c);
-	struct gf_request *r;
+	struct gf_comm_request *r;
 
 	/* MPI_Finalize would wait for the ranks that do not come back. */
 	if (!c->broken) {
@@ -180,7 +180,7 @@ int gf_comm_mpi_open(struct gf_comm **comm, struct gf_error *err)
 	c->priv = m;
 	m->own = own;
 	m->piece_bytes = PIECE_BYTES;
-	gf_slab_init(&m->requests, sizeof(struct gf_request));
+	gf_slab_init(&m->requests, sizeof(struct gf_comm_request));
 	if (own)
 		MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
 	MPI_TRY(MPI_Comm_dup, MPI_COMM_WORLD, &m->world);

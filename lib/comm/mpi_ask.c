@@ -16,7 +16,7 @@
 #include "comm/mpi_state.h"
 
 /* Puts the request's current piece on the list. */
-static void note(struct gf_mpi *m, struct gf_request *r)
+static void note(struct gf_mpi *m, struct gf_comm_request *r)
 {
 	struct gf_mpi_asked *a = &m->asked;
 
@@ -39,7 +39,7 @@ static void note(struct gf_mpi *m, struct gf_request *r)
 	r->place = a->n;
 }
 
-void gf_mpi_unask(struct gf_mpi *m, struct gf_request *r)
+void gf_mpi_unask(struct gf_mpi *m, struct gf_comm_request *r)
 {
 	struct gf_mpi_asked *a = &m->asked;
 
@@ -89,7 +89,7 @@ static int ask_all(struct gf_mpi *m, struct gf_error *err)
 	if (code != MPI_SUCCESS && code != MPI_ERR_IN_STATUS)
 		return gf_mpi_fail(&m->comm, code, "MPI_Testsome", err);
 	for (k = 0; k < found; k++) {
-		struct gf_request *r;
+		struct gf_comm_request *r;
 
 		if ((size_t)a->which[k] == a->n)
 			continue;
@@ -104,7 +104,8 @@ static int ask_all(struct gf_mpi *m, struct gf_error *err)
 	return n;
 }
 
-int gf_mpi_ask(struct gf_mpi *m, struct gf_request *r, struct gf_error *err)
+int gf_mpi_ask(struct gf_mpi *m, struct gf_comm_request *r,
+	       struct gf_error *err)
 {
 	struct gf_mpi_asked *a = &m->asked;
 	bool again = r->place && r->round == a->round, first = !r->place;

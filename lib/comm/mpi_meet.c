@@ -66,11 +66,11 @@ out:
 
 int gf_mpi_iallreduce(struct gf_comm *c, void *data, size_t count_elems,
 		      const struct gf_element *element,
-		      struct gf_request **request, struct gf_error *err)
+		      struct gf_comm_request **request, struct gf_error *err)
 {
 	size_t limit = gf_mpi_of(c)->piece_bytes / element->size_bytes, i,
 	       count;
-	struct gf_request *r;
+	struct gf_comm_request *r;
 	MPI_Datatype type;
 	MPI_Op op;
 	int rc;

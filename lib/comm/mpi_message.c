@@ -59,7 +59,7 @@ size_t gf_mpi_count_pieces(size_t size_bytes, size_t limit)
 }
 
 /* Piece i of a message: where it begins, and how long it is. */
-static size_t piece(const struct gf_request *r, size_t i, size_t *first)
+static size_t piece(const struct gf_comm_request *r, size_t i, size_t *first)
 {
 	size_t extra = r->npieces > 1 ? r->npieces : 0;
 	size_t limit = r->piece_bytes, begin, end;
@@ -75,18 +75,19 @@ static size_t piece(const struct gf_request *r, size_t i, size_t *first)
 }
 
 /* With the memory that it once had for its pieces. */
-static struct gf_request *reuse(struct gf_mpi *m)
+static struct gf_comm_request *reuse(struct gf_mpi *m)
 {
-	struct gf_request *r = gf_slab_take(&m->requests);
-	struct gf_request fresh = {.many = r->many, .capacity = r->capacity};
+	struct gf_comm_request *r = gf_slab_take(&m->requests);
+	struct gf_comm_request fresh = {.many = r->many,
+					.capacity = r->capacity};
 
 	*r = fresh;
 	return r;
 }
 
-struct gf_request *gf_mpi_take(struct gf_comm *c, size_t npieces)
+struct gf_comm_request *gf_mpi_take(struct gf_comm *c, size_t npieces)
 {
-	struct gf_request *r = reuse(gf_mpi_of(c));
+	struct gf_comm_request *r = reuse(gf_mpi_of(c));
 	size_t i;
 
 	r->npieces = npieces;
@@ -101,14 +102,14 @@ struct gf_request *gf_mpi_take(struct gf_comm *c, size_t npieces)
 	return r;
 }
 
-static void give(struct gf_comm *c, struct gf_request *r)
+static void give(struct gf_comm *c, struct gf_comm_request *r)
 {
 	gf_slab_give(&gf_mpi_of(c)->requests, r);
 }
 
 /* Lets go of the pieces still under way. A receive that cannot be called back
  * may yet write: the caller keeps its buffers until nothing progresses MPI. */
-void gf_mpi_cancel(struct gf_comm *c, struct gf_request *r)
+void gf_mpi_cancel(struct gf_comm *c, struct gf_comm_request *r)
 {
 	size_t i;
 	int flag;
@@ -127,12 +128,13 @@ void gf_mpi_cancel(struct gf_comm *c, struct gf_request *r)
 }
 
 /* All pieces of a message, one way or the other. */
-static int post(struct gf_comm *c, const struct gf_request *message, char *data,
-		struct gf_request **request, struct gf_error *err)
+static int post(struct gf_comm *c, const struct gf_comm_request *message,
+		char *data, struct gf_comm_request **request,
+		struct gf_error *err)
 {
 	struct gf_mpi *m = gf_mpi_of(c);
 	size_t n = gf_mpi_count_pieces(message->size_bytes, m->piece_bytes);
-	struct gf_request *r;
+	struct gf_comm_request *r;
 	size_t i, first, size;
 	int rc, tag;
 
@@ -161,29 +163,29 @@ out:
 }
 
 int gf_mpi_isend(struct gf_comm *c, int peer, uint64_t tag, const void *data,
-		 size_t size_bytes, struct gf_request **request,
+		 size_t size_bytes, struct gf_comm_request **request,
 		 struct gf_error *err)
 {
-	struct gf_request message = {
+	struct gf_comm_request message = {
 		.peer = peer, .tag = tag, .size_bytes = size_bytes};
 
 	return post(c, &message, (char *)(uintptr_t)data, request, err);
 }
 
 int gf_mpi_irecv(struct gf_comm *c, int peer, uint64_t tag, void *data,
-		 size_t size_bytes, struct gf_request **request,
+		 size_t size_bytes, struct gf_comm_request **request,
 		 struct gf_error *err)
 {
-	struct gf_request message = {.receive = true,
-				     .peer = peer,
-				     .tag = tag,
-				     .size_bytes = size_bytes};
+	struct gf_comm_request message = {.receive = true,
+					  .peer = peer,
+					  .tag = tag,
+					  .size_bytes = size_bytes};
 
 	return post(c, &message, data, request, err);
 }
 
 /* A piece has come: is it as long as it should be? */
-static int check_piece(const struct gf_request *r, int code,
+static int check_piece(const struct gf_comm_request *r, int code,
 		       const MPI_Status *status, struct gf_error *err)
 {
 	size_t first, want = piece(r, r->done, &first);
@@ -206,7 +208,8 @@ static int check_piece(const struct gf_request *r, int code,
 				    : "");
 }
 
-int gf_mpi_test(struct gf_comm *c, struct gf_request *r, struct gf_error *err)
+int gf_mpi_test(struct gf_comm *c, struct gf_comm_request *r,
+		struct gf_error *err)
 {
 	int class, rc = 1;
 

@@ -21,8 +21,8 @@
  * collectives are the non-blocking ones, tested with back-off, because a
  * blocked rank could neither give up nor answer whether it is alive.
  */
-struct gf_request {
-	struct gf_request *unused; /* the slab's */
+struct gf_comm_request {
+	struct gf_comm_request *unused; /* the slab's */
 	/* each test reads these: one line of the cache */
 	size_t npieces, done;
 	MPI_Request one, *pieces; /* &one, or many */
@@ -43,7 +43,7 @@ struct gf_request {
  * request on the list is here, not among its pieces. Rounds are counted from
  * 1. */
 struct gf_mpi_asked {
-	struct gf_request **list, **come;
+	struct gf_comm_request **list, **come;
 	MPI_Request *handles;
 	MPI_Status *states;
 	int *which;
@@ -92,18 +92,19 @@ int gf_mpi_fail(struct gf_comm *c, int code, const char *call,
 /* --- mpi_message.c */
 
 /* A request of so many pieces, all MPI_REQUEST_NULL. */
-struct gf_request *gf_mpi_take(struct gf_comm *c, size_t npieces);
+struct gf_comm_request *gf_mpi_take(struct gf_comm *c, size_t npieces);
 size_t gf_mpi_count_pieces(size_t size, size_t limit);
 /* Divides the bits of MPI's tags between channel and match. */
 int gf_mpi_divide_tags(struct gf_mpi *m, struct gf_error *err);
 int gf_mpi_isend(struct gf_comm *c, int peer, uint64_t tag, const void *data,
-		 size_t size_bytes, struct gf_request **request,
+		 size_t size_bytes, struct gf_comm_request **request,
 		 struct gf_error *err);
 int gf_mpi_irecv(struct gf_comm *c, int peer, uint64_t tag, void *data,
-		 size_t size_bytes, struct gf_request **request,
+		 size_t size_bytes, struct gf_comm_request **request,
 		 struct gf_error *err);
-int gf_mpi_test(struct gf_comm *c, struct gf_request *r, struct gf_error *err);
-void gf_mpi_cancel(struct gf_comm *c, struct gf_request *r);
+int gf_mpi_test(struct gf_comm *c, struct gf_comm_request *r,
+		struct gf_error *err);
+void gf_mpi_cancel(struct gf_comm *c, struct gf_comm_request *r);
 int gf_mpi_probe(struct gf_comm *c, uint64_t tag, int *peer,
 		 struct gf_error *err);
 
@@ -111,9 +112,10 @@ int gf_mpi_probe(struct gf_comm *c, uint64_t tag, int *peer,
 
 /* Has its next piece come? 1: r->code and r->state say how; 0; or the
  * transport's failure. */
-int gf_mpi_ask(struct gf_mpi *m, struct gf_request *r, struct gf_error *err);
+int gf_mpi_ask(struct gf_mpi *m, struct gf_comm_request *r,
+	       struct gf_error *err);
 /* The request will not be tested any more. */
-void gf_mpi_unask(struct gf_mpi *m, struct gf_request *r);
+void gf_mpi_unask(struct gf_mpi *m, struct gf_comm_request *r);
 bool gf_mpi_poll(struct gf_comm *c);
 void gf_mpi_asked_release(struct gf_mpi_asked *a);
 
@@ -126,7 +128,7 @@ int gf_mpi_allgather(struct gf_comm *c, void *all, size_t size_bytes,
 		     struct gf_error *err);
 int gf_mpi_iallreduce(struct gf_comm *c, void *data, size_t count_elems,
 		      const struct gf_element *element,
-		      struct gf_request **request, struct gf_error *err);
+		      struct gf_comm_request **request, struct gf_error *err);
 
 /* --- mpi_number.c */
 

@@ -15,10 +15,10 @@ static struct gf_shm *of(struct gf_comm *c)
 	return c->priv;
 }
 
-static struct gf_request *request(struct gf_shm *s, int rank, uint64_t tag,
-				  size_t size_bytes)
+static struct gf_comm_request *request(struct gf_shm *s, int rank, uint64_t tag,
+				       size_t size_bytes)
 {
-	struct gf_request *r = gf_shm_take(s);
+	struct gf_comm_request *r = gf_shm_take(s);
 
 	r->peer = s->peer_of[rank];
 	r->tag = tag;
@@ -50,8 +50,8 @@ static int take_back(struct gf_shm *s, int rc)
 	return rc;
 }
 
-static int send(struct gf_shm *s, struct gf_request *r, int rank,
-		struct gf_request **out, struct gf_error *err)
+static int send(struct gf_shm *s, struct gf_comm_request *r, int rank,
+		struct gf_comm_request **out, struct gf_error *err)
 {
 	int rc = 0;
 
@@ -74,10 +74,11 @@ static int send(struct gf_shm *s, struct gf_request *r, int rank,
 	return rc;
 }
 
-static struct gf_request *outgoing(struct gf_shm *s, int rank, uint64_t tag,
-				   const void *data, size_t size_bytes)
+static struct gf_comm_request *outgoing(struct gf_shm *s, int rank,
+					uint64_t tag, const void *data,
+					size_t size_bytes)
 {
-	struct gf_request *r = request(s, rank, tag, size_bytes);
+	struct gf_comm_request *r = request(s, rank, tag, size_bytes);
 
 	r->from = data;
 	return r;
@@ -85,7 +86,7 @@ static struct gf_request *outgoing(struct gf_shm *s, int rank, uint64_t tag,
 
 static int shm_isend(struct gf_comm *c, int rank, uint64_t tag,
 		     const void *data, size_t size_bytes,
-		     struct gf_request **out, struct gf_error *err)
+		     struct gf_comm_request **out, struct gf_error *err)
 {
 	struct gf_shm *s = of(c);
 
@@ -95,10 +96,10 @@ static int shm_isend(struct gf_comm *c, int rank, uint64_t tag,
 
 static int shm_isend_lent(struct gf_comm *c, int rank, uint64_t tag,
 			  const void *data, size_t size_bytes,
-			  struct gf_request **out, struct gf_error *err)
+			  struct gf_comm_request **out, struct gf_error *err)
 {
 	struct gf_shm *s = of(c);
-	struct gf_request *r = outgoing(s, rank, tag, data, size_bytes);
+	struct gf_comm_request *r = outgoing(s, rank, tag, data, size_bytes);
 
 	r->lent = true;
 	return send(s, r, rank, out, err);
@@ -106,10 +107,10 @@ static int shm_isend_lent(struct gf_comm *c, int rank, uint64_t tag,
 
 static int shm_isend_back(struct gf_comm *c, int rank, uint64_t tag,
 			  const void *data, size_t size_bytes,
-			  struct gf_request **out, struct gf_error *err)
+			  struct gf_comm_request **out, struct gf_error *err)
 {
 	struct gf_shm *s = of(c);
-	struct gf_request *r = outgoing(s, rank, tag, data, size_bytes);
+	struct gf_comm_request *r = outgoing(s, rank, tag, data, size_bytes);
 
 	if (r->peer >= 0)
 		r->back = gf_shm_recall(s, r);
@@ -117,11 +118,11 @@ static int shm_isend_back(struct gf_comm *c, int rank, uint64_t tag,
 }
 
 static int shm_irecv(struct gf_comm *c, int rank, uint64_t tag, void *data,
-		     size_t size_bytes, struct gf_request **out,
+		     size_t size_bytes, struct gf_comm_request **out,
 		     struct gf_error *err)
 {
 	struct gf_shm *s = of(c);
-	struct gf_request *r = request(s, rank, tag, size_bytes);
+	struct gf_comm_request *r = request(s, rank, tag, size_bytes);
 	int rc = 0;
 
 	r->to = data;
@@ -145,9 +146,9 @@ static bool shm_reduces_from(struct gf_comm *c, int rank)
 	return of(c)->peer_of[rank] >= 0;
 }
 
-static void receive_reduce(struct gf_shm *s, struct gf_request *r, void *data,
-			   const struct gf_element *element,
-			   struct gf_request **out)
+static void receive_reduce(struct gf_shm *s, struct gf_comm_request *r,
+			   void *data, const struct gf_element *element,
+			   struct gf_comm_request **out)
 {
 	assert(r->peer >= 0);
 	r->to = data;
@@ -159,10 +160,10 @@ static void receive_reduce(struct gf_shm *s, struct gf_request *r, void *data,
 static int shm_irecv_reduce(struct gf_comm *c, int rank, uint64_t tag,
 			    void *data, size_t count_elems,
 			    const struct gf_element *element,
-			    struct gf_request **out, struct gf_error *err)
+			    struct gf_comm_request **out, struct gf_error *err)
 {
 	struct gf_shm *s = of(c);
-	struct gf_request *r =
+	struct gf_comm_request *r =
 		request(s, rank, tag, count_elems * element->size_bytes);
 
 	(void)err;
@@ -173,10 +174,11 @@ static int shm_irecv_reduce(struct gf_comm *c, int rank, uint64_t tag,
 static int shm_irecv_reduce_back(struct gf_comm *c, int rank, uint64_t tag,
 				 void *data, size_t count_elems,
 				 const struct gf_element *element,
-				 struct gf_request **out, struct gf_error *err)
+				 struct gf_comm_request **out,
+				 struct gf_error *err)
 {
 	struct gf_shm *s = of(c);
-	struct gf_request *r =
+	struct gf_comm_request *r =
 		request(s, rank, tag, count_elems * element->size_bytes);
 
 	(void)err;
@@ -188,7 +190,7 @@ static int shm_irecv_reduce_back(struct gf_comm *c, int rank, uint64_t tag,
 	return 0;
 }
 
-static void shm_cancel(struct gf_comm *c, struct gf_request *r)
+static void shm_cancel(struct gf_comm *c, struct gf_comm_request *r)
 {
 	struct gf_shm *s = of(c);
 
@@ -207,7 +209,7 @@ static void shm_cancel(struct gf_comm *c, struct gf_request *r)
 	gf_shm_give(s, r);
 }
 
-static int shm_test(struct gf_comm *c, struct gf_request *r,
+static int shm_test(struct gf_comm *c, struct gf_comm_request *r,
 		    struct gf_error *err)
 {
 	struct gf_shm *s = of(c);
@@ -229,7 +231,8 @@ static int shm_test(struct gf_comm *c, struct gf_request *r,
 	return rc;
 }
 
-static bool shm_is_ripe(const struct gf_comm *c, const struct gf_request *r)
+static bool shm_is_ripe(const struct gf_comm *c,
+			const struct gf_comm_request *r)
 {
 	return gf_shm_is_ripe(c->priv, r);
 }
@@ -293,10 +296,10 @@ static int shm_allgather(struct gf_comm *c, void *all, size_t size_bytes,
 
 static int shm_iallreduce(struct gf_comm *c, void *data, size_t count_elems,
 			  const struct gf_element *element,
-			  struct gf_request **out, struct gf_error *err)
+			  struct gf_comm_request **out, struct gf_error *err)
 {
 	struct gf_shm *s = of(c);
-	struct gf_request *r = gf_shm_take(s);
+	struct gf_comm_request *r = gf_shm_take(s);
 	int rc;
 
 	r->state = GF_SHM_BELOW;
@@ -448,7 +451,7 @@ int gf_comm_shm_over(struct gf_comm *below, struct gf_comm **comm,
 	int rc;
 
 	s->below = below;
-	gf_slab_init(&s->requests, sizeof(struct gf_request));
+	gf_slab_init(&s->requests, sizeof(struct gf_comm_request));
 	gf_slab_init(&s->arrivals, sizeof(struct gf_shm_arrival));
 	gf_slab_init(&s->sums, sizeof(struct gf_shm_sum));
 	s->peer_of = gf_xcalloc((size_t)below->ranks, sizeof(*s->peer_of));

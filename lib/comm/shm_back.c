@@ -23,7 +23,7 @@ static struct gf_shm_sum *take(struct gf_shm_peer *p, const char *data)
 	return sum;
 }
 
-void gf_shm_forget(struct gf_shm *s, const struct gf_request *receive)
+void gf_shm_forget(struct gf_shm *s, const struct gf_comm_request *receive)
 {
 	struct gf_shm_sum *sum = take(&s->peers[receive->peer], receive->to);
 
@@ -31,7 +31,7 @@ void gf_shm_forget(struct gf_shm *s, const struct gf_request *receive)
 		gf_slab_give(&s->sums, sum);
 }
 
-void gf_shm_remember(struct gf_shm *s, const struct gf_request *receive)
+void gf_shm_remember(struct gf_shm *s, const struct gf_comm_request *receive)
 {
 	struct gf_shm_peer *p = &s->peers[receive->peer];
 	struct gf_shm_sum *sum = gf_slab_take(&s->sums);
@@ -44,7 +44,7 @@ void gf_shm_remember(struct gf_shm *s, const struct gf_request *receive)
 }
 
 struct gf_shm_place gf_shm_recall(struct gf_shm *s,
-				  const struct gf_request *send)
+				  const struct gf_comm_request *send)
 {
 	struct gf_shm_sum *sum = take(&s->peers[send->peer], send->from);
 	struct gf_shm_place none = {0}, at;

@@ -49,7 +49,7 @@ void gf_shm_look(struct gf_shm *s)
 		(void)gf_shm_has_ended(p);
 }
 
-int gf_shm_lost(struct gf_shm *s, const struct gf_request *r,
+int gf_shm_lost(struct gf_shm *s, const struct gf_comm_request *r,
 		struct gf_error *err)
 {
 	const struct gf_shm_peer *p;

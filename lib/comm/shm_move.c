@@ -24,7 +24,7 @@
  * twice, by the adder and the adder's own sum, is still in the cache. */
 #define BLOCK_BYTES ((size_t)256 << 10)
 
-void gf_shm_append(struct gf_shm_list *l, struct gf_request *r)
+void gf_shm_append(struct gf_shm_list *l, struct gf_comm_request *r)
 {
 	r->next = NULL;
 	if (!l->first)
@@ -33,9 +33,9 @@ void gf_shm_append(struct gf_shm_list *l, struct gf_request *r)
 	l->last = &r->next;
 }
 
-void gf_shm_unlink(struct gf_shm_list *l, struct gf_request *r)
+void gf_shm_unlink(struct gf_shm_list *l, struct gf_comm_request *r)
 {
-	struct gf_request **at = &l->first;
+	struct gf_comm_request **at = &l->first;
 
 	while (*at && *at != r)
 		at = &(*at)->next;
@@ -46,15 +46,15 @@ void gf_shm_unlink(struct gf_shm_list *l, struct gf_request *r)
 		l->last = at;
 }
 
-struct gf_request *gf_shm_take(struct gf_shm *s)
+struct gf_comm_request *gf_shm_take(struct gf_shm *s)
 {
-	struct gf_request *r = gf_slab_take(&s->requests);
+	struct gf_comm_request *r = gf_slab_take(&s->requests);
 
-	memset(r, 0, offsetof(struct gf_request, failure));
+	memset(r, 0, offsetof(struct gf_comm_request, failure));
 	return r;
 }
 
-void gf_shm_give(struct gf_shm *s, struct gf_request *r)
+void gf_shm_give(struct gf_shm *s, struct gf_comm_request *r)
 {
 	free(r->bounce);
 	gf_slab_give(&s->requests, r);
@@ -116,7 +116,7 @@ static void retire(struct gf_shm_peer *p, uint64_t serial)
  * them. */
 #define BACK_BYTES ((size_t)8 << 10)
 
-static size_t whole_elems(const struct gf_request *r, size_t size_bytes)
+static size_t whole_elems(const struct gf_comm_request *r, size_t size_bytes)
 {
 	size_t elem = r->reduce ? r->reduce->size_bytes : 1;
 
@@ -124,7 +124,7 @@ static size_t whole_elems(const struct gf_request *r, size_t size_bytes)
 }
 
 /* Reduces from lent memory: the sum goes there, too. */
-static void deposit_back(struct gf_request *r, size_t size_bytes)
+static void deposit_back(struct gf_comm_request *r, size_t size_bytes)
 {
 	size_t most = whole_elems(r, BACK_BYTES), end, n;
 
@@ -140,7 +140,8 @@ static void deposit_back(struct gf_request *r, size_t size_bytes)
 	}
 }
 
-static void deposit(struct gf_request *r, const char *from, size_t size_bytes)
+static void deposit(struct gf_comm_request *r, const char *from,
+		    size_t size_bytes)
 {
 	char *to = r->to + r->done_bytes;
 
@@ -152,7 +153,7 @@ static void deposit(struct gf_request *r, const char *from, size_t size_bytes)
 	r->done_bytes += size_bytes;
 }
 
-static void fail(struct gf_request *r, int rc)
+static void fail(struct gf_comm_request *r, int rc)
 {
 	r->state = GF_SHM_FAILED;
 	r->failure_rc = rc;
@@ -183,7 +184,7 @@ static bool is_sound(const struct gf_shm_entry *e)
 
 /* Takes a sum that the peer has put into this rank's memory: mostly it is where
  * it is to be. */
-static void take_back(struct gf_shm *s, struct gf_request *r,
+static void take_back(struct gf_shm *s, struct gf_comm_request *r,
 		      const struct gf_shm_entry *e)
 {
 	const struct gf_segment *own;
@@ -207,7 +208,7 @@ static void take_back(struct gf_shm *s, struct gf_request *r,
 }
 
 /* A message and its receive have met. */
-static void meet(struct gf_shm *s, struct gf_request *r,
+static void meet(struct gf_shm *s, struct gf_comm_request *r,
 		 const struct gf_shm_entry *e)
 {
 	struct gf_shm_peer *p = &s->peers[r->peer];
@@ -275,9 +276,9 @@ static void meet(struct gf_shm *s, struct gf_request *r,
 	}
 }
 
-static struct gf_request *posted_for(struct gf_shm_peer *p, uint64_t tag)
+static struct gf_comm_request *posted_for(struct gf_shm_peer *p, uint64_t tag)
 {
-	struct gf_request *r = p->posted.first;
+	struct gf_comm_request *r = p->posted.first;
 
 	while (r && r->tag != tag)
 		r = r->next;
@@ -303,7 +304,7 @@ static void keep(struct gf_shm *s, struct gf_shm_peer *p,
 static void drain(struct gf_shm *s, struct gf_shm_peer *p)
 {
 	struct gf_shm_entry *e;
-	struct gf_request *r;
+	struct gf_comm_request *r;
 
 	while ((e = gf_shm_first(p->in))) {
 		if (e->kind == GF_SHM_RETIRE) {
@@ -354,7 +355,7 @@ static bool take_done(struct gf_shm_peer *p, int *index)
 
 /* The segment that the receiver is to read; NULL: the bytes travel. */
 static const struct gf_shm_own *direct(const struct gf_shm *s,
-				       const struct gf_request *send)
+				       const struct gf_comm_request *send)
 {
 	if (send->size_bytes <=
 	    (send->lent ? GF_SHM_LENT_BYTES : GF_SHM_EAGER_BYTES))
@@ -362,7 +363,7 @@ static const struct gf_shm_own *direct(const struct gf_shm *s,
 	return own_segment(s, send->from, send->size_bytes);
 }
 
-void gf_shm_let_go(struct gf_shm *s, const struct gf_request *r)
+void gf_shm_let_go(struct gf_shm *s, const struct gf_comm_request *r)
 {
 	struct gf_shm_peer *p = &s->peers[r->peer];
 
@@ -371,7 +372,7 @@ void gf_shm_let_go(struct gf_shm *s, const struct gf_request *r)
 
 /* Announces a message if the queue has room; otherwise it stays GF_SHM_PENDING.
  */
-void gf_shm_push(struct gf_shm *s, struct gf_request *r)
+void gf_shm_push(struct gf_shm *s, struct gf_comm_request *r)
 {
 	struct gf_shm_peer *p = &s->peers[r->peer];
 	struct gf_shm_entry *e = gf_shm_next(p->out);
@@ -425,7 +426,7 @@ void gf_shm_progress(struct gf_shm *s)
 
 	for (p = s->peers; p < s->peers + s->npeers; p++) {
 		while (p->pending.first) {
-			struct gf_request *r = p->pending.first;
+			struct gf_comm_request *r = p->pending.first;
 
 			gf_shm_push(s, r);
 			if (r->state == GF_SHM_PENDING)
@@ -437,7 +438,7 @@ void gf_shm_progress(struct gf_shm *s)
 	gf_shm_look(s);
 }
 
-void gf_shm_receive(struct gf_shm *s, struct gf_request *r)
+void gf_shm_receive(struct gf_shm *s, struct gf_comm_request *r)
 {
 	struct gf_shm_peer *p = &s->peers[r->peer];
 	struct gf_shm_arrival *a;
@@ -453,7 +454,7 @@ void gf_shm_receive(struct gf_shm *s, struct gf_request *r)
 	gf_slab_give(&s->arrivals, a);
 }
 
-static void copy_block(struct gf_shm *s, struct gf_request *r)
+static void copy_block(struct gf_shm *s, struct gf_comm_request *r)
 {
 	size_t left = r->size_bytes - r->done_bytes;
 	size_t block = whole_elems(r, BLOCK_BYTES);
@@ -473,7 +474,7 @@ static void copy_block(struct gf_shm *s, struct gf_request *r)
 	}
 }
 
-static void test_below(struct gf_shm *s, struct gf_request *r)
+static void test_below(struct gf_shm *s, struct gf_comm_request *r)
 {
 	int rc = s->below->ops->test(s->below, r->below, &r->failure);
 
@@ -491,7 +492,7 @@ static void test_below(struct gf_shm *s, struct gf_request *r)
 		s->comm.broken = true;
 }
 
-bool gf_shm_is_ripe(const struct gf_shm *s, const struct gf_request *r)
+bool gf_shm_is_ripe(const struct gf_shm *s, const struct gf_comm_request *r)
 {
 	bool gone = r->peer >= 0 && s->peers[r->peer].gone;
 
@@ -510,7 +511,7 @@ bool gf_shm_is_ripe(const struct gf_shm *s, const struct gf_request *r)
 	}
 }
 
-void gf_shm_advance(struct gf_shm *s, struct gf_request *r)
+void gf_shm_advance(struct gf_shm *s, struct gf_comm_request *r)
 {
 	if (r->state == GF_SHM_COPYING)
 		copy_block(s, r);

@@ -31,7 +31,7 @@ struct gf_shm_place {
 	uint64_t offset;
 };
 
-struct gf_request {
+struct gf_comm_request {
 	enum gf_shm_state state;
 	int peer; /* index into peers, -1: `below` alone */
 	/* send: lent; receive that reduces: to be put back if it is lent */
@@ -45,8 +45,8 @@ struct gf_request {
 	const struct gf_element *reduce; /* to becomes to + from; or NULL */
 	char *bounce; /* reduce, GF_SHM_BELOW: where it lands first */
 	_Atomic uint32_t *done;
-	struct gf_request *below;
-	struct gf_request *next;
+	struct gf_comm_request *below;
+	struct gf_comm_request *next;
 	int failure_rc;
 	struct gf_error failure; /* last: not cleared without need */
 };
@@ -66,7 +66,7 @@ struct gf_shm_sum {
 };
 
 struct gf_shm_list {
-	struct gf_request *first, **last;
+	struct gf_comm_request *first, **last;
 };
 
 struct gf_shm_mapped {
@@ -110,22 +110,22 @@ struct gf_shm {
 
 /* --- shm_move.c */
 
-struct gf_request *gf_shm_take(struct gf_shm *s);
-void gf_shm_give(struct gf_shm *s, struct gf_request *r);
-void gf_shm_append(struct gf_shm_list *l, struct gf_request *r);
-void gf_shm_unlink(struct gf_shm_list *l, struct gf_request *r);
+struct gf_comm_request *gf_shm_take(struct gf_shm *s);
+void gf_shm_give(struct gf_shm *s, struct gf_comm_request *r);
+void gf_shm_append(struct gf_shm_list *l, struct gf_comm_request *r);
+void gf_shm_unlink(struct gf_shm_list *l, struct gf_comm_request *r);
 /* A GF_SHM_PENDING send: announces it if the queue has room. */
-void gf_shm_push(struct gf_shm *s, struct gf_request *r);
+void gf_shm_push(struct gf_shm *s, struct gf_comm_request *r);
 /* Takes the message that has come for the receive, or leaves it
  * GF_SHM_POSTED. */
-void gf_shm_receive(struct gf_shm *s, struct gf_request *r);
+void gf_shm_receive(struct gf_shm *s, struct gf_comm_request *r);
 /* Sends messages that wait for room, and takes in arrivals from all peers. */
 void gf_shm_progress(struct gf_shm *s);
 /* Has gf_shm_advance something to do, or is it at its end? */
-bool gf_shm_is_ripe(const struct gf_shm *s, const struct gf_request *r);
+bool gf_shm_is_ripe(const struct gf_shm *s, const struct gf_comm_request *r);
 /* Moves one request on that is GF_SHM_COPYING, GF_SHM_BELOW or GF_SHM_READING.
  */
-void gf_shm_advance(struct gf_shm *s, struct gf_request *r);
+void gf_shm_advance(struct gf_shm *s, struct gf_comm_request *r);
 
 /* --- shm_gone.c */
 
@@ -136,21 +136,21 @@ void gf_shm_look(struct gf_shm *s);
 /* Asks the kernel now. */
 bool gf_shm_has_ended(struct gf_shm_peer *p);
 /* -ECONNRESET: the request waits for a process that has ended. */
-int gf_shm_lost(struct gf_shm *s, const struct gf_request *r,
+int gf_shm_lost(struct gf_shm *s, const struct gf_comm_request *r,
 		struct gf_error *err);
 
 /* --- shm_back.c: sums that go back to where a part of them came from */
 
 /* Forgets a sum that was put back from the memory of that receive. */
-void gf_shm_forget(struct gf_shm *s, const struct gf_request *receive);
+void gf_shm_forget(struct gf_shm *s, const struct gf_comm_request *receive);
 /* The receive has put its sum back. */
-void gf_shm_remember(struct gf_shm *s, const struct gf_request *receive);
+void gf_shm_remember(struct gf_shm *s, const struct gf_comm_request *receive);
 /* The place at the peer at which a send's data lies already; forgets it. */
 struct gf_shm_place gf_shm_recall(struct gf_shm *s,
-				  const struct gf_request *send);
+				  const struct gf_comm_request *send);
 
 /* A GF_SHM_READING send lets go of its done flag. */
-void gf_shm_let_go(struct gf_shm *s, const struct gf_request *r);
+void gf_shm_let_go(struct gf_shm *s, const struct gf_comm_request *r);
 
 /* --- shm_join.c */
 

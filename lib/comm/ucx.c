@@ -134,7 +134,7 @@ static struct sink *drain(struct gf_ucx *u)
 /* UCX lets go of all that it still has: some of it only with the worker. */
 static void let_go(struct gf_ucx *u, double until_s)
 {
-	struct gf_request *r, *next;
+	struct gf_comm_request *r, *next;
 	struct sink *sinks, *sink;
 
 	for (r = u->live; r; r = next) {
@@ -400,7 +400,7 @@ int gf_comm_ucx_join(const struct gf_join *join, struct gf_comm **comm,
 	u->comm.rank = join->rank;
 	u->comm.ranks = join->ranks;
 	u->round = 1;
-	gf_slab_init(&u->requests, sizeof(struct gf_request));
+	gf_slab_init(&u->requests, sizeof(struct gf_comm_request));
 	u->peers = gf_xcalloc((size_t)join->ranks, sizeof(*u->peers));
 	rc = begin_worker(u, err);
 	rc = exchange(u, join, rc, err);

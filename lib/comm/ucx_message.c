@@ -79,7 +79,7 @@ static int connect_to(struct gf_comm *c, int rank, struct gf_error *err)
 }
 
 /* UCX has it under way. */
-static void enlist(struct gf_ucx *u, struct gf_request *r, void *handle)
+static void enlist(struct gf_ucx *u, struct gf_comm_request *r, void *handle)
 {
 	r->handle = handle;
 	r->next = u->live;
@@ -91,7 +91,7 @@ static void enlist(struct gf_ucx *u, struct gf_request *r, void *handle)
 
 /* UCX has ended it: perhaps before the call that posts it returns, and then it
  * is on no list yet. */
-static void conclude(struct gf_request *r, ucs_status_t status,
+static void conclude(struct gf_comm_request *r, ucs_status_t status,
 		     size_t got_bytes)
 {
 	r->done = true;
@@ -112,7 +112,7 @@ static void conclude(struct gf_request *r, ucs_status_t status,
 
 static void sent(void *handle, ucs_status_t status, void *request)
 {
-	struct gf_request *r = request;
+	struct gf_comm_request *r = request;
 
 	(void)handle;
 	conclude(r, status, r->size_bytes);
@@ -126,7 +126,8 @@ static void received(void *handle, ucs_status_t status,
 }
 
 /* Takes what a post has given back. A failure comes out in test. */
-static struct gf_request *posted(struct gf_request *r, ucs_status_ptr_t handle)
+static struct gf_comm_request *posted(struct gf_comm_request *r,
+				      ucs_status_ptr_t handle)
 {
 	if (!UCS_PTR_IS_PTR(handle))
 		conclude(r, UCS_PTR_STATUS(handle), r->size_bytes);
@@ -139,24 +140,24 @@ static struct gf_request *posted(struct gf_request *r, ucs_status_ptr_t handle)
 
 /* Makes a message ready to be posted. source: in its tag. */
 static int prepare(struct gf_comm *c, int peer, int source, uint64_t tag,
-		   ucp_tag_t *mapped, struct gf_request **request,
+		   ucp_tag_t *mapped, struct gf_comm_request **request,
 		   struct gf_error *err)
 {
-	struct gf_request *r;
+	struct gf_comm_request *r;
 	int rc = map_tag(source, tag, mapped, err);
 
 	rc = rc ? rc : connect_to(c, peer, err);
 	if (rc)
 		return rc;
 	r = gf_slab_take(&gf_ucx_of(c)->requests);
-	*r = (struct gf_request){
+	*r = (struct gf_comm_request){
 		.owner = gf_ucx_of(c), .peer = peer, .tag = tag};
 	*request = r;
 	return 0;
 }
 
 int gf_ucx_isend(struct gf_comm *c, int peer, uint64_t tag, const void *data,
-		 size_t size_bytes, struct gf_request **request,
+		 size_t size_bytes, struct gf_comm_request **request,
 		 struct gf_error *err)
 {
 	const struct gf_ucx_peer *p = &gf_ucx_of(c)->peers[peer];
@@ -165,7 +166,7 @@ int gf_ucx_isend(struct gf_comm *c, int peer, uint64_t tag, const void *data,
 				UCP_OP_ATTR_FIELD_USER_DATA,
 		.cb.send = sent,
 	};
-	struct gf_request *r;
+	struct gf_comm_request *r;
 	ucp_tag_t mapped;
 	int rc = prepare(c, peer, c->rank, tag, &mapped, &r, err);
 
@@ -182,7 +183,7 @@ int gf_ucx_isend(struct gf_comm *c, int peer, uint64_t tag, const void *data,
 }
 
 int gf_ucx_irecv(struct gf_comm *c, int peer, uint64_t tag, void *data,
-		 size_t size_bytes, struct gf_request **request,
+		 size_t size_bytes, struct gf_comm_request **request,
 		 struct gf_error *err)
 {
 	/* only the callback learns how long the message was */
@@ -192,7 +193,7 @@ int gf_ucx_irecv(struct gf_comm *c, int peer, uint64_t tag, void *data,
 				UCP_OP_ATTR_FLAG_NO_IMM_CMPL,
 		.cb.recv = received,
 	};
-	struct gf_request *r;
+	struct gf_comm_request *r;
 	ucp_tag_t mapped;
 	int rc = prepare(c, peer, peer, tag, &mapped, &r, err);
 
@@ -217,14 +218,14 @@ bool gf_ucx_poll(struct gf_comm *c)
 	return n > 0;
 }
 
-bool gf_ucx_is_ripe(const struct gf_comm *c, const struct gf_request *r)
+bool gf_ucx_is_ripe(const struct gf_comm *c, const struct gf_comm_request *r)
 {
 	const struct gf_ucx *u = c->priv;
 
 	return r->done || u->peers[r->peer].failed != UCS_OK;
 }
 
-static int check_size(const struct gf_request *r, struct gf_error *err)
+static int check_size(const struct gf_comm_request *r, struct gf_error *err)
 {
 	if (r->status == UCS_OK && r->got_bytes == r->size_bytes)
 		return 1;
@@ -237,7 +238,8 @@ static int check_size(const struct gf_request *r, struct gf_error *err)
 
 /* The network is polled once a round, when a request is tested for the second
  * time in it: a caller that waits for several messages tests them in turn. */
-int gf_ucx_test(struct gf_comm *c, struct gf_request *r, struct gf_error *err)
+int gf_ucx_test(struct gf_comm *c, struct gf_comm_request *r,
+		struct gf_error *err)
 {
 	struct gf_ucx *u = gf_ucx_of(c);
 	const struct gf_ucx_peer *p = &u->peers[r->peer];
@@ -260,7 +262,7 @@ int gf_ucx_test(struct gf_comm *c, struct gf_request *r, struct gf_error *err)
 			    r->peer, ucs_status_string(p->failed));
 }
 
-void gf_ucx_cancel(struct gf_comm *c, struct gf_request *r)
+void gf_ucx_cancel(struct gf_comm *c, struct gf_comm_request *r)
 {
 	struct gf_ucx *u = gf_ucx_of(c);
 

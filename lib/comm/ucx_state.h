@@ -29,12 +29,12 @@
 
 struct gf_ucx;
 
-struct gf_request {
-	struct gf_request *unused; /* the slab's */
+struct gf_comm_request {
+	struct gf_comm_request *unused; /* the slab's */
 	struct gf_ucx *owner;
-	struct gf_request *next, **at; /* in `live` */
-	void *handle;                  /* UCX's, while it is on the list */
-	uint64_t round;                /* when it was last tested */
+	struct gf_comm_request *next, **at; /* in `live` */
+	void *handle;                       /* UCX's, while it is on the list */
+	uint64_t round;                     /* when it was last tested */
 	bool done, cancelled;
 	ucs_status_t status;
 	size_t size_bytes, got_bytes;
@@ -56,7 +56,7 @@ struct gf_ucx {
 	struct gf_ucx_peer *peers;
 	char *addresses; /* address_bytes of each rank */
 	size_t address_bytes;
-	struct gf_request *live;
+	struct gf_comm_request *live;
 	uint64_t round; /* of progress; from 1 */
 	struct gf_slab requests;
 };
@@ -82,15 +82,16 @@ int gf_ucx_fail(ucs_status_t status, const char *call, struct gf_error *err);
 /* --- ucx_message.c */
 
 int gf_ucx_isend(struct gf_comm *c, int peer, uint64_t tag, const void *data,
-		 size_t size_bytes, struct gf_request **request,
+		 size_t size_bytes, struct gf_comm_request **request,
 		 struct gf_error *err);
 int gf_ucx_irecv(struct gf_comm *c, int peer, uint64_t tag, void *data,
-		 size_t size_bytes, struct gf_request **request,
+		 size_t size_bytes, struct gf_comm_request **request,
 		 struct gf_error *err);
-int gf_ucx_test(struct gf_comm *c, struct gf_request *r, struct gf_error *err);
-bool gf_ucx_is_ripe(const struct gf_comm *c, const struct gf_request *r);
+int gf_ucx_test(struct gf_comm *c, struct gf_comm_request *r,
+		struct gf_error *err);
+bool gf_ucx_is_ripe(const struct gf_comm *c, const struct gf_comm_request *r);
 bool gf_ucx_poll(struct gf_comm *c);
-void gf_ucx_cancel(struct gf_comm *c, struct gf_request *r);
+void gf_ucx_cancel(struct gf_comm *c, struct gf_comm_request *r);
 int gf_ucx_probe(struct gf_comm *c, uint64_t tag, int *peer,
 		 struct gf_error *err);
 bool gf_ucx_is_gone(struct gf_comm *c, int rank);

@@ -178,7 +178,7 @@ void gf_engine_backward_end(struct gf_engine *e)
 int gf_engine_wait_message(struct gf_engine *e, size_t message,
 			   struct gf_error *err)
 {
-	return e->ops->wait_message(e, message, err);
+	return e->ops->thread->wait_message(e, message, err);
 }
 
 int gf_engine_wait(struct gf_engine *e, struct gf_error *err)
@@ -189,13 +189,13 @@ int gf_engine_wait(struct gf_engine *e, struct gf_error *err)
 int gf_engine_move(struct gf_engine *e, bool moved, bool *ended,
 		   struct gf_error *err)
 {
-	return e->ops->move(e, moved, ended, err);
+	return e->ops->thread->move(e, moved, ended, err);
 }
 
 struct gf_exec_run *gf_engine_run_of(struct gf_engine *e, size_t message,
 				     const struct gf_schedule **schedule)
 {
-	return e->ops->run_of(e, message, schedule);
+	return e->ops->thread->run_of(e, message, schedule);
 }
 
 int gf_engine_end(struct gf_engine *e, struct gf_error *err)
@@ -223,7 +223,7 @@ void gf_engine_forget(struct gf_engine *e, const struct gf_work *like, size_t n)
 int gf_engine_earlier_ended(struct gf_engine *e, bool wait, bool *ended,
 			    struct gf_error *err)
 {
-	return e->ops->earlier_ended(e, wait, ended, err);
+	return e->ops->thread->earlier_ended(e, wait, ended, err);
 }
 
 int gf_engine_missing(struct gf_engine *e, bool *missing)
@@ -260,7 +260,7 @@ const struct gf_work *gf_engine_list_of(const struct gf_engine *e,
 
 const double *gf_engine_ready_times(const struct gf_engine *e)
 {
-	return e->ops->ready_times(e);
+	return e->ops->thread->ready_times(e);
 }
 
 struct gf_engine_totals gf_engine_totals(struct gf_engine *e)
@@ -285,7 +285,7 @@ uint64_t gf_engine_waited_bytes(struct gf_engine *e)
 
 double gf_engine_handling_s(const struct gf_engine *e)
 {
-	return e->ops->handling_s ? e->ops->handling_s(e) : 0;
+	return e->ops->thread ? e->ops->thread->handling_s(e) : 0;
 }
 
 uint64_t gf_engine_dense_bytes(const struct gf_engine *e)
@@ -302,8 +302,8 @@ int gf_engine_call(struct gf_engine *e,
 
 	pthread_mutex_lock(&e->thread.lock);
 	rc = gf_comm_thread_kept(&e->thread, err);
-	if (!rc && e->ops->may_call)
-		rc = e->ops->may_call(e, err);
+	if (!rc && e->ops->thread)
+		rc = e->ops->thread->may_call(e, err);
 	if (rc || !e->thread.alive) {
 		pthread_mutex_unlock(&e->thread.lock);
 		return rc ? rc : fn(e->comm, ctx, err);

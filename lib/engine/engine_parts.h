@@ -31,9 +31,25 @@ struct gf_engine {
 	struct gf_engine_totals totals; /* of messages that have ended */
 };
 
-/* As the functions of engine.h. A missing function that is marked (optional)
- * has nothing to do. If it is marked (not for this engine), the caller must not
- * call it. */
+/* What only an engine with a thread does, as the functions of engine.h of these
+ * names. */
+struct gf_engine_thread_ops {
+	int (*wait_message)(struct gf_engine *e, size_t message,
+			    struct gf_error *err);
+	int (*move)(struct gf_engine *e, bool moved, bool *ended,
+		    struct gf_error *err);
+	struct gf_exec_run *(*run_of)(struct gf_engine *e, size_t message,
+				      const struct gf_schedule **schedule);
+	int (*earlier_ended)(struct gf_engine *e, bool wait, bool *ended,
+			     struct gf_error *err);
+	const double *(*ready_times)(const struct gf_engine *e);
+	double (*handling_s)(const struct gf_engine *e);
+	/* 0: the communicator is free for a call now; under lock. */
+	int (*may_call)(const struct gf_engine *e, struct gf_error *err);
+};
+
+/* What both engines do, as the functions of engine.h. A missing function that
+ * is marked (optional) has nothing to do. */
 struct gf_engine_ops {
 	const char *name;
 	size_t size_bytes; /* of its struct, which gf_engine_new zeroes */
@@ -54,14 +70,7 @@ struct gf_engine_ops {
 		      void *data); /* (optional) */
 	void (*ready)(struct gf_engine *e, const size_t *tensors, size_t n);
 	void (*backward_end)(struct gf_engine *e);
-	int (*wait_message)(struct gf_engine *e, size_t message,
-			    struct gf_error *err); /* (not for this engine) */
 	int (*wait)(struct gf_engine *e, struct gf_error *err);
-	int (*move)(struct gf_engine *e, bool moved, bool *ended,
-		    struct gf_error *err); /* (not for this engine) */
-	struct gf_exec_run *(*run_of)(
-		struct gf_engine *e, size_t message,
-		const struct gf_schedule **schedule);          /* likewise */
 	int (*end)(struct gf_engine *e, struct gf_error *err); /* (optional) */
 	int (*settle)(struct gf_engine *e, struct gf_error *err);
 	int (*expect)(struct gf_engine *e, const struct gf_work *like, size_t n,
@@ -74,18 +83,12 @@ struct gf_engine_ops {
 		      struct gf_recipe *r, struct gf_error *err);
 	int (*schedule)(const struct gf_engine *e, const struct gf_work *w,
 			int rank, struct gf_schedule *s, struct gf_error *err);
-	int (*earlier_ended)(struct gf_engine *e, bool wait, bool *ended,
-			     struct gf_error *err); /* (not for this engine) */
 	const struct gf_message_times *(*times)(struct gf_engine *e,
 						uint64_t step);
 	const struct gf_work *(*list_of)(const struct gf_engine *e,
 					 uint64_t step, size_t *n);
-	const double *(*ready_times)(
-		const struct gf_engine *e); /* (not for this engine) */
-	double (*handling_s)(const struct gf_engine *e); /* (optional) */
-	/* 0: the communicator is free for a call now; under lock. (optional) */
-	int (*may_call)(const struct gf_engine *e, struct gf_error *err);
 	void (*close)(struct gf_engine *e); /* not the common part */
+	const struct gf_engine_thread_ops *thread; /* NULL: it has none */
 };
 
 extern const struct gf_engine_ops gf_engine_thread, gf_engine_streams;

@@ -440,6 +440,16 @@ static int may_call(const struct gf_engine *engine, struct gf_error *err)
 	return gf_error_set(err, -EINVAL, "a call in the middle of a step");
 }
 
+static const struct gf_engine_thread_ops thread_ops = {
+	.wait_message = wait_message,
+	.move = move,
+	.run_of = gf_thread_run_of,
+	.earlier_ended = earlier_ended,
+	.ready_times = ready_times,
+	.handling_s = handling_s,
+	.may_call = may_call,
+};
+
 const struct gf_engine_ops gf_engine_thread = {
 	.name = "thread",
 	.size_bytes = sizeof(struct gf_thread),
@@ -449,18 +459,12 @@ const struct gf_engine_ops gf_engine_thread = {
 	.list = list,
 	.ready = ready,
 	.backward_end = backward_end,
-	.wait_message = wait_message,
 	.wait = wait,
-	.move = move,
-	.run_of = gf_thread_run_of,
 	.recipe = gf_thread_recipe,
 	.expect = gf_thread_expect,
 	.settle = settle,
-	.earlier_ended = earlier_ended,
 	.times = times,
 	.list_of = list_of,
-	.ready_times = ready_times,
-	.handling_s = handling_s,
-	.may_call = may_call,
 	.close = gf_thread_close,
+	.thread = &thread_ops,
 };

@@ -37,11 +37,11 @@ enum gf_exec_loan {
 };
 
 struct gf_exec_state {
-	struct gf_request *request; /* while a transfer is under way */
-	uint32_t waits_for;         /* dependencies not done */
-	uint32_t slot;              /* LAND, CODED: once posted */
-	bool arrived;               /* LAND: the slot is full */
-	bool listed;                /* in the run's `ready` */
+	struct gf_comm_request *request; /* while a transfer is under way */
+	uint32_t waits_for;              /* dependencies not done */
+	uint32_t slot;                   /* LAND, CODED: once posted */
+	bool arrived;                    /* LAND: the slot is full */
+	bool listed;                     /* in the run's `ready` */
 };
 
 /* Staging memory for the steps of one way, given out in program order. */
@@ -73,10 +73,10 @@ struct gf_exec_run {
 	uint32_t turn; /* the next that is asked out of order */
 	uint32_t idle; /* passes without movement */
 	struct gf_exec_slots landing, outgoing;
-	struct gf_request *library; /* without a schedule: under way */
-	struct gf_element wire;     /* without: as what it is reduced */
-	size_t left;                /* steps not done */
-	struct gf_pace pace;        /* zero without a schedule */
+	struct gf_comm_request *library; /* without a schedule: under way */
+	struct gf_element wire;          /* without: as what it is reduced */
+	size_t left;                     /* steps not done */
+	struct gf_pace pace;             /* zero without a schedule */
 	uint32_t arrived; /* in this pass, of those that the pace counts */
 	bool *counts;     /* per peer: the pace counts its messages */
 	bool started, done, failed;

@@ -118,8 +118,9 @@ static int begin_send(struct gf_exec_run *run, uint32_t i, const char *memory,
 	const struct gf_step *step = &run->schedule->steps[i];
 	const struct gf_comm_ops *ops = run->exec->comm->ops;
 	int (*isend)(struct gf_comm * c, int peer, uint64_t tag,
-		     const void *data, size_t size, struct gf_request **request,
-		     struct gf_error *e) = ops->isend;
+		     const void *data, size_t size,
+		     struct gf_comm_request **request, struct gf_error *e) =
+		ops->isend;
 
 	if (run->loans[i] == GF_EXEC_LENT)
 		isend = ops->isend_lent;
@@ -136,7 +137,7 @@ static int begin_receive(struct gf_exec_run *run, uint32_t i, char *memory,
 	const struct gf_step *step = &run->schedule->steps[i];
 	struct gf_comm *c = run->exec->comm;
 	uint64_t tag = gf_tag(run->channel, step->match);
-	struct gf_request **request = &run->states[i].request;
+	struct gf_comm_request **request = &run->states[i].request;
 
 	if (step->op == GF_STEP_RECV || run->ways[i] != GF_EXEC_PLAIN)
 		return c->ops->irecv(c, step->peer, tag, memory, size_bytes,

@@ -12,7 +12,7 @@
 static int send(struct gf_comm *c, int peer, double *value,
 		struct gf_error *err)
 {
-	struct gf_request *request;
+	struct gf_comm_request *request;
 	int rc = c->ops->isend(c, peer, gf_tag(CHANNEL, 0), value,
 			       sizeof(*value), &request, err);
 
@@ -22,7 +22,7 @@ static int send(struct gf_comm *c, int peer, double *value,
 static int receive(struct gf_comm *c, int peer, double *value,
 		   struct gf_error *err)
 {
-	struct gf_request *request;
+	struct gf_comm_request *request;
 	int rc = c->ops->irecv(c, peer, gf_tag(CHANNEL, 0), value,
 			       sizeof(*value), &request, err);
 

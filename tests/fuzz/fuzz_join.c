@@ -28,7 +28,7 @@ static int peer_of(const char *data, size_t size)
 	return ends[0];
 }
 
-static void begin(struct gf_place *p, struct port *q, int rank)
+static void begin(struct gf_join_place *p, struct port *q, int rank)
 {
 	static char name[] = "f";
 	static bool come[RANKS];
@@ -36,7 +36,7 @@ static void begin(struct gf_place *p, struct port *q, int rank)
 	int i;
 
 	*q = (struct port){.fds = fds, .come = come, .listener = -1};
-	*p = (struct gf_place){.name = name,
+	*p = (struct gf_join_place){.name = name,
 			       .rank = rank,
 			       .ranks = RANKS,
 			       .timeout_s = 0,
@@ -52,7 +52,7 @@ static void begin(struct gf_place *p, struct port *q, int rank)
 static bool try_stranger(const char *data, size_t size)
 {
 	struct gf_error err = {""};
-	struct gf_place p;
+	struct gf_join_place p;
 	struct port q;
 	char all[RANKS * 8];
 	bool welcome;
@@ -76,7 +76,7 @@ static bool try_stranger(const char *data, size_t size)
 static bool try_word(const char *data, size_t size)
 {
 	struct gf_error err = {""};
-	struct gf_place p;
+	struct gf_join_place p;
 	struct port q;
 	char all[RANKS * 8];
 	bool heard;

@@ -11,7 +11,7 @@
 #define HEAD_BYTES offsetof(struct gf_shm_entry, bytes)
 
 static int refuse(struct gf_comm *c, int peer, uint64_t tag, void *data,
-		  size_t size_bytes, struct gf_request **request,
+		  size_t size_bytes, struct gf_comm_request **request,
 		  struct gf_error *err)
 {
 	(void)c, (void)peer, (void)tag, (void)data, (void)size_bytes;
@@ -43,7 +43,7 @@ static struct rig *rig_of(void)
 	r->shm.below = &r->below;
 	r->shm.peers = &r->peer;
 	r->shm.npeers = 1;
-	gf_slab_init(&r->shm.requests, sizeof(struct gf_request));
+	gf_slab_init(&r->shm.requests, sizeof(struct gf_comm_request));
 	gf_slab_init(&r->shm.arrivals, sizeof(struct gf_shm_arrival));
 	gf_slab_init(&r->shm.sums, sizeof(struct gf_shm_sum));
 	r->peer = (struct gf_shm_peer){
@@ -84,7 +84,7 @@ static void fill(struct rig *r, const char *data, size_t size)
 
 static bool receive(struct rig *r, uint64_t tag, size_t size_bytes, char *to)
 {
-	struct gf_request *q = gf_shm_take(&r->shm);
+	struct gf_comm_request *q = gf_shm_take(&r->shm);
 	bool complete;
 	int turns;
 

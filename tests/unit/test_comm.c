@@ -27,7 +27,7 @@ static int give_up(void *ctx, struct gf_error *err)
 /* Rank 0 never comes: the others' hooks, not the clock, end the barrier. */
 static void desert(struct gf_comm *c, void *ctx)
 {
-	struct gf_request *receive;
+	struct gf_comm_request *receive;
 	struct gf_error err = {""};
 	int calls = 0, rc, unused;
 
@@ -110,7 +110,7 @@ static struct {
 
 static int slow_isend(struct gf_comm *c, int peer, uint64_t tag,
 		      const void *data, size_t size_bytes,
-		      struct gf_request **request, struct gf_error *err)
+		      struct gf_comm_request **request, struct gf_error *err)
 {
 	(void)c, (void)peer, (void)tag, (void)request, (void)err;
 	slow.data = data;
@@ -124,7 +124,7 @@ static bool slow_is_intact(void)
 	return memcmp(slow.data, slow.bytes, slow.size_bytes) == 0;
 }
 
-static void slow_cancel(struct gf_comm *c, struct gf_request *r)
+static void slow_cancel(struct gf_comm *c, struct gf_comm_request *r)
 {
 	(void)c, (void)r;
 	slow.cancelled++;
@@ -137,7 +137,7 @@ static int slow_probe(struct gf_comm *c, uint64_t tag, int *peer,
 	return 0;
 }
 
-static int slow_test(struct gf_comm *c, struct gf_request *r,
+static int slow_test(struct gf_comm *c, struct gf_comm_request *r,
 		     struct gf_error *err)
 {
 	(void)c, (void)r;
@@ -193,7 +193,7 @@ static struct {
 
 static int echo_isend(struct gf_comm *c, int peer, uint64_t tag,
 		      const void *data, size_t size_bytes,
-		      struct gf_request **request, struct gf_error *err)
+		      struct gf_comm_request **request, struct gf_error *err)
 {
 	(void)c, (void)peer, (void)tag, (void)err;
 	*request = NULL;
@@ -212,17 +212,17 @@ static int echo_probe(struct gf_comm *c, uint64_t tag, int *peer,
 }
 
 static int echo_irecv(struct gf_comm *c, int peer, uint64_t tag, void *data,
-		      size_t size_bytes, struct gf_request **request,
+		      size_t size_bytes, struct gf_comm_request **request,
 		      struct gf_error *err)
 {
 	(void)c, (void)peer, (void)tag, (void)size_bytes, (void)err;
-	*request = (struct gf_request *)&echo;
+	*request = (struct gf_comm_request *)&echo;
 	echo.to = data;
 	echo.announced = false;
 	return 0;
 }
 
-static int echo_test(struct gf_comm *c, struct gf_request *request,
+static int echo_test(struct gf_comm *c, struct gf_comm_request *request,
 		     struct gf_error *err)
 {
 	(void)c, (void)err;
@@ -233,7 +233,7 @@ static int echo_test(struct gf_comm *c, struct gf_request *request,
 	return echo.there;
 }
 
-static void echo_cancel(struct gf_comm *c, struct gf_request *request)
+static void echo_cancel(struct gf_comm *c, struct gf_comm_request *request)
 {
 	(void)c;
 	EXPECT(request, "a note that was sent");
@@ -341,7 +341,7 @@ static int late_sizes(struct gf_comm *c, void *all, size_t size_bytes,
 }
 
 static int late_irecv(struct gf_comm *c, int rank, uint64_t tag, void *data,
-		      size_t size_bytes, struct gf_request **request,
+		      size_t size_bytes, struct gf_comm_request **request,
 		      struct gf_error *err)
 {
 	(void)c;
@@ -354,7 +354,7 @@ static int late_irecv(struct gf_comm *c, int rank, uint64_t tag, void *data,
 	return 0;
 }
 
-static int late_test(struct gf_comm *c, struct gf_request *request,
+static int late_test(struct gf_comm *c, struct gf_comm_request *request,
 		     struct gf_error *err)
 {
 	(void)c;
@@ -363,7 +363,7 @@ static int late_test(struct gf_comm *c, struct gf_request *request,
 	return 0;
 }
 
-static void late_cancel(struct gf_comm *c, struct gf_request *request)
+static void late_cancel(struct gf_comm *c, struct gf_comm_request *request)
 {
 	(void)c;
 	(void)request;

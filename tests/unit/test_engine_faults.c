@@ -46,7 +46,7 @@ static struct gate gate = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER,
 			   0, false, false};
 static struct gf_comm_ops faulty;
 static int (*real_isend)(struct gf_comm *, int, uint64_t, const void *, size_t,
-			 struct gf_request **, struct gf_error *);
+			 struct gf_comm_request **, struct gf_error *);
 static int (*real_probe)(struct gf_comm *, uint64_t, int *, struct gf_error *);
 
 static int frozen_probe(struct gf_comm *c, uint64_t tag, int *peer,
@@ -66,7 +66,7 @@ static int frozen_probe(struct gf_comm *c, uint64_t tag, int *peer,
 
 static int broken_isend(struct gf_comm *c, int peer, uint64_t tag,
 			const void *data, size_t size_bytes,
-			struct gf_request **request, struct gf_error *err)
+			struct gf_comm_request **request, struct gf_error *err)
 {
 	if (tag >> 32 > GF_CHANNEL_LAST)
 		return real_isend(c, peer, tag, data, size_bytes, request, err);

@@ -38,7 +38,7 @@ static void look(const void *data, size_t size_bytes)
 
 static int fake_isend(struct gf_comm *c, int peer, uint64_t tag,
 		      const void *data, size_t size_bytes,
-		      struct gf_request **request, struct gf_error *err)
+		      struct gf_comm_request **request, struct gf_error *err)
 {
 	(void)c, (void)peer, (void)tag, (void)err;
 	look(data, size_bytes);
@@ -48,7 +48,7 @@ static int fake_isend(struct gf_comm *c, int peer, uint64_t tag,
 }
 
 static int fake_irecv(struct gf_comm *c, int peer, uint64_t tag, void *data,
-		      size_t size_bytes, struct gf_request **request,
+		      size_t size_bytes, struct gf_comm_request **request,
 		      struct gf_error *err)
 {
 	(void)c, (void)peer, (void)tag, (void)err;
@@ -58,7 +58,7 @@ static int fake_irecv(struct gf_comm *c, int peer, uint64_t tag, void *data,
 	return 0;
 }
 
-static int fake_test(struct gf_comm *c, struct gf_request *request,
+static int fake_test(struct gf_comm *c, struct gf_comm_request *request,
 		     struct gf_error *err)
 {
 	(void)c, (void)request, (void)err;

@@ -12,7 +12,7 @@
 
 enum { RANKS = 4, SEGMENTS = 16, SEGMENT = 64, SLOTS = 4 };
 
-struct gf_request {
+struct gf_comm_request {
 	bool receive, near;
 	uint32_t match;
 };
@@ -29,7 +29,7 @@ struct line {
 	bool disorder;
 };
 
-static int post(bool receive, uint64_t tag, struct gf_request **request)
+static int post(bool receive, uint64_t tag, struct gf_comm_request **request)
 {
 	*request = gf_xcalloc(1, sizeof(**request));
 	(*request)->receive = receive;
@@ -39,21 +39,21 @@ static int post(bool receive, uint64_t tag, struct gf_request **request)
 
 static int line_isend(struct gf_comm *c, int peer, uint64_t tag,
 		      const void *data, size_t size_bytes,
-		      struct gf_request **request, struct gf_error *err)
+		      struct gf_comm_request **request, struct gf_error *err)
 {
 	(void)c, (void)peer, (void)data, (void)size_bytes, (void)err;
 	return post(false, tag, request);
 }
 
 static int line_irecv(struct gf_comm *c, int peer, uint64_t tag, void *data,
-		      size_t size_bytes, struct gf_request **request,
+		      size_t size_bytes, struct gf_comm_request **request,
 		      struct gf_error *err)
 {
 	(void)c, (void)peer, (void)data, (void)size_bytes, (void)err;
 	return post(true, tag, request);
 }
 
-static int line_test(struct gf_comm *c, struct gf_request *r,
+static int line_test(struct gf_comm *c, struct gf_comm_request *r,
 		     struct gf_error *err)
 {
 	struct line *line = c->priv;
@@ -68,13 +68,13 @@ static int line_test(struct gf_comm *c, struct gf_request *r,
 }
 
 /* All but the first message have come. */
-static bool late_is_ripe(const struct gf_comm *c, const struct gf_request *r)
+static bool late_is_ripe(const struct gf_comm *c, const struct gf_comm_request *r)
 {
 	(void)c;
 	return r->match != 0;
 }
 
-static int late_test(struct gf_comm *c, struct gf_request *r,
+static int late_test(struct gf_comm *c, struct gf_comm_request *r,
 		     struct gf_error *err)
 {
 	struct line *line = c->priv;
@@ -92,7 +92,7 @@ static bool line_poll(struct gf_comm *c)
 	return news;
 }
 
-static void line_cancel(struct gf_comm *c, struct gf_request *r)
+static void line_cancel(struct gf_comm *c, struct gf_comm_request *r)
 {
 	(void)c;
 	free(r);
@@ -122,7 +122,7 @@ static bool host_reduces_from(struct gf_comm *c, int peer)
 static int host_irecv_reduce(struct gf_comm *c, int peer, uint64_t tag,
 			     void *data, size_t count_elems,
 			     const struct gf_element *element,
-			     struct gf_request **request, struct gf_error *err)
+			     struct gf_comm_request **request, struct gf_error *err)
 {
 	(void)c, (void)peer, (void)data, (void)count_elems, (void)element;
 	(void)err;
@@ -134,7 +134,7 @@ static int host_irecv_reduce(struct gf_comm *c, int peer, uint64_t tag,
 
 static int host_isend(struct gf_comm *c, int peer, uint64_t tag,
 		      const void *data, size_t size_bytes,
-		      struct gf_request **request, struct gf_error *err)
+		      struct gf_comm_request **request, struct gf_error *err)
 {
 	struct line *line = c->priv;
 
@@ -143,7 +143,7 @@ static int host_isend(struct gf_comm *c, int peer, uint64_t tag,
 	return line_isend(c, peer, tag, data, size_bytes, request, err);
 }
 
-static int host_test(struct gf_comm *c, struct gf_request *r,
+static int host_test(struct gf_comm *c, struct gf_comm_request *r,
 		     struct gf_error *err)
 {
 	struct line *line = c->priv;

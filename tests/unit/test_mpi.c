@@ -8,7 +8,7 @@
 
 static void check_tags(struct gf_comm *c)
 {
-	struct gf_request *request;
+	struct gf_comm_request *request;
 	struct gf_error err = {""};
 	int x;
 
@@ -28,7 +28,7 @@ static void check_tags(struct gf_comm *c)
 static void check_cut_mismatch(struct gf_comm *c, size_t sent, size_t wanted)
 {
 	static uint32_t channel = 100;
-	struct gf_request *send, *receive;
+	struct gf_comm_request *send, *receive;
 	struct gf_error err = {""};
 	char out[6000] = "", in[6000];
 	int rc;
@@ -55,7 +55,7 @@ static void check_cut_mismatch(struct gf_comm *c, size_t sent, size_t wanted)
 static void check_all_told(struct gf_comm *c)
 {
 	enum { MESSAGES = 3 };
-	struct gf_request *sends[MESSAGES], *receives[MESSAGES];
+	struct gf_comm_request *sends[MESSAGES], *receives[MESSAGES];
 	struct gf_error err = {""};
 	int x[MESSAGES], i, asked;
 
@@ -88,7 +88,7 @@ static void check_late(struct gf_comm *c, size_t size, bool gathers)
 	const int late = c->ranks - 1;
 	const bool others = c->rank != late;
 	const uint64_t tag = gf_tag(400, 0);
-	struct gf_request *request;
+	struct gf_comm_request *request;
 	char *send = gf_xcalloc(1, size),
 	     *all = gf_xcalloc((size_t)c->ranks, size);
 	struct gf_error err = {""};

@@ -17,7 +17,7 @@ static void check_add(struct gf_comm *c, size_t count, bool shared)
 	int right = (c->rank + 1) % c->ranks;
 	int left = (c->rank + c->ranks - 1) % c->ranks;
 	struct gf_element element = gf_element_number(GF_F32, GF_OP_SUM);
-	struct gf_request *send, *receive;
+	struct gf_comm_request *send, *receive;
 	struct gf_error err = {""};
 	float *out, *sum = gf_xcalloc(count + 1, sizeof(*sum));
 	size_t i, wrong = 0;
@@ -66,7 +66,7 @@ static void check_flood(struct gf_comm *c)
 	enum { COUNT = 300 };
 	int right = (c->rank + 1) % c->ranks;
 	int left = (c->rank + c->ranks - 1) % c->ranks;
-	struct gf_request *send[COUNT], *receive;
+	struct gf_comm_request *send[COUNT], *receive;
 	struct gf_error err = {""};
 	int out[COUNT], got, i;
 
@@ -102,7 +102,7 @@ static void send_part(struct gf_comm *c, const struct back_case *k, int peer,
 		      float *data, size_t count, float *result)
 {
 	size_t size_bytes = count * sizeof(float);
-	struct gf_request *send, *receive;
+	struct gf_comm_request *send, *receive;
 	struct gf_error err = {""};
 	uint64_t moved = c->moved_bytes;
 
@@ -123,7 +123,7 @@ static void sum_up(struct gf_comm *c, const struct back_case *k, int peer,
 		   float *data, size_t count)
 {
 	struct gf_element element = gf_element_number(GF_F32, GF_OP_SUM);
-	struct gf_request *send, *receive;
+	struct gf_comm_request *send, *receive;
 	struct gf_error err = {""};
 
 	EXPECT(!(k->puts_back ? c->ops->irecv_reduce_back
@@ -177,7 +177,7 @@ static void check_stale(struct gf_comm *c)
 	static const struct back_case plain = {.what = "after a stale sum",
 					       .puts_back = true};
 	struct gf_element element = gf_element_number(GF_F32, GF_OP_SUM);
-	struct gf_request *request;
+	struct gf_comm_request *request;
 	struct gf_error err = {""};
 	int peer = c->rank ^ 1, i;
 	float *data;
@@ -230,7 +230,7 @@ static void check_backs(struct gf_comm *c)
 
 /* Lets every rank announce as much as the queues have room for, again and
  * again. */
-static void take_turns(struct gf_comm *c, struct gf_request *last)
+static void take_turns(struct gf_comm *c, struct gf_comm_request *last)
 {
 	struct gf_error err = {""};
 	int i;
@@ -249,7 +249,7 @@ static void check_long_flood(struct gf_comm *c)
 	const size_t size = ELEMS * sizeof(int);
 	int right = (c->rank + 1) % c->ranks;
 	int left = (c->rank + c->ranks - 1) % c->ranks;
-	struct gf_request *send[COUNT], *receive;
+	struct gf_comm_request *send[COUNT], *receive;
 	struct gf_error err = {""};
 	int *got = gf_xcalloc(ELEMS, sizeof(int)), i;
 	void *out;
@@ -285,7 +285,7 @@ static void check_long_flood(struct gf_comm *c)
 static void check_sent_before_barrier(struct gf_comm *c)
 {
 	enum { COUNT = 2 * GF_SHM_SLOTS };
-	struct gf_request *send[COUNT], *receive;
+	struct gf_comm_request *send[COUNT], *receive;
 	struct gf_error err = {""};
 	int i, got, sent[COUNT];
 
@@ -311,7 +311,7 @@ static void check_abandoned(struct gf_comm *c)
 	const size_t size = (size_t)4 << 20;
 	int right = (c->rank + 1) % c->ranks;
 	int left = (c->rank + c->ranks - 1) % c->ranks;
-	struct gf_request *send = NULL, *receive = NULL;
+	struct gf_comm_request *send = NULL, *receive = NULL;
 	struct gf_error err = {""};
 	void *out = NULL, *got = NULL;
 

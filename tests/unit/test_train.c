@@ -357,13 +357,13 @@ static void test_watch(void)
 /* Rank 1's fifth message to another rank fails. */
 static struct gf_comm_ops cut;
 static int (*real_isend)(struct gf_comm *, int, uint64_t, const void *, size_t,
-			 struct gf_request **, struct gf_error *);
+			 struct gf_comm_request **, struct gf_error *);
 static int (*real_probe)(struct gf_comm *, uint64_t, int *, struct gf_error *);
 static _Atomic int sent, probed[2];
 
 static int cut_isend(struct gf_comm *c, int peer, uint64_t tag,
 		     const void *data, size_t size_bytes,
-		     struct gf_request **request, struct gf_error *err)
+		     struct gf_comm_request **request, struct gf_error *err)
 {
 	if (c->rank == 0 || tag >> 32 > GF_CHANNEL_LAST || sent++ < 4)
 		return real_isend(c, peer, tag, data, size_bytes, request, err);

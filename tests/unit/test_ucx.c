@@ -224,7 +224,7 @@ static void survive(int rank, int ranks)
 	struct gf_comm *c = open_process(rank, ranks, true);
 	char want[64], *data;
 	void *memory = NULL;
-	struct gf_request *r[2];
+	struct gf_comm_request *r[2];
 	struct gf_error err = {""};
 	double began_s;
 	int dead = ranks - 1, rc;

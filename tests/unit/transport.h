@@ -42,7 +42,7 @@ static void check_shift(struct gf_comm *c, size_t size, bool receive_first)
 	int left = (c->rank + c->ranks - 1) % c->ranks;
 	unsigned char *out = gf_xmalloc(size + 1), *in = gf_xmalloc(size + 1);
 	uint64_t tag = gf_tag(5, 77);
-	struct gf_request *send, *receive;
+	struct gf_comm_request *send, *receive;
 	struct gf_error err = {""};
 	size_t i, wrong = 0;
 	int rc = 0;
@@ -78,7 +78,7 @@ static void check_matching(struct gf_comm *c)
 	static const uint32_t match[4] = {0, 1, 1, 0};
 	static const uint32_t asked[4] = {1, 0, 1, 0};
 	static const uint32_t want[4] = {11, 10, 12, 13};
-	struct gf_request *send[4], *receive;
+	struct gf_comm_request *send[4], *receive;
 	struct gf_error err = {""};
 	uint32_t got;
 	int i, rc = 0;
@@ -102,7 +102,7 @@ static void check_mismatch(struct gf_comm *c, size_t sent, size_t wanted)
 {
 	char *out = gf_xcalloc(sent + 1, 1), *text;
 	char *in = gf_xcalloc(wanted + 1, 1);
-	struct gf_request *send, *receive;
+	struct gf_comm_request *send, *receive;
 	struct gf_error err = {""};
 	int rc;
 
@@ -237,7 +237,7 @@ static void check_library(struct gf_comm *c)
 {
 	struct gf_element sum = gf_element_number(GF_F32, GF_OP_SUM);
 	float a[1000], b[3];
-	struct gf_request *first, *second;
+	struct gf_comm_request *first, *second;
 	struct gf_error err = {""};
 	int rc = 0, p = c->ranks;
 	size_t i;
@@ -264,7 +264,7 @@ static void check_probe(struct gf_comm *c)
 	int right = (c->rank + 1) % c->ranks;
 	int left = (c->rank + c->ranks - 1) % c->ranks, peer = -1, got = -1;
 	uint64_t tag = gf_tag(GF_CHANNEL_LIVENESS, 0);
-	struct gf_request *send, *receive;
+	struct gf_comm_request *send, *receive;
 	struct gf_error err = {""};
 	int rc;
 
@@ -287,7 +287,7 @@ static void check_probe(struct gf_comm *c)
 /* A receive that is given up does not catch what comes later. */
 static void check_cancel(struct gf_comm *c)
 {
-	struct gf_request *receive;
+	struct gf_comm_request *receive;
 	struct gf_error err = {""};
 	char unused[8];
 
