@@ -177,7 +177,7 @@ say = $(if $(V),,@echo '   $(1)' $(patsubst $(BUILD)/%,%,$@);)
 .PHONY: all help config demo deps wheel check check-long check-build check-unit check-cli check-mpi \
 	faults soak fuzz fuzzers analyze analyses check-lab check-docs check-torch check-gpu bench-gpu carry-gpu asan tsan install uninstall clean bench convergence bench-methods bench-model \
 	bench-plan format deb \
-	tables completions
+	tables
 .DEFAULT_GOAL := all
 
 all: config $(COMMANDS:%=$(BUILD)/bin/%) $(TOOLS:%=$(BUILD)/tools/%) $(SO)
@@ -213,7 +213,6 @@ help:
 	@echo '  bench       measure (minutes); prints ratios within one run'
 	@echo '  tables      the papers'"'"' tables beside our predictions, as text'
 	@echo '              and pictures in $(BUILD)/tables'
-	@echo '  completions regenerate completions/ from the options of commands'
 	@echo '  wheel       the Python package, for pip, in $(BUILD)/wheel'
 	@echo '  deb         packages for Debian, in $(BUILD)/deb (dpkg-dev, debhelper)'
 	@echo '  install     PREFIX=$(PREFIX) DESTDIR=$(DESTDIR)'
@@ -592,9 +591,6 @@ tables: $(BUILD)/bin/gf-plan $(BUILD)/tools/gf-figures
 	  -o $(BUILD)/tables/report.txt
 	$(Q)cat $(BUILD)/tables/report.txt
 
-completions: $(COMMANDS:%=$(BUILD)/bin/%)
-	$(Q)python3 share/tools/completions.py completions $^
-
 # --- installation ------------------------------------------------------------
 wheel: config $(WHEEL)
 	$(Q)share/python/wheel.sh $(VERSION) $(BUILD)/wheel $(WHEEL)
@@ -635,12 +631,10 @@ install: all
 	install -Dm644 include/gradflow.h $(D)/include/gradflow.h; \
 	echo "$$PC" > $(L)/pkgconfig/gradflow.pc)
 	$(put); for f in man/*.[1357]; do put 644 $$f $(D)/share/man/man$${f##*.}/$${f##*/}; done
-	$(put); for f in completions/*.bash; do b=$${f##*/}; \
-	  put 644 $$f $(D)/share/bash-completion/completions/$${b%.bash}; done
-	$(put); for f in completions/_gf-*; do \
-	  put 644 $$f $(D)/share/zsh/site-functions/$${f##*/}; done
-	$(put); for f in completions/*.fish; do \
-	  put 644 $$f $(D)/share/fish/vendor_completions.d/$${f##*/}; done
+	$(put); for c in $(COMMANDS); do \
+	  put 644 completions/gradflow.bash $(D)/share/bash-completion/completions/$$c; \
+	  put 644 completions/gradflow.fish $(D)/share/fish/vendor_completions.d/$$c.fish; done; \
+	put 644 completions/_gradflow $(D)/share/zsh/site-functions/_gradflow
 	$(put); for f in README.md CHANGES LICENSE docs/*.md docs/tables/*; do \
 	  put 644 $$f $(DOC)/$$f; done
 	$(put); find share -type f ! -name '*.pyc' | while read -r f; do m=644; \
@@ -649,9 +643,9 @@ install: all
 uninstall:
 	rm -f $(COMMANDS:%=$(D)/bin/%)
 	rm -f $(foreach s,1 3 5 7,$(patsubst man/%,$(D)/share/man/man$(s)/%,$(wildcard man/*.$(s))))
-	rm -f $(patsubst completions/%.bash,$(D)/share/bash-completion/completions/%,$(wildcard completions/*.bash))
-	rm -f $(patsubst completions/%,$(D)/share/zsh/site-functions/%,$(wildcard completions/_gf-*))
-	rm -f $(patsubst completions/%,$(D)/share/fish/vendor_completions.d/%,$(wildcard completions/*.fish))
+	rm -f $(COMMANDS:%=$(D)/share/bash-completion/completions/%)
+	rm -f $(COMMANDS:%=$(D)/share/fish/vendor_completions.d/%.fish)
+	rm -f $(D)/share/zsh/site-functions/_gradflow
 	rm -f $(L)/libgradflow.so $(L)/libgradflow.so.0 \
 	  $(D)/include/gradflow.h $(L)/pkgconfig/gradflow.pc
 	rm -rf $(D)/share/gradflow $(DOC)

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "cli/share.h"
 
 /* argp has these; the letter h is a hidden option. */
 static const struct gf_setting of_argp[] = {
@@ -15,6 +16,19 @@ static const struct gf_setting of_argp[] = {
 static const char *or_empty(const char *text)
 {
 	return text ? text : "";
+}
+
+/* The paths that its argument may be; --data takes both kinds. */
+static const char *paths_of(const struct gf_setting *s)
+{
+	const char *arg = or_empty(s->arg);
+	size_t n = strlen(arg);
+
+	if (n >= 3 && strcmp(arg + n - 3, "DIR") == 0)
+		return "folders";
+	return s->share || (n >= 4 && strcmp(arg + n - 4, "FILE") == 0)
+		       ? "files"
+		       : "";
 }
 
 static void add_registry(struct gf_text *out, const struct gf_registry *r)
@@ -39,12 +53,18 @@ static void add_options(struct gf_text *out, const struct gf_setting *settings,
 			continue;
 		gf_text_addf(out, "option\t%s\t%.1s\t%s\t%s\t%s\t%s\n", s->name,
 			     (char[]){(char)s->letter, '\0'}, or_empty(s->arg),
-			     s->repeats ? "1" : "", or_empty(s->share),
-			     s->help);
+			     s->repeats ? "1" : "", paths_of(s), s->help);
 		for (i = 0; s->names && s->names[i]; i++)
 			gf_text_addf(out, "word\t%s\t\n", s->names[i]);
 		for (i = 0; i < GF_ARRAY_LENGTH(s->from); i++)
 			add_registry(out, &s->from[i]);
+		if (s->share) {
+			struct gf_list shipped =
+				gf_cli_share_list(s->share, NULL);
+
+			add_registry(out, &shipped.of);
+			gf_cli_share_list_free(&shipped);
+		}
 	}
 }
 

@@ -6,16 +6,15 @@
 #include "cli/command.h"
 
 /*
- * A command's options as share/tools/completions.py reads them, which writes
- * the files of completions/. Lines of fields between tabs:
+ * A command's options, as the shells' scripts in completions/ read them. Lines
+ * of fields between tabs:
  *
  *	command NAME ARGUMENTS
- *	option NAME LETTER ARG REPEATS(1) FOLDER HELP
+ *	option NAME LETTER ARG REPEATS(1) PATHS(files, folders) HELP
  *	word TEXT HELP
  *	rule OPTIONS WITHOUT
  *
- * A word belongs to the option before it; the other words of its argument are
- * the names of the files in share/FOLDER. A missing word is empty.
+ * A word belongs to the option before it. A missing word is empty.
  */
 void gf_cli_complete(const struct gf_command *command, struct gf_text *out);
 

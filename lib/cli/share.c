@@ -56,17 +56,20 @@ static char *share_folder(size_t place, const char *kind)
 	return folder;
 }
 
-/* Appends the documents of a folder, each with its name up to ".json". */
+/* Appends what is in a folder, documents by their names up to ".json". */
 static void add_names(const char *folder, char ***names, size_t *count)
 {
 	struct dirent **found;
 	int n = scandir(folder, &found, NULL, alphasort), i;
 
 	for (i = 0; i < n; i++) {
-		char *ending = strstr(found[i]->d_name, ".json");
+		char *ending = strchr(found[i]->d_name, '.');
 
-		if (ending && !ending[strlen(".json")]) {
-			*ending = '\0';
+		/* neither hidden nor of other kinds */
+		if (!ending || (ending != found[i]->d_name &&
+				strcmp(ending, ".json") == 0)) {
+			if (ending)
+				*ending = '\0';
 			*names = gf_xreallocarray(*names, *count + 2,
 						  sizeof(**names));
 			(*names)[(*count)++] = gf_xstrdup(found[i]->d_name);

@@ -24,7 +24,7 @@ int gf_cli_share_any(const char *const *kinds, const char *name, char **path,
 int gf_cli_shipped(const char *kind, const char *name, char **path,
 		   struct gf_error *err);
 
-/* The names of share/<kind>'s documents, in order, as a table of that name. */
+/* The names of what is in share/<kind>, in order, as a table of that name. */
 struct gf_list gf_cli_share_list(const char *kind, const char *description);
 void gf_cli_share_list_free(struct gf_list *list);
 

@@ -33,7 +33,7 @@ done
 left=$(find "$scratch/usr" ! -type d | head -n 3)
 [ -z "$left" ] || offend "no package has ${left//$scratch/}"
 # where shells and readers look
-for path in zsh/vendor-completions/_gf-plan bash-completion/completions/gf-plan \
+for path in zsh/vendor-completions/_gradflow bash-completion/completions/gf-plan \
 	fish/vendor_completions.d/gf-plan.fish doc/gradflow-common/README.md; do
 	[ -f "$scratch/packages/usr/share/$path" ] || offend "the packages lack usr/share/$path"
 done

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: BSD-3-Clause
-# The words that shells offer by the files of completions/. Each case is a command line
+# The words that shells offer by the scripts of completions/. Each case is a command line
 # and words; + wants the word among those offered, - wants it not to be.
 load common
 
@@ -44,25 +44,25 @@ expect() {
 }
 
 @test "bash completes options and their arguments" {
-	for file in "$GF_SOURCE"/completions/*.bash; do . "$file"; done
+	. "$GF_SOURCE/completions/gradflow.bash"
 	offered() {
 		IFS=' ' read -ra COMP_WORDS <<< "$1"
 		case $1 in *' ') COMP_WORDS+=('') ;; esac
 		COMP_CWORD=$((${#COMP_WORDS[@]} - 1)) COMPREPLY=()
 		# compopt fails where no shell completes
-		"_${COMP_WORDS[0]//-/_}" || true
+		_gradflow || true
 		printf '%s\n' "${COMPREPLY[@]%/}"
 	}
 	expect
 }
 
 @test "bash completes what stands after an equals sign" {
-	. "$GF_SOURCE/completions/gf-plan.bash"
+	. "$GF_SOURCE/completions/gradflow.bash"
 	COMP_WORDS=(gf-plan --policy = m) COMP_CWORD=3
-	_gf_plan
+	_gradflow
 	[ "${COMPREPLY[*]}" = mg-wfbp ]
 	COMP_WORDS=(gf-plan --emit =) COMP_CWORD=2
-	_gf_plan
+	_gradflow
 	[ "${COMPREPLY[*]}" = 'ddp horovod nccl-env' ]
 }
 
@@ -101,7 +101,7 @@ expect() {
 @test "--completion prints options, words and rules; --help does not show it" {
 	wants 0 gf-plan --completion
 	prints "command	gf-plan	[FILE...]"
-	prints "option	output	o	FILE			write to FILE instead of standard output"
+	prints "option	output	o	FILE		files	write to FILE instead of standard output"
 	prints "word	horovod	"
 	prints "rule	compare	explain emit table"
 	wants 0 gf-plan --help

@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# The words that bash offers for gradflow's commands: those that the command itself prints
+# by its hidden option --completion (lib/cli/complete.h).
+_gradflow() {
+	local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]}
+	local kind name letter arg repeats kinds rest names='' words='' paths='' list='' before='' here='' found=''
+	# an option, = and its word are three words
+	if [[ $cur == = ]]; then cur=''
+	elif [[ $prev == = ]]; then prev=${COMP_WORDS[COMP_CWORD - 2]}; fi
+	while IFS=$'\037' read -r kind name letter arg repeats kinds rest; do
+		case $kind in
+		command) [[ -z $letter ]] || paths=-f ;;
+		option)
+			names+=" --$name" here=''
+			[[ $arg && ($prev == "--$name" || $prev == "-$letter") ]] || continue
+			found=1 here=1 list='' paths='' words=''
+			[[ $arg != LIST ]] || list=1
+			case $kinds in
+			folders) paths=-d ;;
+			files) paths=-f ;;
+			esac ;;
+		word) [[ -z $here ]] || words+=" $name" ;;
+		esac
+	done < <("${COMP_WORDS[0]}" --completion 2> /dev/null | tr '\t' '\037')
+	if [[ ! $found && $cur == -* || ! $found && ! $paths ]]; then words=$names paths=''; fi
+	if [[ $list && $cur == *,* ]]; then before=${cur%,*}, cur=${cur##*,}; fi
+	mapfile -t COMPREPLY < <(compgen $paths -P "$before" -W "$words" -- "$cur")
+	[[ -z $paths ]] || compopt -o filenames 2> /dev/null
+}
+complete -F _gradflow gf-allreduce gf-plan gf-profile gf-sim gf-topo gf-train
