@@ -54,6 +54,20 @@ needs_ucx() {
 	gf-allreduce --list | grep -q '^transport  *ucx' || skip "no UCX in this build"
 }
 
+# Makes locales whose numbers have a comma, the second of which has an i of its own, and
+# sets $locales to their names; skips the test if there are no sources of locales.
+makes_locales() {
+	local name
+	[ -e /usr/share/i18n/locales/de_DE ] || skip "no sources of locales"
+	export LOCPATH=$PWD/locales
+	mkdir locales
+	for name in de_DE tr_TR; do
+		localedef -i "$name" -f UTF-8 "locales/$name.UTF-8"
+		[ "$(LC_ALL=$name.UTF-8 locale decimal_point)" = , ]
+	done
+	locales='de_DE.UTF-8 tr_TR.UTF-8'
+}
+
 # fails COMMAND...: it must. (A line that begins with ! never ends a test.)
 fails() {
 	if "$@"; then echo "did not fail: $*"; return 1; fi

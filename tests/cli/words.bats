@@ -175,3 +175,32 @@ load common
 	says 'zzz: want a path or a name in share/models (alexnet-bn, '
 	says 'vgg16), found neither'
 }
+
+@test "commands write and read the same under locales with a comma or another i" {
+	local name
+	makes_locales
+	six() { # FOLDER: what each command makes
+		mkdir "$1"
+		gf-topo --synthetic "host:2@12.5GB/s,1.5us net:2@1.25GB/s,20.5us" > "$1/topology"
+		gf-profile --import "$data/import/nccl-tests.json" --ranks 4 > "$1/profile"
+		gf-profile --estimate --model resnet20 --gpu v100 > "$1/model"
+		gf-plan "$1/model" "$1/topology" --codecs f16 > "$1/plan"
+		gf-sim "$1/plan" --jitter 0.1 > "$1/sim"
+		gf-allreduce -a ring -b 4K -e 4K -c 1 --json > "$1/allreduce"
+		gf-train --model digits-mlp --data digits --steps 3 --lr 0.05 --log "$1/train" > "$1/said"
+	}
+	six C
+	for name in $locales; do
+		LC_ALL=$name six "$name"
+		for file in topology profile model plan sim; do
+			diff "C/$file" "$name/$file"
+		done
+		# what is measured differs, but by its numbers alone
+		for file in allreduce train; do
+			jq -c 'walk(if type == "number" then 0 else . end)' "$name/$file" > "$name/shape"
+			jq -c 'walk(if type == "number" then 0 else . end)' "C/$file" | diff - "$name/shape"
+		done
+		jq -e -n --slurpfile a C/train --slurpfile b "$name/train" \
+			'[$a, $b | [.. | .loss?]] | .[0] == .[1]'
+	done
+}

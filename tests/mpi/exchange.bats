@@ -65,19 +65,16 @@ rule() { # JQ-FILTER
 @test "exchange: in a program whose numbers have a comma, or whose i is Turkish" {
 	local name
 	joins
-	[ -e /usr/share/i18n/locales/de_DE ] || skip "no sources of locales"
-	export LOCPATH=$PWD/locales
-	mkdir locales sets
+	makes_locales
+	mkdir sets
 	rule .
-	for name in de_DE tr_TR; do
-		localedef -i "$name" -f UTF-8 "locales/$name.UTF-8"
-		[ "$(LC_ALL=$name.UTF-8 locale decimal_point)" = , ]
-		LC_ALL=$name.UTF-8 wants 0 "$(program caller)" -j "$PWD/try.$name" 0 1 means -
-		LC_ALL=$name.UTF-8 processes 2 "$(program caller)" -j "$PWD/meet.$name" @ 2 means rule.json
-		LC_ALL=$name.UTF-8 processes 2 "$(program caller)" -j "$PWD/save.$name" @ 2 save rule.json "$PWD/sets/$name"
+	for name in $locales; do
+		LC_ALL=$name wants 0 "$(program caller)" -j "$PWD/try.$name" 0 1 means -
+		LC_ALL=$name processes 2 "$(program caller)" -j "$PWD/meet.$name" @ 2 means rule.json
+		LC_ALL=$name processes 2 "$(program caller)" -j "$PWD/save.$name" @ 2 save rule.json "$PWD/sets/$name"
 		processes 2 "$(program caller)" -j "$PWD/load.$name" @ 2 load rule.json "$PWD/sets/$name"
 		# without a launcher, by MPI
-		LC_ALL=$name.UTF-8 wants 0 caller 2 means rule.json
+		LC_ALL=$name wants 0 caller 2 means rule.json
 	done
 }
 @test "exchange: a set goes on, bit for bit" {

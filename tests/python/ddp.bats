@@ -9,6 +9,15 @@ load torch
 @test "PyTorch, hook: f64, complex and sparse gradients; skipped buckets; parameters of a call" {
 	holds ddp 2 types double sparse skipped functional compiled
 }
+@test "PyTorch, hook: in a program whose numbers have a comma, or whose i is Turkish" {
+	local name
+	makes_locales
+	# a program asks for the locale of its environment
+	echo 'import locale; locale.setlocale(locale.LC_ALL, "")' > sitecustomize.py
+	for name in $locales; do
+		PYTHONPATH=$PWD LC_ALL=$name holds ddp 2 formats file
+	done
+}
 @test "PyTorch, hook: a model that is gone leaves nothing open" { holds ddp 2 dropped; }
 @test "PyTorch, hook: the same on three ranks, and uneven inputs" { holds ddp 3 same uneven types; }
 @test "PyTorch, hook: several models, and groups of 2 + 2 ranks" { holds ddp 4 several groups meshes; }
