@@ -78,7 +78,7 @@ char *gf_imported_line(const struct gf_imported *i, const char *file)
 	return gf_text_take(&t);
 }
 
-void gf_imported_write(const struct gf_imported *i, struct gf_json_writer *w)
+static void write(const struct gf_imported *i, struct gf_json_writer *w)
 {
 	size_t k;
 
@@ -99,6 +99,17 @@ void gf_imported_write(const struct gf_imported *i, struct gf_json_writer *w)
 		gf_json_close_object(w);
 	}
 	gf_json_close_array(w);
+}
+
+void gf_imported_note(const struct gf_imported *i, char **text)
+{
+	struct gf_json_writer w = {0};
+
+	gf_json_open_object(&w, NULL);
+	write(i, &w);
+	gf_json_close_object(&w);
+	free(*text);
+	*text = gf_text_take(&w.text);
 }
 
 void gf_imported_release(struct gf_imported *i)

@@ -39,9 +39,9 @@ void gf_imported_find(struct gf_imported *i, const char *fmt, ...)
 /* "FILE: KIND VERSION: 4 ranks, 8 sizes; left out: broken rows (2, first in
  * line 9)", without a newline; the caller frees. */
 char *gf_imported_line(const struct gf_imported *i, const char *file);
-/* The keys imported_from, version, found and left_out of an object that is
- * open. */
-void gf_imported_write(const struct gf_imported *i, struct gf_json_writer *w);
+/* For a document, in place of *text: an object of the keys imported_from,
+ * version, found and left_out. */
+void gf_imported_note(const struct gf_imported *i, char **text);
 void gf_imported_release(struct gf_imported *i);
 
 #endif

@@ -186,6 +186,7 @@ static const struct gf_field topology_fields[] = {
 	{"producer", GF_FIELD_STRING, GF_OMITTED, .offset = AT(producer)},
 	{"name", GF_FIELD_STRING, .offset = AT(name)},
 	{"source", GF_FIELD_STRING, .offset = AT(source)},
+	{"origin", GF_FIELD_RAW, GF_OMITTED, .offset = AT(origin)},
 	{"ranks", GF_FIELD_INT, GF_OMITTED, .offset = AT(ranks), .low = 1,
 	 .high = GF_RANKS_MAX},
 	{"levels", GF_FIELD_LIST, .offset = AT(levels),

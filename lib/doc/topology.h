@@ -101,6 +101,7 @@ struct gf_topology {
 	char *producer;
 	char *name;
 	char *source; /* synthetic, discovered, nccl-xml, slurm, ... */
+	char *origin; /* of an import: gf_imported_note; or NULL */
 	int ranks;    /* 0: absent */
 	struct gf_level *levels;
 	size_t nlevels;

@@ -146,17 +146,6 @@ static int refuse(const struct gf_import *in, const char *format,
 	return -EINVAL;
 }
 
-void gf_import_account(const struct gf_imported *imported, struct gf_profile *p)
-{
-	struct gf_json_writer w = {0};
-
-	gf_json_open_object(&w, NULL);
-	gf_imported_write(imported, &w);
-	gf_json_close_object(&w);
-	free(p->measured);
-	p->measured = gf_text_take(&w.text);
-}
-
 int gf_import_profile(const struct gf_import *in, const char *format,
 		      struct gf_profile *out, struct gf_text *remarks,
 		      struct gf_error *err)
@@ -182,7 +171,7 @@ int gf_import_profile(const struct gf_import *in, const char *format,
 		if (p.model && !read.imported->found.length)
 			gf_imported_find(read.imported, "%zu tensors",
 					 p.model->ntensors);
-		gf_import_account(read.imported, &p);
+		gf_imported_note(read.imported, &p.measured);
 		rc = gf_profile_check(&p, err);
 		if (rc < 0)
 			gf_error_prefix(err, "%s", in->file);

@@ -64,10 +64,6 @@ int gf_import_curve(const struct gf_import *in, const char *algorithm,
 		    struct gf_network *net, struct gf_text *remarks,
 		    struct gf_error *err);
 
-/* Says in a profile what was read and left out. */
-void gf_import_account(const struct gf_imported *imported,
-		       struct gf_profile *p);
-
 int gf_import_is_folder(const char *path);
 /* gf_import_file of each file in a folder, one per rank of a job: the step of
  * the slowest rank, and of each gradient the latest time. A remark says how far

@@ -156,7 +156,7 @@ static int finish(struct ranks *r, struct gf_text *remarks,
 		     "%s: the ranks' steps take %.3g to %.3g ms: the slowest "
 		     "counts, and of each gradient the latest time\n",
 		     r->in->file, r->least_s * 1e3, r->most_s * 1e3);
-	gf_import_account(r->collectives.imported, &r->all);
+	gf_imported_note(r->collectives.imported, &r->all.measured);
 	return gf_profile_check(&r->all, err);
 }
 

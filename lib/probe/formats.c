@@ -161,8 +161,11 @@ int gf_topology_import(const char *spec, int ranks_per_host,
 	if (rc == 0)
 		rc = finish(in.path, &t, err);
 	free(text);
-	if (rc == 0)
+	if (rc == 0) {
 		say_found(&t, imported);
+		if (format != &gf_format_own)
+			gf_imported_note(imported, &t.origin);
+	}
 	if (rc < 0)
 		gf_topology_release(&t);
 	else
