@@ -40,8 +40,7 @@ int gf_place_other_ranks(const struct gf_join_place *p, int rank, long ranks,
 			    p->name, rank, ranks, p->rank, p->ranks);
 }
 
-/* NAME:DIGITS, and no path. */
-static bool is_port(const char *place)
+bool gf_join_is_port(const char *place)
 {
 	const char *colon = strrchr(place, ':');
 
@@ -71,7 +70,7 @@ static int show(void *place, const void *send, size_t size_bytes, void *recv,
 				    "%s: want at most %zu bytes of a rank, got "
 				    "%zu",
 				    p->name, GF_PLACE_MOST_BYTES, size_bytes);
-	return p->ops->allgather(p, send, size_bytes, recv, err);
+	return gf_port_allgather(p, send, size_bytes, recv, err);
 }
 
 int gf_join_open(const char *place, double timeout_s, struct gf_join *join,
@@ -85,30 +84,30 @@ int gf_join_open(const char *place, double timeout_s, struct gf_join *join,
 				    "%s: want 0 <= rank < ranks, got rank %d "
 				    "of %d",
 				    place, join->rank, join->ranks);
-	rc = is_port(place) ? check_port(place, err) : 0;
+	rc = gf_join_is_port(place) ? check_port(place, err) : 0;
 	if (rc)
 		return rc;
 	p = gf_xcalloc(1, sizeof(*p));
 	*p = (struct gf_join_place){
-		.ops = is_port(place) ? &gf_place_port : &gf_place_folder,
 		.name = gf_xstrdup(place),
+		.folder = !gf_join_is_port(place),
 		.rank = join->rank,
 		.ranks = join->ranks,
 		.timeout_s = timeout_s,
 	};
 	join->allgather = show;
 	join->ctx = p;
-	rc = p->ops->open(p, err);
+	rc = gf_port_open(p, err);
 	if (rc)
-		gf_join_close(join, rc);
+		gf_join_close(join);
 	return rc;
 }
 
-void gf_join_close(struct gf_join *join, int rc)
+void gf_join_close(struct gf_join *join)
 {
 	struct gf_join_place *p = join->ctx;
 
-	p->ops->close(p, rc);
+	gf_port_close(p);
 	free(p->name);
 	free(p);
 	join->ctx = NULL;

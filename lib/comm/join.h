@@ -24,8 +24,9 @@ struct gf_join {
 /*
  * Meets the other ranks, each of which has set rank and ranks, at a place:
  *
- *   FOLDER     that all ranks see; it is made if it is not there. Text with a
- *              slash in it, or without a port.
+ *   FOLDER     that all ranks see, in which rank 0 leaves where it listens; it
+ *              is made if it is not there. Text with a slash in it, or without
+ *              a port.
  *   HOST:PORT  of rank 0, which listens there; [ADDRESS]:PORT.
  *
  * A time-out bounds this and each allgather. -ETIMEDOUT names the ranks that
@@ -33,7 +34,6 @@ struct gf_join {
  */
 int gf_join_open(const char *place, double timeout_s, struct gf_join *join,
 		 struct gf_error *err);
-/* rc: of what the ranks met for. 0: waits until no rank needs the place. */
-void gf_join_close(struct gf_join *join, int rc);
+void gf_join_close(struct gf_join *join);
 
 #endif

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Ranks meet at a port, on which rank 0 listens: a star. A rank says hello and
- * is answered when all have come; then each round goes to rank 0 and back.
+ * Ranks meet at a port, on which rank 0 listens: a star. A rank says hello,
+ * which rank 0 echoes at once, and is answered when all have come; then each
+ * round goes to rank 0 and back.
  * Anything may connect to a port: bytes that are no hello end that connection
  * alone, and a connection that says nothing has its place for a while only.
  */
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -19,12 +21,15 @@
 /* The most strangers at once, and the time that each has for its hello. */
 #define STRANGERS  64
 #define STRANGER_S 5.0
+/* Rank 0 echoes a hello within that, or something else listens there. */
+#define ECHO_S 2.0
 
-static const char magic[8] = "gfport 1";
+static const char magic[8] = "gfport 2";
 
 struct hello {
 	char magic[8];
 	uint32_t rank, ranks;
+	struct gf_join_key key; /* of a folder; else zeros */
 };
 
 /* Rank 0's word, before what follows. */
@@ -41,16 +46,18 @@ struct stranger {
 	struct hello hello;
 };
 
-struct port {
+struct gf_port {
 	int *fds; /* rank 0: of each rank; else the first is rank 0's; -1 */
 	bool *come;
 	int listener;
+	struct gf_join_key key;
+	bool announced; /* in the folder */
 	struct stranger strangers[STRANGERS];
 };
 
-static struct port *of(const struct gf_join_place *p)
+static struct gf_port *of(const struct gf_join_place *p)
 {
-	return p->priv;
+	return p->port;
 }
 
 static void drop(int *fd)
@@ -113,16 +120,21 @@ static int welcome(const struct gf_join_place *p, struct stranger *s,
 		return 0;
 	}
 	drop(fd);
+	if (gf_socket_write(s->fd, h, sizeof(*h), 0)) {
+		drop(&s->fd);
+		return 0;
+	}
 	*fd = s->fd;
 	of(p)->come[h->rank] = true;
 	s->fd = -1;
 	return 0;
 }
 
-static bool is_hello(const struct hello *h)
+static bool is_hello(const struct gf_port *q, const struct hello *h)
 {
 	return memcmp(h->magic, magic, sizeof(magic)) == 0 && h->rank > 0 &&
-	       h->rank < h->ranks && h->ranks <= INT32_MAX;
+	       h->rank < h->ranks && h->ranks <= INT32_MAX &&
+	       memcmp(&h->key, &q->key, sizeof(q->key)) == 0;
 }
 
 /* Reads on. What says no hello goes. */
@@ -134,7 +146,7 @@ static int listen_to(const struct gf_join_place *p, struct stranger *s,
 				   left_bytes);
 
 	s->got_bytes += n > 0 ? (size_t)n : 0;
-	if (s->got_bytes == sizeof(s->hello) && is_hello(&s->hello))
+	if (s->got_bytes == sizeof(s->hello) && is_hello(of(p), &s->hello))
 		return welcome(p, s, err);
 	if (n < 0 || s->got_bytes == sizeof(s->hello) ||
 	    gf_clock_s() - s->since_s > STRANGER_S)
@@ -143,7 +155,7 @@ static int listen_to(const struct gf_join_place *p, struct stranger *s,
 }
 
 /* In place of none, or of the one that has been silent longest. */
-static void take_stranger(struct port *q, int fd)
+static void take_stranger(struct gf_port *q, int fd)
 {
 	struct stranger *s = &q->strangers[0];
 	int i;
@@ -168,12 +180,16 @@ static bool all_come(const struct gf_join_place *p)
 /* A failure waits a little: ranks that come later learn it, too. */
 static int await_all(const struct gf_join_place *p, struct gf_error *err)
 {
-	struct port *q = of(p);
+	struct gf_port *q = of(p);
 	double until_s = gf_clock_s() + p->timeout_s;
 	int fd, i, one, rc;
 
 	q->come[0] = true;
-	rc = q->listener = gf_socket_listen(p->name, err);
+	rc = q->listener = gf_socket_listen(p->folder ? "*:0" : p->name, err);
+	if (rc >= 0 && p->folder) {
+		rc = gf_join_announce(p, q->listener, &q->key, err);
+		q->announced = !rc;
+	}
 	if (rc < 0)
 		return rc;
 	for (rc = 0; !all_come(p); gf_clock_sleep(NAP_S)) {
@@ -261,6 +277,43 @@ static int hear(const struct gf_join_place *p, double until_s, bool *heard,
 	return v.rc;
 }
 
+/* Connects to a place, says hello and hears it again: there is rank 0. */
+static int greet(const struct gf_join_place *p, const char *place,
+		 const struct hello *h, double until_s)
+{
+	double soon_s = fmin(until_s, gf_clock_s() + ECHO_S);
+	struct hello echo;
+	int *fd = &of(p)->fds[0], rc;
+
+	drop(fd);
+	rc = *fd = gf_socket_connect(place, p->folder ? soon_s : until_s);
+	if (rc < 0)
+		return rc;
+	rc = gf_socket_write(*fd, h, sizeof(*h), until_s);
+	/* a word comes in place of the echo if rank 0 refuses this one */
+	rc = rc ? rc : gf_socket_peek(*fd, &echo, sizeof(echo), soon_s);
+	if (!rc && memcmp(&echo, h, sizeof(echo)) == 0)
+		rc = gf_socket_read(*fd, &echo, sizeof(echo), until_s);
+	return rc;
+}
+
+/* Tries each place at which rank 0 may be, once; returns the last attempt's. */
+static int seek(const struct gf_join_place *p, struct hello *h, double until_s)
+{
+	char *named[] = {p->name, NULL};
+	char **places = p->folder ? gf_join_find(p, &h->key) : named;
+	int rc = -ENOENT;
+	size_t i;
+
+	for (i = 0; places[i] && rc; i++)
+		rc = greet(p, places[i], h, until_s);
+	for (i = 0; p->folder && places[i]; i++)
+		free(places[i]);
+	if (p->folder)
+		free(places);
+	return rc;
+}
+
 /* Rank 0 may start later, and may have no place for a while. */
 static int say_hello(const struct gf_join_place *p, struct gf_error *err)
 {
@@ -268,14 +321,13 @@ static int say_hello(const struct gf_join_place *p, struct gf_error *err)
 			  .ranks = (uint32_t)p->ranks};
 	double until_s = gf_clock_s() + p->timeout_s;
 	bool heard = false, *come = of(p)->come;
-	int *fd = &of(p)->fds[0], rc = 0;
+	int rc = 0, found = -ENOENT;
 
 	memcpy(h.magic, magic, sizeof(magic));
 	while (!heard && gf_clock_s() < until_s) {
-		drop(fd);
-		*fd = gf_socket_connect(p->name, until_s);
+		found = seek(p, &h, until_s);
 		/* rank 0 has perhaps come later: its word is waited for */
-		if (*fd >= 0 && !gf_socket_write(*fd, &h, sizeof(h), until_s))
+		if (!found)
 			rc = hear(p,
 				  gf_clock_s() + p->timeout_s +
 					  GF_PLACE_GRACE_S,
@@ -285,7 +337,7 @@ static int say_hello(const struct gf_join_place *p, struct gf_error *err)
 	}
 	if (heard)
 		return rc;
-	if (*fd == -ENXIO)
+	if (found == -ENXIO && !p->folder)
 		return gf_error_set(err, -ETIMEDOUT,
 				    "%s: waited %g s, and the host has no "
 				    "address",
@@ -297,12 +349,12 @@ static int say_hello(const struct gf_join_place *p, struct gf_error *err)
 
 /* --- together ----------------------------------------------------------- */
 
-static int port_open(struct gf_join_place *p, struct gf_error *err)
+int gf_port_open(struct gf_join_place *p, struct gf_error *err)
 {
-	struct port *q = gf_xcalloc(1, sizeof(*q));
+	struct gf_port *q = gf_xcalloc(1, sizeof(*q));
 	int i;
 
-	p->priv = q;
+	p->port = q;
 	q->listener = -1;
 	q->come = gf_xcalloc((size_t)p->ranks, sizeof(*q->come));
 	q->fds = gf_xcalloc((size_t)p->ranks, sizeof(*q->fds));
@@ -313,8 +365,8 @@ static int port_open(struct gf_join_place *p, struct gf_error *err)
 	return p->rank ? say_hello(p, err) : await_all(p, err);
 }
 
-static int port_allgather(struct gf_join_place *p, const void *send,
-			  size_t size_bytes, void *recv, struct gf_error *err)
+int gf_port_allgather(struct gf_join_place *p, const void *send,
+		      size_t size_bytes, void *recv, struct gf_error *err)
 {
 	double until_s = gf_clock_s() + p->timeout_s;
 	uint64_t size = size_bytes;
@@ -339,12 +391,13 @@ static int port_allgather(struct gf_join_place *p, const void *send,
 	return rc ? gf_error_errno(err, rc, "%s: rank 0", p->name) : 0;
 }
 
-static void port_close(struct gf_join_place *p, int rc)
+void gf_port_close(struct gf_join_place *p)
 {
-	struct port *q = of(p);
+	struct gf_port *q = of(p);
 	int i;
 
-	(void)rc;
+	if (q->announced)
+		gf_join_withdraw(p);
 	for (i = 0; i < p->ranks; i++)
 		drop(&q->fds[i]);
 	for (i = 0; i < STRANGERS; i++)
@@ -354,9 +407,3 @@ static void port_close(struct gf_join_place *p, int rc)
 	free(q->come);
 	free(q);
 }
-
-const struct gf_place_ops gf_place_port = {
-	.open = port_open,
-	.allgather = port_allgather,
-	.close = port_close,
-};

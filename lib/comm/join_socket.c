@@ -111,6 +111,18 @@ int gf_socket_listen(const char *place, struct gf_error *err)
 	return rc < 0 ? gf_error_errno(err, rc, "%s: listen", place) : rc;
 }
 
+int gf_socket_port(int listener)
+{
+	struct sockaddr_storage at = {0};
+	socklen_t size = sizeof(at);
+
+	if (getsockname(listener, (struct sockaddr *)&at, &size))
+		return 0;
+	return ntohs(at.ss_family == AF_INET6
+			     ? ((const struct sockaddr_in6 *)&at)->sin6_port
+			     : ((const struct sockaddr_in *)&at)->sin_port);
+}
+
 static int connect_to(const struct addrinfo *a, double until_s)
 {
 	int fd = socket(a->ai_family,
@@ -181,6 +193,21 @@ bool gf_socket_gone(int fd)
 	ssize_t n = recv(fd, &byte, 1, MSG_PEEK);
 
 	return n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR);
+}
+
+int gf_socket_peek(int fd, void *data, size_t size_bytes, double until_s)
+{
+	int low = (int)size_bytes, one = 1, rc;
+	ssize_t n;
+
+	/* poll waits for so many */
+	setsockopt(fd, SOL_SOCKET, SO_RCVLOWAT, &low, sizeof(low));
+	rc = await(fd, POLLIN, until_s);
+	setsockopt(fd, SOL_SOCKET, SO_RCVLOWAT, &one, sizeof(one));
+	if (rc)
+		return rc;
+	n = recv(fd, data, size_bytes, MSG_PEEK);
+	return n == (ssize_t)size_bytes ? 0 : n < 0 ? -errno : -ECONNRESET;
 }
 
 int gf_socket_read(int fd, void *data, size_t size_bytes, double until_s)

@@ -14,6 +14,8 @@
 /* Listens at HOST:PORT if HOST is an address of this machine, else at PORT of
  * all its addresses. */
 int gf_socket_listen(const char *place, struct gf_error *err);
+/* The port at which it listens. */
+int gf_socket_port(int listener);
 /* One attempt at each address of HOST. -ENXIO: it has none. */
 int gf_socket_connect(const char *place, double until_s);
 /* -EAGAIN: nobody is there. */
@@ -21,6 +23,8 @@ int gf_socket_accept(int listener);
 /* What is there: 0 is nothing yet, -ECONNRESET the end. */
 ssize_t gf_socket_some(int fd, void *data, size_t size_bytes);
 bool gf_socket_gone(int fd);
+/* The first size_bytes that come, which stay to be read. */
+int gf_socket_peek(int fd, void *data, size_t size_bytes, double until_s);
 /* All of it: 0, -ETIMEDOUT, -ECONNRESET or another errno. */
 int gf_socket_read(int fd, void *data, size_t size_bytes, double until_s);
 int gf_socket_write(int fd, const void *data, size_t size_bytes,

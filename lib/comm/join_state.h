@@ -9,29 +9,23 @@
 #include "comm/join.h"
 
 /*
- * The common state of the places at which ranks meet: join.c chooses one,
- * join_folder.c (with join_file.c) and join_port.c are the places.
+ * The place at which ranks meet: join_port.c is the star of connections with
+ * rank 0 in the middle, and join_folder.c says where rank 0 listens if ranks
+ * know a folder in place of its port.
  */
-struct gf_join_place;
-
-struct gf_place_ops {
-	/* Meets all other ranks. */
-	int (*open)(struct gf_join_place *p, struct gf_error *err);
-	int (*allgather)(struct gf_join_place *p, const void *send,
-			 size_t size_bytes, void *recv, struct gf_error *err);
-	/* rc: as gf_join_close. Also after open has failed. */
-	void (*close)(struct gf_join_place *p, int rc);
-};
-
 struct gf_join_place {
-	const struct gf_place_ops *ops;
 	char *name; /* for messages */
+	bool folder;
 	int rank, ranks;
 	double timeout_s;
-	void *priv; /* close frees it */
+	struct gf_port *port; /* of join_port.c */
 };
 
-extern const struct gf_place_ops gf_place_folder, gf_place_port;
+/* Meets all other ranks; gf_port_close follows also if this fails. */
+int gf_port_open(struct gf_join_place *p, struct gf_error *err);
+int gf_port_allgather(struct gf_join_place *p, const void *send,
+		      size_t size_bytes, void *recv, struct gf_error *err);
+void gf_port_close(struct gf_join_place *p);
 
 /* Rank 0 stays so long to tell others why there is no job, and they wait so
  * long for it. */
@@ -47,29 +41,22 @@ int gf_place_missing(const struct gf_join_place *p, const bool *come,
 int gf_place_other_ranks(const struct gf_join_place *p, int rank, long ranks,
 			 struct gf_error *err);
 
-/* --- join_file.c: what ranks leave in a folder */
+/* NAME:DIGITS, and no path. */
+bool gf_join_is_port(const char *place);
+
+/* --- join_folder.c */
 
 struct gf_join_key {
 	uint64_t halves[2]; /* zeros: none */
 };
 
-/* Each file begins so. */
-struct gf_join_head {
-	char magic[8];
-	uint32_t rank, ranks;
-	struct gf_join_key own, job;
-	uint64_t size_bytes; /* of what follows */
-};
-
-struct gf_join_file {
-	struct gf_join_head head;
-	char *data; /* owned; size_bytes of it */
-};
-
-/* A whole file or none; head's magic is filled in. */
-int gf_join_write(const char *path, const struct gf_join_head *head,
-		  const void *data, struct gf_error *err);
-/* false: it is not there, not whole, or not ours; data is NULL then. */
-bool gf_join_read(const char *path, struct gf_join_file *f);
+/* Rank 0 listens there: leaves its addresses and a key in the folder, which is
+ * made if need be. */
+int gf_join_announce(const struct gf_join_place *p, int listener,
+		     struct gf_join_key *key, struct gf_error *err);
+/* Where rank 0 listens, by the file that is there now, and its key; ends with
+ * NULL. The caller frees all. */
+char **gf_join_find(const struct gf_join_place *p, struct gf_join_key *key);
+void gf_join_withdraw(const struct gf_join_place *p);
 
 #endif

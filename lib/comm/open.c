@@ -141,7 +141,7 @@ static int join_place(const struct gf_transport *t,
 	if (rc)
 		return rc;
 	rc = t->join(&join, comm, err);
-	gf_join_close(&join, rc);
+	gf_join_close(&join);
 	return rc;
 }
 

@@ -28,19 +28,19 @@ static int peer_of(const char *data, size_t size)
 	return ends[0];
 }
 
-static void begin(struct gf_join_place *p, struct port *q, int rank)
+static void begin(struct gf_join_place *p, struct gf_port *q, int rank)
 {
 	static char name[] = "f";
 	static bool come[RANKS];
 	static int fds[RANKS];
 	int i;
 
-	*q = (struct port){.fds = fds, .come = come, .listener = -1};
+	*q = (struct gf_port){.fds = fds, .come = come, .listener = -1};
 	*p = (struct gf_join_place){.name = name,
 			       .rank = rank,
 			       .ranks = RANKS,
 			       .timeout_s = 0,
-			       .priv = q};
+			       .port = q};
 	for (i = 0; i < RANKS; i++) {
 		come[i] = false;
 		fds[i] = -1;
@@ -53,7 +53,7 @@ static bool try_stranger(const char *data, size_t size)
 {
 	struct gf_error err = {""};
 	struct gf_join_place p;
-	struct port q;
+	struct gf_port q;
 	char all[RANKS * 8];
 	bool welcome;
 	int rc, i;
@@ -77,7 +77,7 @@ static bool try_word(const char *data, size_t size)
 {
 	struct gf_error err = {""};
 	struct gf_join_place p;
-	struct port q;
+	struct gf_port q;
 	char all[RANKS * 8];
 	bool heard;
 	int rc;
@@ -95,11 +95,19 @@ static bool try_word(const char *data, size_t size)
 
 static bool try_left(const char *data, size_t size)
 {
-	struct gf_join_file f;
-	bool good = gf_join_read(harness_put("rank-1", data, size), &f);
+	struct gf_join_place p = {.folder = true, .ranks = RANKS};
+	struct gf_join_key key;
+	char *path = gf_xstrdup(harness_put("rank-0", data, size)), **places;
+	size_t i;
 
-	free(f.data);
-	return good;
+	*strrchr(path, '/') = '\0';
+	p.name = path;
+	places = gf_join_find(&p, &key);
+	for (i = 0; places[i]; i++)
+		free(places[i]);
+	free(places);
+	free(path);
+	return i > 0;
 }
 
 static bool try_join(const char *data, size_t size, struct gf_rng *rng)

@@ -196,7 +196,7 @@ static struct gf_comm *open_process(int rank, int ranks, bool bare)
 	rc = gf_join_open(folder, 20, &join, &err);
 	if (!rc) {
 		rc = ucx()->join(&join, &c, &err);
-		gf_join_close(&join, rc);
+		gf_join_close(&join);
 	}
 	EXPECT(!rc, "%s", err.text);
 	return c;
