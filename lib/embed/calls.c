@@ -1,9 +1,29 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A job knows which thread of which process is in a call. */
+/* A job knows which thread of which process is in a call; and why the last call
+ * of a thread failed. */
 #include <errno.h>
 #include <pthread.h>
 
 #include "embed/job.h"
+
+#define API __attribute__((visibility("default")))
+
+static _Thread_local struct gf_error last;
+
+struct gf_error *gf_embed_error(void)
+{
+	return &last;
+}
+
+API const char *gradflow_error(void)
+{
+	return last.text;
+}
+
+API const char *gradflow_version(void)
+{
+	return GF_VERSION;
+}
 
 /* Counted up in a child: threads are not forked. */
 static _Atomic unsigned long generation = 1;
@@ -19,11 +39,10 @@ static void watch_forks(void)
 	(void)pthread_atfork(NULL, NULL, count_child);
 }
 
-void gf_job_init(struct gf_job *g, const struct gf_job_ops *ops,
-		 struct gf_comm *comm, size_t ntensors, double wait_s)
+void gf_job_init(struct gf_job *g, struct gf_comm *comm, size_t ntensors,
+		 double wait_s)
 {
 	pthread_once(&watched, watch_forks);
-	g->ops = ops;
 	g->comm = comm;
 	g->ntensors = ntensors;
 	g->generation = atomic_load(&generation);

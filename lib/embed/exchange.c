@@ -23,7 +23,7 @@ static struct gradflow_exchange *exchange_of(const struct gf_job *job)
 	return (struct gradflow_exchange *)job;
 }
 
-static int start(struct gf_job *job, struct gf_error *err)
+int gf_embed_start(struct gf_job *job, struct gf_error *err)
 {
 	struct gradflow_exchange *x = exchange_of(job);
 	const struct gf_exchange_env env = {
@@ -53,14 +53,14 @@ static int start(struct gf_job *job, struct gf_error *err)
 	return 0;
 }
 
-static void stop(struct gf_job *job)
+void gf_embed_stop(struct gf_job *job)
 {
 	gf_exchange_close(job->exchange);
 	job->exchange = NULL;
 	gf_state_release(&job->state);
 }
 
-static int settle(struct gf_job *job, struct gf_error *err)
+int gf_embed_settle(struct gf_job *job, struct gf_error *err)
 {
 	bool bad; /* all of it has come back as NaN */
 	int rc = gf_exchange_learn(job->exchange, &bad, err);
@@ -68,27 +68,10 @@ static int settle(struct gf_job *job, struct gf_error *err)
 	return rc < 0 ? rc : gf_exchange_settle(job->exchange, err);
 }
 
-static int restore(struct gf_job *job, struct gf_error *err)
+int gf_embed_restore(struct gf_job *job, struct gf_error *err)
 {
 	return gf_exchange_restore(job->exchange, err);
 }
-
-static void identify(const struct gf_job *job, struct gf_run_identity *id)
-{
-	(void)job;
-	id->optimizer = id->loss_scale = id->training = "none";
-}
-
-static const struct gf_job_ops ops = {
-	.words = {.samples = "epoch_steps",
-		  .other_run = "gradflow_exchange_load goes on from the last "
-			       "of them, another folder starts anew"},
-	.start = start,
-	.stop = stop,
-	.settle = settle,
-	.restore = restore,
-	.identify = identify,
-};
 
 /* --- open ----------------------------------------------------------------- */
 
@@ -288,7 +271,7 @@ int gf_embed_exchange_open(struct gf_comm *comm,
 	int rc;
 
 	*out = NULL;
-	gf_job_init(&x->job, &ops, comm, ntensors, options->join_s);
+	gf_job_init(&x->job, comm, ntensors, options->join_s);
 	if (device)
 		x->device = *device;
 	rc = open_all(x, tensors, options, err);

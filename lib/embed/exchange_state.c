@@ -26,7 +26,7 @@ static int change(struct gradflow_exchange *x, const char *call, double factor)
 		rc = gf_error_set(err, -EINVAL,
 				  "%s: want a finite factor, got %g", call,
 				  factor);
-	rc = rc ? rc : x->job.ops->settle(&x->job, err);
+	rc = rc ? rc : gf_embed_settle(&x->job, err);
 	for (i = 0; i < s->nitems && !rc; i++) {
 		float *values = s->items[i].data;
 
@@ -36,7 +36,7 @@ static int change(struct gradflow_exchange *x, const char *call, double factor)
 			values[k] =
 				factor == 0 ? 0 : (float)(values[k] * factor);
 	}
-	rc = rc ? rc : x->job.ops->restore(&x->job, err);
+	rc = rc ? rc : gf_embed_restore(&x->job, err);
 	return gf_embed_leave(x, rc);
 }
 
@@ -97,7 +97,7 @@ API int gradflow_exchange_state(struct gradflow_exchange *x, size_t index,
 				  "gradflow_exchange_state: want an array "
 				  "below %zu, got %zu",
 				  x->job.state.nitems, index);
-	rc = rc ? rc : x->job.ops->settle(&x->job, err);
+	rc = rc ? rc : gf_embed_settle(&x->job, err);
 	if (!rc) {
 		item = &x->job.state.items[index];
 		*array = (struct gradflow_array){
@@ -120,7 +120,7 @@ API int gradflow_exchange_restored(struct gradflow_exchange *x, uint64_t steps)
 	if (rc)
 		return rc;
 	rc = gf_embed_between(x, "gradflow_exchange_restored", err);
-	rc = rc ? rc : x->job.ops->restore(&x->job, err);
+	rc = rc ? rc : gf_embed_restore(&x->job, err);
 	if (!rc) {
 		x->job.steps = steps;
 		gf_exchange_count_from(x->job.exchange, steps);

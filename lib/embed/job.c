@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The common part of the trainer and the exchange, and its sets. */
+/* A job: its exchange, and its sets. */
 #include "embed/job.h"
 
 #include <errno.h>
@@ -34,7 +34,7 @@ int gf_job_start(struct gf_job *g, struct gf_error *err)
 	g->codecs = gf_train_codecs(&g->plan);
 	free(g->ways);
 	g->ways = gf_train_ways(&g->plan);
-	rc = g->ops->start(g, err);
+	rc = gf_embed_start(g, err);
 	return rc ? rc : gf_state_check_names(&g->state, err);
 }
 
@@ -51,7 +51,7 @@ void gf_job_close(struct gf_job *g)
 	size_t i;
 
 	if (g->exchange)
-		g->ops->stop(g);
+		gf_embed_stop(g);
 	gf_watch_release(&g->watch);
 	gf_comm_close(g->comm);
 	gf_plan_release(&g->plan);
@@ -91,10 +91,16 @@ int gf_job_failed(const struct gf_job *g, struct gf_error *err)
 
 /* --- checkpoints --------------------------------------------------------- */
 
+static const struct gf_snapshot_words words = {
+	.samples = "epoch_steps",
+	.other_run = "gradflow_exchange_load goes on from the last of them, "
+		     "another folder starts anew",
+};
+
 static struct gf_run_identity identity(const struct gf_job *g)
 {
-	struct gf_run_identity id = {
-		.words = &g->ops->words,
+	return (struct gf_run_identity){
+		.words = &words,
 		.model = g->plan.model->name,
 		.method = gf_method_name(&g->plan),
 		.batch = 1, /* the caller's */
@@ -105,10 +111,10 @@ static struct gf_run_identity identity(const struct gf_job *g)
 		.codecs = g->codecs,
 		.samples = g->epoch_steps,
 		.ways = g->ways,
+		.optimizer = "none",
+		.loss_scale = "none",
+		.training = "none",
 	};
-
-	g->ops->identify(g, &id);
-	return id;
 }
 
 /* Each rank writes and reads a part of one set. */
@@ -154,7 +160,7 @@ static int own_folder(struct gf_job *g, struct gf_team *team, const char *dir,
 		      struct gf_error *err)
 {
 	const struct gf_folder_wish wish = {
-		.dir = dir, .other_run = g->ops->words.other_run};
+		.dir = dir, .other_run = words.other_run};
 	struct gf_folder *known = find_folder(g, dir), first = {0};
 	size_t i;
 	int rc;
@@ -182,7 +188,7 @@ int gf_job_save(struct gf_job *g, const char *folder, struct gf_error *err)
 {
 	struct gf_team team = team_of(g);
 	struct gf_run_identity id = identity(g);
-	int rc = g->ops->settle(g, err);
+	int rc = gf_embed_settle(g, err);
 
 	rc = rc ? rc : same_folder(&team, folder, err);
 	rc = rc ? rc : own_folder(g, &team, folder, err);
@@ -238,7 +244,7 @@ static int take_ways(struct gf_job *g, const char *folder, const char *ways,
 		*err = why;
 		gf_error_prefix(err, "%s", folder);
 	} else if (strcmp(ways, now) != 0) {
-		g->ops->stop(g);
+		gf_embed_stop(g);
 		rc = gf_job_start(g, err);
 		if (rc) { /* there is nothing left that could take steps */
 			g->failed = rc;
@@ -290,8 +296,8 @@ int gf_job_load(struct gf_job *g, const char *folder, double *carried,
 	struct gf_team team = team_of(g);
 	struct gf_run_identity id = identity(g);
 	const struct gf_folder_wish wish = {.dir = folder, .resume = true};
-	struct gf_snapshot_source from = {.reshard = carried != NULL,
-					  .recount = carried != NULL,
+	struct gf_snapshot_source from = {.reshard = true,
+					  .recount = true,
 					  .former = g->former};
 	struct gf_folder found = {0};
 	int rc;
@@ -310,15 +316,14 @@ int gf_job_load(struct gf_job *g, const char *folder, double *carried,
 	}
 	rc = rc ? rc
 		: gf_snapshot_read(&team, &found, &from, &id, &g->state, err);
-	rc = rc ? rc : g->ops->restore(g, err);
+	rc = rc ? rc : gf_embed_restore(g, err);
 	rc = rc ? rc : count_on(g, folder, &from, err);
 	rc = gf_team_agree(&team, rc, err);
 	if (rc) {
 		gf_folder_release(&found);
 		return rc;
 	}
-	if (carried)
-		*carried = from.carried;
+	*carried = from.carried;
 	keep_folder(g, &found);
 	gf_exchange_count_from(g->exchange, g->steps);
 	return 0;

@@ -19,31 +19,12 @@
 #include "train/snapshot.h"
 
 /*
- * The implementation of gradflow.h: what gf-train does around a training
- * method, without its model, data and schedule of rates. The trainer (struct
- * gradflow) and the exchange (struct gradflow_exchange) have a job in common:
- * ranks, a plan that is bound to tensors, an exchange, and sets of its state.
+ * What gf-train does around its exchange, without a model, data and an
+ * optimiser: ranks, a plan that is bound to tensors, an exchange, and sets of
+ * its state. struct gradflow_exchange begins with a job.
  */
-struct gf_job;
-
-struct gf_job_ops {
-	struct gf_snapshot_words words;
-	const char *load; /* the call's name */
-	/* Collective: exchange and state, by the plan as it is now; and what
-	 * takes both away. */
-	int (*start)(struct gf_job *job, struct gf_error *err);
-	void (*stop)(struct gf_job *job);
-	/* Collective, between steps: before the state is looked at, and after
-	 * it was read. */
-	int (*settle)(struct gf_job *job, struct gf_error *err);
-	int (*restore)(struct gf_job *job, struct gf_error *err);
-	/* Fills in what a set says of the optimiser. */
-	void (*identify)(const struct gf_job *job, struct gf_run_identity *id);
-};
-
 struct gf_job {
 	struct gf_left left; /* gf_job_stay; the handle begins here */
-	const struct gf_job_ops *ops;
 	struct gf_comm *comm;
 	struct gf_watch watch;   /* of waits that no engine watches */
 	struct gf_plan plan;     /* bound to the tensors */
@@ -51,7 +32,7 @@ struct gf_job {
 	size_t ntensors;
 	size_t *order;  /* per tensor of the caller: its number in the plan */
 	size_t *offset; /* per tensor of the plan, and the end */
-	struct gf_exchange *exchange; /* of `start` */
+	struct gf_exchange *exchange; /* of gf_embed_start; or NULL */
 	struct gf_state state;
 	char *asked;         /* ways, as the plan leaves them */
 	char *codecs, *ways; /* for checkpoints */
@@ -72,8 +53,8 @@ struct gf_job {
 
 /* The rest of it is zero. Where no engine runs, ranks are waited for so long
  * (0: GF_COMM_OPEN_S). */
-void gf_job_init(struct gf_job *job, const struct gf_job_ops *ops,
-		 struct gf_comm *comm, size_t ntensors, double wait_s);
+void gf_job_init(struct gf_job *job, struct gf_comm *comm, size_t ntensors,
+		 double wait_s);
 /* false: NULL, or a copy in a forked child. */
 bool gf_job_is_here(const struct gf_job *job);
 /* Begin and end a call of that name. -EINVAL: there is no job, or not in this
@@ -86,8 +67,6 @@ struct gf_error *gf_embed_error(void);
 
 /* What the caller gives, of whatever version, as this one has it. The tensors
  * are the caller's to free; those of *to's strings are borrowed. */
-int gf_embed_take_options(const struct gradflow_options *from,
-			  struct gradflow_options *to, struct gf_error *err);
 int gf_embed_take_exchange(const struct gradflow_exchange_options *from,
 			   struct gradflow_exchange_options *to,
 			   struct gf_error *err);
@@ -119,6 +98,14 @@ struct gf_said {
 };
 int gf_job_same(struct gf_comm *comm, const struct gf_said *said, size_t n,
 		struct gf_error *err);
+/* Of exchange.c. Collective: exchange and state, by the plan as it is now; and
+ * what takes both away. Collective, between steps: before the state is looked
+ * at, and after it was read. */
+int gf_embed_start(struct gf_job *job, struct gf_error *err);
+void gf_embed_stop(struct gf_job *job);
+int gf_embed_settle(struct gf_job *job, struct gf_error *err);
+int gf_embed_restore(struct gf_job *job, struct gf_error *err);
+
 /* Collective: starts it. */
 int gf_job_start(struct gf_job *job, struct gf_error *err);
 /* All of it, and its communicator; accepts one that was never started. */
@@ -131,9 +118,8 @@ void gf_job_stay(struct gf_job *job);
 int gf_job_keep(struct gf_job *job, int rc, const struct gf_error *err);
 int gf_job_failed(const struct gf_job *job, struct gf_error *err);
 
-/* Collective, between steps. Load takes a
- * set of another number of ranks, unless carried is NULL. *carried becomes the
- * norm of what went from ranks that are gone to others. */
+/* Collective, between steps. A set may be of another number of ranks: *carried
+ * becomes the norm of what went from ranks that are gone to others. */
 int gf_job_save(struct gf_job *job, const char *folder, struct gf_error *err);
 int gf_job_load(struct gf_job *job, const char *folder, double *carried,
 		struct gf_error *err);

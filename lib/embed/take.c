@@ -9,7 +9,6 @@
 #include "embed/job.h"
 
 /* Of the first libgradflow.so.0 that had them. */
-#define FIRST_OPTIONS  offsetof(struct gradflow_options, timeout_s)
 #define FIRST_EXCHANGE offsetof(struct gradflow_exchange_options, on_device)
 #define FIRST_TENSOR                                                           \
 	(offsetof(struct gradflow_tensor, shape) +                             \
@@ -53,21 +52,6 @@ static int check_seconds(const char *name, double seconds, struct gf_error *err)
 		       : gf_error_set(err, -EINVAL,
 				      "%s: want 0 or more, got %g", name,
 				      seconds);
-}
-
-int gf_embed_take_options(const struct gradflow_options *from,
-			  struct gradflow_options *to, struct gf_error *err)
-{
-	struct gradflow_options o;
-	int rc = check_size(from ? from->size : 0, FIRST_OPTIONS, err);
-
-	rc = rc ? rc : take(from, from->size, &o, sizeof(o), err);
-	if (rc) {
-		gf_error_prefix(err, "options");
-		return rc;
-	}
-	*to = o;
-	return check_seconds("timeout_s", o.timeout_s, err);
 }
 
 int gf_embed_take_exchange(const struct gradflow_exchange_options *from,

@@ -155,20 +155,6 @@ int gf_train_complete(struct gf_train_config *k, struct gf_error *err)
 	return check(t, err);
 }
 
-int gf_train_complete_plain(struct gf_training *t, struct gf_error *err)
-{
-	struct gf_training under;
-
-	fill_for_optimizer(t);
-	gf_training_init(&under);
-	under.momentum = under.weight_decay = under.warmup_epochs = 0;
-	under.rate = 1;
-	under.schedule = GF_SCHEDULE_CONSTANT;
-	gf_training_fill(t, &under);
-	fill_defaults(t);
-	return check(t, err);
-}
-
 struct gf_optim_config gf_train_optim(const struct gf_training *t)
 {
 	return (struct gf_optim_config){

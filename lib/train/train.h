@@ -125,9 +125,6 @@ struct gf_train_result {
 /* Fills in what is absent in config->training: the plan's batch, and defaults
  * that suit the shipped models. -EINVAL: it contradicts itself. */
 int gf_train_complete(struct gf_train_config *config, struct gf_error *err);
-/* The same for a loop that is the caller's, with rates and batches of its own:
- * SGD without momentum and decay, unless t says otherwise. */
-int gf_train_complete_plain(struct gf_training *t, struct gf_error *err);
 /* Its optimiser; strings are borrowed. */
 struct gf_optim_config gf_train_optim(const struct gf_training *t);
 /* The peak of the learning rate at this run's batch. */

@@ -2,7 +2,7 @@
 /*
  * Calls of libgradflow that no program should make, and what they answer.
  *
- *	misuse trainer		under mpirun, two ranks
+ *	misuse threads		under mpirun, two ranks
  *	misuse nothing		NULL in the place of every handle
  *	misuse signals PLACE RANK RANKS	a signal every half millisecond
  *	misuse leaves PLACE RANK RANKS	rank 1 closes within its second step
@@ -13,7 +13,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <math.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -27,6 +26,8 @@
 #define COUNT 4096
 
 static const struct gradflow_tensor one = {"a", 1, {COUNT}};
+static float data[COUNT];
+static const struct gradflow_gradient made = {0, data, COUNT, GRADFLOW_F32};
 
 static void check(int holds, const char *what)
 {
@@ -42,77 +43,75 @@ static void refused(int rc, int want, const char *text)
 	check(rc == want && strstr(gradflow_error(), text), text);
 }
 
-/* --- the trainer -----------------------------------------------------------
+/* --- two threads, and two processes ---------------------------------------
  */
-
-static void *finish_step(void *g)
-{
-	int rc;
-
-	do
-		rc = gradflow_step(g, 0.5);
-	while (rc == -EBUSY);
-	check(rc == 0, "a step on another thread");
-	return NULL;
-}
 
 /* Rank 1 keeps rank 0's thread in its step, until rank 0 has tried, which a
  * file in the folder of the run says. */
 #define TRIED "tried"
 
-static void two_threads(struct gradflow *g)
+static void *finish_step(void *x)
 {
-	const int rank = gradflow_rank(g);
+	int rc;
+
+	do
+		rc = gradflow_wait(x, GRADFLOW_ALL);
+	while (rc == -EBUSY);
+	check(rc == 0, "a step on another thread");
+	return NULL;
+}
+
+static void two_threads(struct gradflow_exchange *x)
+{
+	const int rank = gradflow_exchange_rank(x);
 	pthread_t thread;
 	int rc;
 
-	check(gradflow_begin(g) != NULL, "a step");
 	while (rank == 1 && access(TRIED, F_OK))
 		usleep(1000);
-	check(!pthread_create(&thread, NULL, finish_step, g), "a thread");
+	check(!gradflow_post_gradients(x, &made, 1), "a step");
+	check(!pthread_create(&thread, NULL, finish_step, x), "a thread");
 	do
-		rc = rank ? 0 : gradflow_ready(g, 0);
-	while (!rc && !rank && gradflow_steps(g) == 1);
+		rc = rank ? 0 : gradflow_drop(x);
+	while (rc != -EBUSY && !rank && gradflow_exchange_steps(x) == 1);
 	if (!rank)
 		refused(rc, -EBUSY,
-			"gradflow_ready: another thread is in gradflow_step: "
+			"gradflow_drop: another thread is in gradflow_wait: "
 			"one at a time");
 	if (!rank)
 		check(close(creat(TRIED, 0600)) == 0, "a file");
 	pthread_join(thread, NULL);
 }
 
-static void child(struct gradflow *g)
+static void child(struct gradflow_exchange *x)
 {
 	int status = 1;
 	pid_t pid = fork();
 
 	if (!pid) {
-		const int rc = gradflow_start(g);
+		const int rc = gradflow_flush(x);
 
-		gradflow_close(g);
+		gradflow_exchange_close(x);
 		_exit(rc == -EINVAL && strstr(gradflow_error(), "forked") ? 0
 									  : 1);
 	}
 	check(waitpid(pid, &status, 0) == pid && !status, "a forked child");
 }
 
-static void trainer(void)
+static void threads(void)
 {
-	const struct gradflow_options o = {.size = sizeof(o), .timeout_s = 30};
-	struct gradflow *g;
+	const struct gradflow_exchange_options o = {.size = sizeof(o),
+						    .tensor_size = sizeof(one),
+						    .timeout_s = 30};
+	struct gradflow_exchange *x;
 
-	check(gradflow_open(&one, 1, &o, &g) == 0, "open");
-	check(gradflow_start(g) == 0, "start");
-	check(gradflow_begin(g) != NULL, "a step");
-	refused(gradflow_step(g, NAN), -EINVAL,
-		"gradflow_step, step 1: rate: want a finite number, got nan");
-	refused(gradflow_step(g, INFINITY), -EINVAL, "got inf");
-	check(gradflow_step(g, 0.5) == 0, "the step goes on");
-	two_threads(g);
-	child(g);
-	check(gradflow_steps(g) == 2, "two steps");
-	gradflow_close(g);
+	check(gradflow_exchange_open(&one, 1, &o, &x) == 0, "open");
+	check(gradflow_post_gradients(x, &made, 1) == 0, "a step");
+	check(gradflow_wait(x, GRADFLOW_ALL) == 0, "its end");
+	two_threads(x);
+	child(x);
+	check(gradflow_exchange_steps(x) == 2, "two steps");
+	gradflow_exchange_close(x);
 }
 
 /* --- nothing at all --------------------------------------------------------
@@ -122,26 +121,9 @@ static void nothing(void)
 {
 	struct gradflow_exchange_options o = {.size = sizeof(o),
 					      .tensor_size = sizeof(one)};
-	const struct gradflow_options t = {.size = sizeof(t)};
 	struct gradflow_exchange *x = (void *)&o;
 	struct gradflow_array array;
 	int rank;
-
-	refused(gradflow_start(NULL), -EINVAL, "gradflow_start: want an open");
-	check(!gradflow_begin(NULL), "begin");
-	refused(gradflow_ready(NULL, 0), -EINVAL, "gradflow_ready: want an");
-	refused(gradflow_step(NULL, 1), -EINVAL, "gradflow_step: want an open");
-	refused(gradflow_save(NULL, "x"), -EINVAL, "gradflow_save: want an");
-	refused(gradflow_load(NULL, "x"), -EINVAL, "gradflow_load: want an");
-	check(gradflow_rank(NULL) < 0 && gradflow_ranks(NULL) < 0 &&
-		      gradflow_local_rank(NULL) < 0 && !gradflow_ways(NULL) &&
-		      gradflow_place(NULL, 0) == SIZE_MAX &&
-		      !gradflow_parameters(NULL) && !gradflow_count(NULL) &&
-		      !gradflow_steps(NULL) && !gradflow_sent_bytes(NULL),
-	      "queries of no trainer");
-	gradflow_close(NULL);
-	refused(gradflow_open(&one, 1, &t, NULL), -EINVAL,
-		"gradflow_open: want a place for the handle");
 
 	refused(gradflow_post_gradients(NULL, NULL, 0), -EINVAL,
 		"gradflow_post_gradients: want an");
@@ -182,9 +164,6 @@ static void nothing(void)
 
 /* --- the exchange ----------------------------------------------------------
  */
-
-static float data[COUNT];
-static const struct gradflow_gradient made = {0, data, COUNT, GRADFLOW_F32};
 
 static struct gradflow_exchange *join(char **where)
 {
@@ -298,8 +277,8 @@ int main(int argc, char **argv)
 {
 	const char *mode = argc > 1 ? argv[1] : "";
 
-	if (!strcmp(mode, "trainer"))
-		trainer();
+	if (!strcmp(mode, "threads"))
+		threads();
 	else if (!strcmp(mode, "nothing"))
 		nothing();
 	else if (!strcmp(mode, "signals") && argc == 5)

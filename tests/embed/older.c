@@ -2,28 +2,17 @@
 /*
  * A program that was built with an earlier gradflow.h: what it declares here is
  * what that header had. It runs with the library of today.
- *
- *	older [trainer]		the exchange, or the trainer
  */
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
-#include <string.h>
 
-struct gradflow;
 struct gradflow_exchange;
 
 struct gradflow_tensor {
 	const char *name;
 	size_t dimensions;
 	size_t shape[8];
-};
-
-/* the first one's, before timeout_s */
-struct gradflow_options {
-	size_t size;
-	const char *plan, *training;
-	size_t epoch_steps;
 };
 
 /* the first one's, before `former` */
@@ -57,14 +46,6 @@ int gradflow_test(struct gradflow_exchange *x, size_t tensor);
 int gradflow_wait(struct gradflow_exchange *x, size_t tensor);
 uint64_t gradflow_exchange_steps(const struct gradflow_exchange *x);
 
-int gradflow_open(const struct gradflow_tensor *tensors, size_t ntensors,
-		  const struct gradflow_options *options, struct gradflow **g);
-void gradflow_close(struct gradflow *g);
-float *gradflow_parameters(struct gradflow *g);
-int gradflow_start(struct gradflow *g);
-float *gradflow_begin(struct gradflow *g);
-int gradflow_ready(struct gradflow *g, size_t tensor);
-int gradflow_step(struct gradflow *g, double rate);
 const char *gradflow_error(void);
 
 static const struct gradflow_tensor two[] = {{"b", 1, {3}}, {"a", 2, {2, 2}}};
@@ -95,33 +76,9 @@ static int exchange(void)
 	return rc;
 }
 
-static int trainer(void)
+int main(void)
 {
-	const struct gradflow_options o = {.size = sizeof(o)};
-	struct gradflow *g;
-	float *grads;
-	int rc = gradflow_open(two, 2, &o, &g);
-
-	if (rc)
-		return rc;
-	memset(gradflow_parameters(g), 0, 7 * sizeof(float));
-	rc = gradflow_start(g);
-	grads = gradflow_begin(g);
-	memset(grads, 0, 7 * sizeof(float));
-	grads[6] = 2;
-	rc = rc ? rc : gradflow_ready(g, 0);
-	rc = rc ? rc : gradflow_step(g, 0.5);
-	if (!rc && gradflow_parameters(g)[6] != -1)
-		rc = -1;
-	gradflow_close(g);
-	return rc;
-}
-
-int main(int argc, char **argv)
-{
-	/* MPI begins once in a process */
-	int rc = argc > 1 && !strcmp(argv[1], "trainer") ? trainer()
-							 : exchange();
+	int rc = exchange();
 
 	if (rc)
 		fprintf(stderr, "older: %d: %s\n", rc, gradflow_error());

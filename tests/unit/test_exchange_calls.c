@@ -514,7 +514,7 @@ static void stopped(struct caller_rank *r)
 
 	if (!opened(&c, r->comm[0], r->c))
 		return;
-	c.x->job.ops->stop(&c.x->job);
+	gf_embed_stop(&c.x->job);
 	(void)gf_job_keep(&c.x->job, -ECONNRESET, &why);
 	refused(gradflow_test(c.x, 0), -ECONNRESET, "lost");
 	refused(gradflow_test(c.x, GRADFLOW_ALL), -ECONNRESET, "lost");
