@@ -275,7 +275,7 @@ static int open_files(struct session *s, struct gf_error *err)
 	}
 	rc = gf_comm_agree(s->comm, rc, err);
 	if (!rc && o->trace)
-		rc = gf_clock_compare(s->comm, &s->offset, err);
+		rc = gf_trace_compare_clocks(s->comm, &s->offset, err);
 	return rc;
 }
 

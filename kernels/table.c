@@ -22,16 +22,11 @@ static int always(void)
 }
 
 static void (*const ref[])(struct gf_kernels *k) = {
-	gf_kernels_fill_vector_ref,
-	gf_kernels_fill_reduce_ref,
-	gf_kernels_fill_half_ref,
-	gf_kernels_fill_q8_ref,
-	gf_kernels_fill_minifloat_ref,
-	gf_kernels_fill_topk_ref,
-	gf_kernels_fill_sparse_ref,
-	gf_kernels_fill_cell_ref,
-	gf_kernels_fill_softmax_ref,
-	NULL,
+	gf_kernels_fill_vector_ref,    gf_kernels_fill_reduce_ref,
+	gf_kernels_fill_half_ref,      gf_kernels_fill_q8_ref,
+	gf_kernels_fill_minifloat_ref, gf_kernels_fill_topk_ref,
+	gf_kernels_fill_sparse_ref,    gf_kernels_fill_cell_ref,
+	gf_kernels_fill_softmax_ref,   NULL,
 };
 
 #if defined(__x86_64__)
@@ -49,22 +44,22 @@ static int has_avx512(void)
 }
 
 static void (*const avx2[])(struct gf_kernels *k) = {
-	gf_kernels_fill_vector_avx2,    gf_kernels_fill_reduce_avx2,
-	gf_kernels_fill_half_avx2,      gf_kernels_fill_q8_avx2,
-	gf_kernels_fill_minifloat_avx2, gf_kernels_fill_topk_avx2,
-	gf_kernels_fill_cell_avx2,      gf_kernels_fill_softmax_avx2,
+	gf_kernels_fill_vector_avx2,
+	gf_kernels_fill_reduce_avx2,
+	gf_kernels_fill_half_avx2,
+	gf_kernels_fill_q8_avx2,
+	gf_kernels_fill_minifloat_avx2,
+	gf_kernels_fill_topk_avx2,
+	gf_kernels_fill_cell_avx2,
+	gf_kernels_fill_softmax_avx2,
 	NULL,
 };
 
 static void (*const avx512[])(struct gf_kernels *k) = {
-	gf_kernels_fill_vector_avx512,
-	gf_kernels_fill_reduce_avx512,
-	gf_kernels_fill_q8_avx512,
-	gf_kernels_fill_minifloat_avx512,
-	gf_kernels_fill_topk_avx512,
-	gf_kernels_fill_cell_avx512,
-	gf_kernels_fill_softmax_avx512,
-	NULL,
+	gf_kernels_fill_vector_avx512,  gf_kernels_fill_reduce_avx512,
+	gf_kernels_fill_q8_avx512,      gf_kernels_fill_minifloat_avx512,
+	gf_kernels_fill_topk_avx512,    gf_kernels_fill_cell_avx512,
+	gf_kernels_fill_softmax_avx512, NULL,
 };
 #endif
 

@@ -81,7 +81,9 @@ done < <(grep -rnE 'GF_HAVE_' lib kernels --include='*.[ch]')
 # One name, one function: a program may link with any of the archives.
 [ ! -d "${BUILD:-build}/lib" ] || while read -r name places; do
 	offend "$name is defined more than once:$places"
-done < <(nm -A --defined-only "${BUILD:-build}"/lib/libgf-*.a 2> /dev/null | awk '
+done < <(for dir in lib/*/; do
+	echo "${BUILD:-build}/lib/libgf-$(basename "$dir").a"
+done | xargs nm -A --defined-only 2> /dev/null | awk '
 	$2 ~ /^[TDRB]$/ { split($1, at, ":"); n[$3]++; places[$3] = places[$3] " " at[2] }
 	END { for (name in n) if (n[name] > 1) print name, places[name] }')
 exit $bad

@@ -15,7 +15,7 @@
  * value: copied freely, owns nothing.
  */
 #define GF_WAY_FACTORS                                                         \
-	24 /* of 2 and more, as many as GF_RANKS_MAX has                  \
+	24 /* of 2 and more, as many as GF_RANKS_MAX has                       \
 	    */
 
 struct gf_way {

@@ -269,9 +269,9 @@ static int choose(struct gf_bench_allreduce *b, size_t count_elems,
 		return gf_chooser_pick(b->chooser, count_elems, b->work, way,
 				       err);
 	if (b->config.rule)
-		return gf_way_of_rule(b->config.rule,
-				      gf_contest_bytes(b, count_elems),
-				      b->config.comm->ranks, way, err);
+		return gf_choose_by_rule(b->config.rule,
+					 gf_contest_bytes(b, count_elems),
+					 b->config.comm->ranks, way, err);
 	*way = (struct gf_way){.algorithm = gf_algorithm_find("library")};
 	return 0;
 }

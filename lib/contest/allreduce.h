@@ -12,13 +12,13 @@
 #include "contest/device.h"
 #include "contest/sum_error.h"
 #include "engine/watch.h"
-#include "rt/burst.h"
-#include "rt/choose.h"
+#include "engine/burst.h"
+#include "choose/chooser.h"
 
 /*
  * One all-reduce measured and verified: what gf-allreduce prints. Messages go
- * through the executor on the thread that calls (rt/burst.h); what a step of
- * training adds to that is measure/network.h's to measure.
+ * through the executor on the thread that calls (engine/burst.h); what a step
+ * of training adds to that is measure/network.h's to measure.
  *
  * A repeat begins with all ranks together; its time is combined over the
  * ranks as `across` says. In place, the inputs are put back before each repeat,

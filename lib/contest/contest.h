@@ -10,8 +10,8 @@
 #include "contest/sparse.h"
 #include "contest/staged.h"
 #include "engine/watch.h"
-#include "rt/burst.h"
-#include "rt/choose.h"
+#include "engine/burst.h"
+#include "choose/chooser.h"
 
 /*
  * The data that allreduce.c's measurements share. Contestants use memory for

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "rt/own_gpu.h"
+#include "choose/own_gpu.h"
 
 int gf_bench_device_check(const struct gf_bench_device *d, struct gf_error *err)
 {

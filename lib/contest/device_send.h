@@ -9,7 +9,7 @@
 #include "contest/device.h"
 #include "coll/schedule.h"
 #include "comm/comm.h"
-#include "rt/burst.h"
+#include "engine/burst.h"
 
 /*
  * An all-reduce whose messages lie on GPUs, for contest/contest.h: memory on
@@ -47,9 +47,9 @@ int gf_device_bench_refill(struct gf_device_bench *d, size_t bytes,
 void *gf_device_bench_memory(struct gf_device_bench *d, struct gf_gpu **gpu,
 			     struct gf_gpu_stream **stream);
 
-/* Messages by NCCL, one after the other in the memory, started as rt/burst.h
- * says, on that many of the lanes. Collective. -ENOTSUP: other elements than
- * f32's sums, or no way. */
+/* Messages by NCCL, one after the other in the memory, started as
+ * engine/burst.h says, on that many of the lanes. Collective. -ENOTSUP: other
+ * elements than f32's sums, or no way. */
 struct gf_device_send;
 int gf_device_send_new(struct gf_device_bench *d,
 		       const struct gf_burst_message *messages, size_t n,

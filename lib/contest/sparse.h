@@ -10,7 +10,7 @@
 #include "comm/comm.h"
 #include "contest/exact.h"
 #include "engine/watch.h"
-#include "rt/burst.h"
+#include "engine/burst.h"
 
 /*
  * A sparse all-reduce as a contestant. Every rank takes the largest values out

@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "contest/device_send.h"
-#include "rt/burst.h"
+#include "engine/burst.h"
 
 /*
  * Messages that lie on a GPU and are reduced by the host, on training's stage

@@ -151,8 +151,8 @@ static int add(struct gathering *g, const struct gf_algorithm *a,
 			},
 			g->config->comm, err);
 	else if (a)
-		rc = gf_way_check(&way, g->config->comm, &g->config->element,
-				  g->count_elems, err);
+		rc = gf_choose_check(&way, g->config->comm, &g->config->element,
+				     g->count_elems, err);
 	if (rc == 0)
 		*gf_array_push(&g->ways.list, &g->ways.count, &g->capacity) =
 			way;
@@ -202,8 +202,8 @@ int gf_bench_sweep_ways(const struct gf_bench_sweep *s,
 	if (rc == 0 && s->factors)
 		rc = check_product(&g.decomposition, config->comm->ranks, err);
 	else if (rc == 0)
-		rc = gf_way_layout(config->comm, &g.decomposition.nfactors,
-				   g.decomposition.factors, err);
+		rc = gf_choose_layout(config->comm, &g.decomposition.nfactors,
+				      g.decomposition.factors, err);
 	for (i = 0; s->algorithms[i] && rc == 0; i++) {
 		const char *name = s->algorithms[i];
 

@@ -9,7 +9,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "contest/allreduce.h"
-#include "rt/way.h"
+#include "choose/ways.h"
 
 /*
  * The sizes and the algorithms that gf-allreduce goes through.

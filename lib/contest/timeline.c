@@ -11,7 +11,7 @@
 int gf_bench_timeline_begin(struct gf_bench_timeline *t, struct gf_comm *comm,
 			    struct gf_error *err)
 {
-	return gf_clock_compare(comm, &t->offset, err);
+	return gf_trace_compare_clocks(comm, &t->offset, err);
 }
 
 int gf_bench_timeline_write(const struct gf_bench_timeline *t,

@@ -6,13 +6,13 @@
 
 #include "base/error.h"
 #include "comm/comm.h"
-#include "rt/trace.h"
+#include "trace/trace.h"
 
 /*
  * A drawing of the last repeat in place of each contestant, step by step
- * (rt/trace.h). Each size replaces the one before, so that the last size stays.
- * Nothing else is recorded. Only messages that the executor sends have steps;
- * others are drawn as a whole.
+ * (trace/trace.h). Each size replaces the one before, so that the last size
+ * stays. Nothing else is recorded. Only messages that the executor sends have
+ * steps; others are drawn as a whole.
  */
 struct gf_bench_timeline {
 	struct gf_trace trace;

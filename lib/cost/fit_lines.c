@@ -67,7 +67,8 @@ static bool find_cut(const struct gf_fit_points *p, const struct range *a,
 	if (steeper != 0 && cross > low && cross <= high)
 		b->from_bytes = floor(cross);
 	else if (at(&b->line, low + 1) >= at(&a->line, low + 1))
-		b->from_bytes = floor(low) + 1; /* where it jumps is not known */
+		b->from_bytes =
+			floor(low) + 1; /* where it jumps is not known */
 	else
 		b->from_bytes = ceil(sqrt(low * high));
 	return b->from_bytes > low &&

@@ -65,10 +65,11 @@ int gf_augment_check(const struct gf_augment *a, const struct gf_dataset *d,
 	if (!a->flip && !a->pad)
 		return 0;
 	if (d->vocabulary || s->rank != 3)
-		return gf_error_set(err, -EINVAL,
-				    "--augment: want images of channels, height "
-				    "and width, the data are %s",
-				    d->vocabulary ? "text" : "flat");
+		return gf_error_set(
+			err, -EINVAL,
+			"--augment: want images of channels, height "
+			"and width, the data are %s",
+			d->vocabulary ? "text" : "flat");
 	if (a->pad >= s->dims[1] || a->pad >= s->dims[2])
 		return gf_error_set(err, -EINVAL,
 				    "--augment: want to crop by less than the "

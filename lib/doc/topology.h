@@ -20,8 +20,8 @@
 enum gf_origin { GF_ORIGIN_ASSUMED, GF_ORIGIN_REPORTED, GF_ORIGIN_MEASURED };
 extern const char *const gf_origin_names[]; /* NULL-terminated */
 
-/* The way between two parts of a host, the nearest first: NVLinks or xGMI, one PCI
- * Express bridge, several of them, the host bridge, the NUMA node, several
+/* The way between two parts of a host, the nearest first: NVLinks or xGMI, one
+ * PCI Express bridge, several of them, the host bridge, the NUMA node, several
  * nodes. The names of the PCI paths are those of nvidia-smi and NCCL. */
 enum gf_path {
 	GF_PATH_UNKNOWN,

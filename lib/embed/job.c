@@ -11,7 +11,7 @@
 #include "engine/runnable.h"
 #include "train/choose.h"
 #include "train/method.h"
-#include "train/reshard.h"
+#include "run/reshard.h"
 
 int gf_job_same(struct gf_comm *comm, const struct gf_said *said, size_t n,
 		struct gf_error *err)
@@ -159,8 +159,8 @@ static void keep_folder(struct gf_job *g, const struct gf_folder *f)
 static int own_folder(struct gf_job *g, struct gf_team *team, const char *dir,
 		      struct gf_error *err)
 {
-	const struct gf_folder_wish wish = {
-		.dir = dir, .other_run = words.other_run};
+	const struct gf_folder_wish wish = {.dir = dir,
+					    .other_run = words.other_run};
 	struct gf_folder *known = find_folder(g, dir), first = {0};
 	size_t i;
 	int rc;
@@ -296,9 +296,8 @@ int gf_job_load(struct gf_job *g, const char *folder, double *carried,
 	struct gf_team team = team_of(g);
 	struct gf_run_identity id = identity(g);
 	const struct gf_folder_wish wish = {.dir = folder, .resume = true};
-	struct gf_snapshot_source from = {.reshard = true,
-					  .recount = true,
-					  .former = g->former};
+	struct gf_snapshot_source from = {
+		.reshard = true, .recount = true, .former = g->former};
 	struct gf_folder found = {0};
 	int rc;
 

@@ -16,7 +16,7 @@
 #include "engine/watch.h"
 #include "exchange/exchange.h"
 #include "gradflow.h"
-#include "train/snapshot.h"
+#include "run/snapshot.h"
 
 /*
  * What gf-train does around its exchange, without a model, data and an
@@ -42,7 +42,7 @@ struct gf_job {
 	const char *owned;
 	size_t epoch_steps;
 	double timeout_s;
-	size_t former; /* train/heirs.h */
+	size_t former; /* run/heirs.h */
 	uint64_t steps;
 	int failed; /* what ended the job, and why */
 	struct gf_error why;

@@ -87,7 +87,7 @@ struct gf_engine_ops {
 						uint64_t step);
 	const struct gf_work *(*list_of)(const struct gf_engine *e,
 					 uint64_t step, size_t *n);
-	void (*close)(struct gf_engine *e); /* not the common part */
+	void (*close)(struct gf_engine *e);        /* not the common part */
 	const struct gf_engine_thread_ops *thread; /* NULL: it has none */
 };
 

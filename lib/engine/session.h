@@ -7,8 +7,8 @@
 
 /*
  * A session watches every wait of a command's ranks, from the moment at which
- * they have found each other to the one at which they part, also where no engine
- * runs. Zeros: not begun.
+ * they have found each other to the one at which they part, also where no
+ * engine runs. Zeros: not begun.
  *
  * Between steps nothing answers for a rank that reads its data or builds its
  * net. So the time-out is never shorter than GF_SESSION_LEAST_S.

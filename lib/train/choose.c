@@ -16,8 +16,8 @@
 #include "ckpt/set.h"
 #include "codec/codec.h"
 #include "engine/runnable.h"
-#include "rt/choose.h"
-#include "train/snapshot.h"
+#include "choose/chooser.h"
+#include "run/snapshot.h"
 
 static bool is_open(const struct gf_message *m)
 {

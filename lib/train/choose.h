@@ -11,12 +11,12 @@
 /*
  * "auto" in a rule: once the rule is bound, every message gets the algorithm
  * that is fastest for it on this network, found as by gf-allreduce -a auto
- * (rt/choose.h). The choice is among the algorithms whose sums have the same
- * bits on every rank and in every run. Over NCCL gf_train_use_library chooses.
- * The choice becomes the plan's own algorithm and stages, so that all later
- * code runs, reports and stores it. A run that resumes from a checkpoint of as
- * many ranks takes the stored choice: other algorithms add in other orders, to
- * other bits.
+ * (choose/chooser.h). The choice is among the algorithms whose sums have the
+ * same bits on every rank and in every run. Over NCCL gf_train_use_library
+ * chooses. The choice becomes the plan's own algorithm and stages, so that all
+ * later code runs, reports and stores it. A run that resumes from a checkpoint
+ * of as many ranks takes the stored choice: other algorithms add in other
+ * orders, to other bits.
  */
 
 /* Does a message wait to be chosen for? */

@@ -15,7 +15,7 @@
 #include "train/device_marks.h"
 #include "train/scale.h"
 #include "ckpt/state.h"
-#include "train/team.h"
+#include "run/team.h"
 #include "train/timeline.h"
 #include "train/update.h"
 

@@ -10,7 +10,7 @@
 #include "doc/model.h"
 #include "gpu/gpu.h"
 #include "nn/net.h"
-#include "rt/own_gpu.h"
+#include "choose/own_gpu.h"
 #include "train/train.h"
 
 /*

@@ -8,7 +8,7 @@
 
 #include "ckpt/state.h"
 #include "train/step.h"
-#include "train/team.h"
+#include "run/team.h"
 #include "train/train.h"
 
 /*

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 #include "base/heap.h"
-#include "rt/trace.h"
+#include "trace/trace.h"
 #include "sim/predict.h"
 
 /* Per rank; a viewer opens some hundred thousand events without effort. */

@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "comm/comm.h"
 #include "doc/plan.h"
-#include "rt/clocks.h"
+#include "trace/clocks.h"
 #include "train/timeline.h"
 
 /*

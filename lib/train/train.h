@@ -15,7 +15,7 @@
 #include "doc/training.h"
 #include "nn/net.h"
 #include "optim/optimizer.h"
-#include "train/folder.h"
+#include "run/folder.h"
 #include "train/timeline.h"
 
 /*

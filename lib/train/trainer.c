@@ -10,7 +10,7 @@
 #include "base/heap.h"
 #include "comm/pages.h"
 #include "train/choose.h"
-#include "train/reshard.h"
+#include "run/reshard.h"
 #include "train/weights.h"
 
 /* The most gradients of one piece of a captured pass, about: 4 MiB. */

@@ -6,10 +6,10 @@
 #include "optim/rate.h"
 #include "train/compute.h"
 #include "train/method.h"
-#include "train/snapshot.h"
+#include "run/snapshot.h"
 #include "train/step.h"
 #include "train/tally.h"
-#include "train/team.h"
+#include "run/team.h"
 #include "train/train.h"
 
 /* A run in progress; private to trainer.c, which opens and closes it,

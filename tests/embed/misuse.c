@@ -100,9 +100,8 @@ static void child(struct gradflow_exchange *x)
 
 static void threads(void)
 {
-	const struct gradflow_exchange_options o = {.size = sizeof(o),
-						    .tensor_size = sizeof(one),
-						    .timeout_s = 30};
+	const struct gradflow_exchange_options o = {
+		.size = sizeof(o), .tensor_size = sizeof(one), .timeout_s = 30};
 	struct gradflow_exchange *x;
 
 	check(gradflow_exchange_open(&one, 1, &o, &x) == 0, "open");

@@ -37,10 +37,10 @@ static void begin(struct gf_join_place *p, struct gf_port *q, int rank)
 
 	*q = (struct gf_port){.fds = fds, .come = come, .listener = -1};
 	*p = (struct gf_join_place){.name = name,
-			       .rank = rank,
-			       .ranks = RANKS,
-			       .timeout_s = 0,
-			       .port = q};
+				    .rank = rank,
+				    .ranks = RANKS,
+				    .timeout_s = 0,
+				    .port = q};
 	for (i = 0; i < RANKS; i++) {
 		come[i] = false;
 		fds[i] = -1;

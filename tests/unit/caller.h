@@ -87,9 +87,8 @@ static inline int caller_open(struct caller *c, struct gf_comm *comm,
 static inline struct gradflow_gradient caller_gradient(const struct caller *c,
 						       size_t i)
 {
-	struct gradflow_gradient g = {.tensor = i,
-				      .data = c->data[i],
-				      .count = caller_counts[i]};
+	struct gradflow_gradient g = {
+		.tensor = i, .data = c->data[i], .count = caller_counts[i]};
 
 	while (*gf_embed_dtype(g.dtype) != c->dtypes[i])
 		g.dtype++;

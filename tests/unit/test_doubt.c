@@ -15,8 +15,9 @@
 #include "test.h"
 
 #define ROUNDING 1e-12
-#define RUNS     (1 + GF_DOUBT_RUNS) /* from run to run, where no drift is known \
-				      */
+#define RUNS                                                                   \
+	(1 + GF_DOUBT_RUNS) /* from run to run, where no drift is known        \
+			     */
 
 static size_t sizes[] = {1024, 4096, 65536};
 static double times_s[] = {1, 2, 4};

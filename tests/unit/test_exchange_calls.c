@@ -56,8 +56,7 @@ static void step(struct caller *c)
 	size_t i;
 
 	for (i = 0; i < CALLER_TENSORS; i++)
-		EXPECT(caller_post(c, i) == 0, "%s",
-		       gradflow_error());
+		EXPECT(caller_post(c, i) == 0, "%s", gradflow_error());
 	EXPECT(gradflow_wait(c->x, GRADFLOW_ALL) == 0, "%s", gradflow_error());
 }
 
@@ -128,8 +127,7 @@ static void order(struct caller_rank *r)
 	EXPECT(gradflow_test(c.x, 0) == 0, "nothing has come yet");
 	fill(&c, r->rank, 1);
 	for (i = 0; i < CALLER_TENSORS; i += 2)
-		EXPECT(caller_post(&c, i) == 0, "%s",
-		       gradflow_error());
+		EXPECT(caller_post(&c, i) == 0, "%s", gradflow_error());
 	refused(caller_post(&c, 2), -EINVAL,
 		"tensor 2 (c): want it once in step 1, got it again");
 	refused(gradflow_wait(c.x, 4), -EINVAL,
@@ -209,8 +207,7 @@ static void busy(struct caller_rank *r)
 	EXPECT(gradflow_on_done(b.c.x, hold, &b) == 0, "%s", gradflow_error());
 	fill(&b.c, r->rank, 1);
 	for (i = 0; i < CALLER_TENSORS; i++)
-		EXPECT(caller_post(&b.c, i) == 0, "%s",
-		       gradflow_error());
+		EXPECT(caller_post(&b.c, i) == 0, "%s", gradflow_error());
 	if (pthread_create(&b.thread, NULL, waiter, &b))
 		abort();
 	while (!atomic_load(&b.inside))

@@ -54,8 +54,7 @@ static void exact_step(struct caller_rank *r, struct caller *c, size_t step)
 		caller_put(c, i, values);
 		if (e->flush && i == 3 && r->rank == 0)
 			continue;
-		EXPECT(caller_post(c, i) == 0, "%s",
-		       gradflow_error());
+		EXPECT(caller_post(c, i) == 0, "%s", gradflow_error());
 	}
 	if (e->flush)
 		EXPECT(gradflow_flush(c->x) == 0, "%s", gradflow_error());
@@ -107,8 +106,7 @@ static size_t copied(const struct caller_rank *r, const struct caller *c)
 			const bool left = e->flush && k == 3 && r->rank == 0;
 
 			moves &= c->dtypes[k] == (wide ? GF_F64 : GF_F32) &&
-				 !left &&
-				 (k == i || e->layout == FLAT) &&
+				 !left && (k == i || e->layout == FLAT) &&
 				 (!e->shm ||
 				  strstr(e->plan, "\"codec\": \"f16") ||
 				  strstr(e->plan, "\"codec\": \"bf16"));
@@ -294,8 +292,7 @@ static void post_step(struct caller *c, const float *grads, size_t step)
 	for (i = 0, at = 0; i < CALLER_TENSORS; at += caller_counts[i++]) {
 		caller_put(c, i, grads + at);
 		if (step % 2)
-			EXPECT(caller_post(c, i) == 0, "%s",
-			       gradflow_error());
+			EXPECT(caller_post(c, i) == 0, "%s", gradflow_error());
 	}
 	if (step % 2 == 0) {
 		for (i = 0; i < CALLER_TENSORS; i++)

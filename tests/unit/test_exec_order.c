@@ -68,7 +68,8 @@ static int line_test(struct gf_comm *c, struct gf_comm_request *r,
 }
 
 /* All but the first message have come. */
-static bool late_is_ripe(const struct gf_comm *c, const struct gf_comm_request *r)
+static bool late_is_ripe(const struct gf_comm *c,
+			 const struct gf_comm_request *r)
 {
 	(void)c;
 	return r->match != 0;
@@ -122,7 +123,8 @@ static bool host_reduces_from(struct gf_comm *c, int peer)
 static int host_irecv_reduce(struct gf_comm *c, int peer, uint64_t tag,
 			     void *data, size_t count_elems,
 			     const struct gf_element *element,
-			     struct gf_comm_request **request, struct gf_error *err)
+			     struct gf_comm_request **request,
+			     struct gf_error *err)
 {
 	(void)c, (void)peer, (void)data, (void)count_elems, (void)element;
 	(void)err;

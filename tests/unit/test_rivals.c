@@ -2,7 +2,7 @@
 #include <stdint.h>
 
 #include "base/array.h"
-#include "rt/rivals.h"
+#include "choose/rivals.h"
 #include "test.h"
 
 static void test_times(void)

@@ -6,7 +6,7 @@
 #include "base/rng.h"
 #include "folder.h"
 #include "selections.h"
-#include "train/snapshot.h"
+#include "run/snapshot.h"
 #include "train_run.h"
 
 #define RANKS 3

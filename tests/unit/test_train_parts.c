@@ -6,7 +6,7 @@
 
 #include "train/choose.h"
 #include "train/method.h"
-#include "train/snapshot.h"
+#include "run/snapshot.h"
 #include "two_messages.h"
 
 /* --- replicas ------------------------------------------------------------- */
@@ -110,8 +110,7 @@ static void test_chosen_for_nccl(void)
 {
 	static const struct gf_nccl_ops nccl;
 	struct gf_plan plan = two_open();
-	struct gf_train_config config = {.plan = &plan,
-					.place.nccl = &nccl};
+	struct gf_train_config config = {.plan = &plan, .place.nccl = &nccl};
 	struct gf_error err = {""};
 	char *ways;
 

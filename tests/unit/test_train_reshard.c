@@ -3,7 +3,7 @@
  * to be applied is lost, and training goes on from it. */
 #include <math.h>
 
-#include "train/reshard.h"
+#include "run/reshard.h"
 #include "folder.h"
 #include "selections.h"
 #include "train_run.h"

@@ -9,7 +9,7 @@
 #include "base/heap.h"
 #include "cost/stat.h"
 #include "ranks.h"
-#include "rt/clocks.h"
+#include "trace/clocks.h"
 #include "train/log.h"
 #include "train/predict.h"
 #include "train/report.h"
@@ -319,7 +319,7 @@ static void clock_rank(struct gf_comm *comm, void *ctx)
 	struct gf_clock_offset o = {1, 1, 0};
 	struct gf_error err = {""};
 
-	EXPECT(gf_clock_compare(comm, &o, &err) == 0, "%s", err.text);
+	EXPECT(gf_trace_compare_clocks(comm, &o, &err) == 0, "%s", err.text);
 	EXPECT(o.offset_s == 0 && o.uncertainty_s < 10, "rank %d: %g",
 	       comm->rank, o.offset_s);
 	origins[comm->rank] = o.origin_s;

@@ -37,7 +37,7 @@ static inline void enter(struct gf_comm *comm, struct gf_train_config *config)
 	config->place.gpu = fake_gpu(world, comm->rank);
 	config->backend = &fake_backend;
 	EXPECT(!config->place.gpu->ops->stream_new(config->place.gpu, false,
-					     &config->place.stream, &err),
+						   &config->place.stream, &err),
 	       "%s", err.text);
 }
 
@@ -53,7 +53,8 @@ static inline void enter_nccl(struct gf_comm *comm,
 static inline void leave(struct gf_comm *comm, struct gf_train_config *config)
 {
 	(void)comm;
-	config->place.gpu->ops->stream_free(config->place.gpu, config->place.stream);
+	config->place.gpu->ops->stream_free(config->place.gpu,
+					    config->place.stream);
 }
 
 static struct fake_counts last; /* of the last run */

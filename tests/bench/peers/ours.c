@@ -10,8 +10,8 @@
 #include "base/heap.h"
 #include "comm/join.h"
 #include "comm/mpi_state.h"
-#include "rt/burst.h"
-#include "rt/choose.h"
+#include "engine/burst.h"
+#include "choose/chooser.h"
 
 enum { WAYS_MOST = 24, TRANSPORTS_MOST = 4 };
 
@@ -70,7 +70,7 @@ static void enlist_algorithm(struct arena *a, struct carrier *r,
 	size_t nlayout;
 	int layout[2], i;
 
-	must(gf_way_layout(r->comm, &nlayout, layout, NULL), "layout");
+	must(gf_choose_layout(r->comm, &nlayout, layout, NULL), "layout");
 	if (gf_way_takes_factors(way.algorithm) && nlayout) {
 		way.nfactors = nlayout;
 		for (i = 0; i < 2; i++)
@@ -78,7 +78,7 @@ static void enlist_algorithm(struct arena *a, struct carrier *r,
 	}
 	if (rings && !gf_way_outer_rings(&way))
 		return;
-	if (asked || !gf_way_check(&way, r->comm, &e, 1024, NULL))
+	if (asked || !gf_choose_check(&way, r->comm, &e, 1024, NULL))
 		enlist_way(a, r, &way, segment_bytes);
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef GF_TRAIN_TEAM_H
-#define GF_TRAIN_TEAM_H
+#ifndef GF_RUN_TEAM_H
+#define GF_RUN_TEAM_H
 
 #include <stddef.h>
 
@@ -16,7 +16,7 @@
 struct gf_team {
 	struct gf_comm *comm;
 	struct gf_exchange *exchange; /* NULL: none lives */
-	int workers;              /* the first so many ranks compute; 0: all */
+	int workers; /* the first so many ranks compute; 0: all */
 };
 
 /* 0 if rc is 0 everywhere, else the failing rank's rc and reason. */

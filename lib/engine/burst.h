@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef GF_RT_BURST_H
-#define GF_RT_BURST_H
+#ifndef GF_ENGINE_BURST_H
+#define GF_ENGINE_BURST_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -12,7 +12,7 @@
 #include "comm/element.h"
 #include "doc/trace.h"
 #include "engine/watch.h"
-#include "rt/way.h"
+#include "coll/way.h"
 
 /*
  * Messages that are all there already: an engine (engine/engine.h) without a
@@ -68,8 +68,8 @@ int gf_burst_prove(struct gf_burst *b, struct gf_text *out,
 
 /* From now on sends are recorded, step by step; or no more, as at first. */
 void gf_burst_record(struct gf_burst *b, bool on);
-/* Draws what the last send that was recorded did (rt/trace.h); nothing of the
- * transport's own all-reduce. */
+/* Draws what the last send that was recorded did (trace/trace.h); nothing of
+ * the transport's own all-reduce. */
 void gf_burst_draw(const struct gf_burst *b, double shift_s,
 		   struct gf_trace *trace);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "train/marks.h"
+#include "run/marks.h"
 
 #include <errno.h>
 #include <stdint.h>

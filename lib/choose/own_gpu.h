@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef GF_RT_OWN_GPU_H
-#define GF_RT_OWN_GPU_H
+#ifndef GF_CHOOSE_OWN_GPU_H
+#define GF_CHOOSE_OWN_GPU_H
 
 #include <stddef.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "rt/rivals.h"
+#include "choose/rivals.h"
 
 #include <assert.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "rt/trace.h"
+#include "trace/trace.h"
 
 #include <stdlib.h>
 

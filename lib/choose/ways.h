@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef GF_RT_WAY_H
-#define GF_RT_WAY_H
+#ifndef GF_CHOOSE_WAYS_H
+#define GF_CHOOSE_WAYS_H
 
 #include <stddef.h>
 
@@ -12,17 +12,17 @@
 
 /* The ranks of a job as hosts see them: factors {ranks per host, hosts} where
  * all hosts have as many, and neighbours; else none. Collective. */
-int gf_way_layout(struct gf_comm *comm, size_t *nfactors, int factors[2],
-		  struct gf_error *err);
+int gf_choose_layout(struct gf_comm *comm, size_t *nfactors, int factors[2],
+		     struct gf_error *err);
 
 /* The way that a rule gives a message of that size on `ranks` ranks. */
-int gf_way_of_rule(const struct gf_plan *rule, size_t size_bytes, int ranks,
-		   struct gf_way *way, struct gf_error *err);
+int gf_choose_by_rule(const struct gf_plan *rule, size_t size_bytes, int ranks,
+		      struct gf_way *way, struct gf_error *err);
 
 /* Can it run such a message here? 0, or -EINVAL / -ENOTSUP and why, alike on
  * all ranks. Collective: whether a library reduces such elements is tried. */
-int gf_way_check(const struct gf_way *way, struct gf_comm *comm,
-		 const struct gf_element *element, size_t count_elems,
-		 struct gf_error *err);
+int gf_choose_check(const struct gf_way *way, struct gf_comm *comm,
+		    const struct gf_element *element, size_t count_elems,
+		    struct gf_error *err);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef GF_RT_RIVALS_H
-#define GF_RT_RIVALS_H
+#ifndef GF_CHOOSE_RIVALS_H
+#define GF_CHOOSE_RIVALS_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -4,7 +4,7 @@
 
 #include "base/heap.h"
 #include "comm/element.h"
-#include "rt/trace.h"
+#include "trace/trace.h"
 
 /* A slice to be. */
 struct mark {

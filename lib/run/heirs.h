@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef GF_TRAIN_HEIRS_H
-#define GF_TRAIN_HEIRS_H
+#ifndef GF_RUN_HEIRS_H
+#define GF_RUN_HEIRS_H
 
 #include <stddef.h>
 
 #include "base/error.h"
-#include "train/team.h"
+#include "run/team.h"
 
 /*
  * Which rank goes on from what a rank of an earlier run has left. Collective;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "train/team.h"
+#include "run/team.h"
 
 #include <stdlib.h>
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef GF_TRAIN_MARKS_H
-#define GF_TRAIN_MARKS_H
+#ifndef GF_RUN_MARKS_H
+#define GF_RUN_MARKS_H
 
 #include <stddef.h>
 
 #include "base/error.h"
 #include "ckpt/safetensors.h"
-#include "train/snapshot.h"
+#include "run/snapshot.h"
 
 /*
  * The settings that give a checkpoint's state its meaning, as the metadata of

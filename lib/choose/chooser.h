@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef GF_RT_CHOOSE_H
-#define GF_RT_CHOOSE_H
+#ifndef GF_CHOOSE_CHOOSER_H
+#define GF_CHOOSE_CHOOSER_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -10,15 +10,15 @@
 #include "comm/element.h"
 #include "doc/plan.h"
 #include "engine/watch.h"
-#include "rt/way.h"
+#include "choose/ways.h"
 
 /*
  * "auto": the algorithm for a message of a given size on these ranks. A rule
  * decides, if one is given and is not itself "auto"; else a short calibration
  * does. The calibration runs every candidate on such a message and takes the
- * slowest rank's time. The lower quartiles decide (rt/rivals.h); a candidate
- * further down the registry is preferred only if it is faster by 3 %. A
- * candidate that has clearly lost is not run any more. All ranks see the same
+ * slowest rank's time. The lower quartiles decide (choose/rivals.h); a
+ * candidate further down the registry is preferred only if it is faster by 3 %.
+ * A candidate that has clearly lost is not run any more. All ranks see the same
  * times, so all choose alike. A size is calibrated once.
  */
 struct gf_chooser_config {

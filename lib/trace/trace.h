@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef GF_RT_TRACE_H
-#define GF_RT_TRACE_H
+#ifndef GF_TRACE_TRACE_H
+#define GF_TRACE_TRACE_H
 
 #include <stddef.h>
 
@@ -8,7 +8,7 @@
 #include "comm/comm.h"
 #include "exec/exec.h"
 #include "doc/trace.h"
-#include "rt/clocks.h"
+#include "trace/clocks.h"
 
 /*
  * Traces (doc/trace.h) of all ranks on one time axis: process r is rank r,

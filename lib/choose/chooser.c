@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "rt/choose.h"
+#include "choose/chooser.h"
 
 #include <errno.h>
 #include <math.h>
@@ -11,8 +11,8 @@
 #include "base/heap.h"
 #include "base/rng.h"
 #include "doc/algorithm.h"
-#include "rt/burst.h"
-#include "rt/rivals.h"
+#include "engine/burst.h"
+#include "choose/rivals.h"
 
 enum {
 	CANDIDATES = 32,
@@ -67,7 +67,7 @@ int gf_chooser_new(const struct gf_chooser_config *config,
 	int rc;
 
 	c->config = *config;
-	rc = gf_way_layout(config->comm, &c->nlayout, c->layout, err);
+	rc = gf_choose_layout(config->comm, &c->nlayout, c->layout, err);
 	if (rc)
 		gf_chooser_free(c);
 	else
@@ -140,8 +140,8 @@ static size_t list_candidates(const struct gf_chooser *c, size_t count_elems,
 			continue;
 		if (gf_way_undivided(&way))
 			continue;
-		if (gf_way_check(&way, c->config.comm, &c->config.element,
-				 count_elems, NULL))
+		if (gf_choose_check(&way, c->config.comm, &c->config.element,
+				    count_elems, NULL))
 			continue;
 		rings = way;
 		if (n < CANDIDATES - 1 && gf_way_outer_rings(&rings))
@@ -372,9 +372,10 @@ int gf_chooser_pick(struct gf_chooser *c, size_t count_elems, void *data,
 		}
 	}
 	if (says(c->config.rule, count_elems * c->config.element.size_bytes))
-		rc = gf_way_of_rule(c->config.rule,
-				    count_elems * c->config.element.size_bytes,
-				    c->config.comm->ranks, way, err);
+		rc = gf_choose_by_rule(c->config.rule,
+				       count_elems *
+					       c->config.element.size_bytes,
+				       c->config.comm->ranks, way, err);
 	else
 		rc = calibrate(c, count_elems, data, way, err);
 	if (rc)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "train/heirs.h"
+#include "run/heirs.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "rt/burst.h"
+#include "engine/burst.h"
 
 #include <stdlib.h>
 
 #include "base/heap.h"
 #include "engine/engine.h"
 #include "lane/program.h"
-#include "rt/trace.h"
+#include "trace/trace.h"
 
 struct gf_burst {
 	struct gf_comm *comm;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "rt/own_gpu.h"
+#include "choose/own_gpu.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef GF_RT_CLOCKS_H
-#define GF_RT_CLOCKS_H
+#ifndef GF_TRACE_CLOCKS_H
+#define GF_TRACE_CLOCKS_H
 
 #include "base/error.h"
 #include "comm/comm.h"
@@ -18,7 +18,8 @@ struct gf_clock_offset {
 
 /* Collective, without an engine. An offset below its own uncertainty is set
  * to 0: ranks of one host share one clock. */
-int gf_clock_compare(struct gf_comm *comm, struct gf_clock_offset *offset,
-		     struct gf_error *err);
+int gf_trace_compare_clocks(struct gf_comm *comm,
+			    struct gf_clock_offset *offset,
+			    struct gf_error *err);
 
 #endif

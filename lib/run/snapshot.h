@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef GF_TRAIN_SNAPSHOT_H
-#define GF_TRAIN_SNAPSHOT_H
+#ifndef GF_RUN_SNAPSHOT_H
+#define GF_RUN_SNAPSHOT_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -8,8 +8,8 @@
 #include "base/error.h"
 #include "doc/select.h"
 #include "ckpt/state.h"
-#include "train/folder.h"
-#include "train/team.h"
+#include "run/folder.h"
+#include "run/team.h"
 
 /*
  * State to and from checkpoint sets (ckpt/set.h). All calls are collective:
@@ -52,7 +52,7 @@ int gf_snapshot_write(struct gf_team *team, struct gf_folder *folder,
 		      const struct gf_state *state, struct gf_error *err);
 
 struct gf_snapshot_source {
-	bool reshard; /* another number of ranks will do (train/reshard.h) */
+	bool reshard; /* another number of ranks will do (run/reshard.h) */
 	bool recount; /* and then, too, another number of samples */
 	/* 1 + what this rank was in the run before; 0 on all ranks: the ranks
 	 * are the same as far as there are as many. 0 on this one: it is new */

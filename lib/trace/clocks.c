@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "rt/clocks.h"
+#include "trace/clocks.h"
 
 #include <math.h>
 
@@ -67,8 +67,9 @@ static int ask(struct gf_comm *c, struct gf_clock_offset *o,
 	return rc;
 }
 
-int gf_clock_compare(struct gf_comm *comm, struct gf_clock_offset *offset,
-		     struct gf_error *err)
+int gf_trace_compare_clocks(struct gf_comm *comm,
+			    struct gf_clock_offset *offset,
+			    struct gf_error *err)
 {
 	struct gf_clock_offset o = {.origin_s = gf_clock_s()};
 	int peer, rc;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "train/folder.h"
+#include "run/folder.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef GF_TRAIN_FOLDER_H
-#define GF_TRAIN_FOLDER_H
+#ifndef GF_RUN_FOLDER_H
+#define GF_RUN_FOLDER_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
 #include "base/error.h"
 #include "ckpt/manifest.h"
-#include "train/team.h"
+#include "run/team.h"
 
 /*
  * A run's checkpoint folder: its owner (ckpt/owner.h), and the set in it from

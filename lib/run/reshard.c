@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "train/reshard.h"
+#include "run/reshard.h"
 
 #include <assert.h>
 #include <errno.h>

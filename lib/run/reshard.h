@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef GF_TRAIN_RESHARD_H
-#define GF_TRAIN_RESHARD_H
+#ifndef GF_RUN_RESHARD_H
+#define GF_RUN_RESHARD_H
 
 #include <stddef.h>
 

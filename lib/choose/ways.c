@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "rt/way.h"
+#include "choose/ways.h"
 
 #include <errno.h>
 #include <math.h>
@@ -9,8 +9,8 @@
 #include "exec/exec.h"
 #include "doc/plan_rule.h"
 
-int gf_way_layout(struct gf_comm *comm, size_t *nfactors, int factors[2],
-		  struct gf_error *err)
+int gf_choose_layout(struct gf_comm *comm, size_t *nfactors, int factors[2],
+		     struct gf_error *err)
 {
 	int mine[2] = {comm->host, comm->local_ranks}, rank, rc;
 	int *all = gf_xcalloc(2 * (size_t)comm->ranks, sizeof(*all));
@@ -33,8 +33,8 @@ int gf_way_layout(struct gf_comm *comm, size_t *nfactors, int factors[2],
 	return rc;
 }
 
-int gf_way_of_rule(const struct gf_plan *rule, size_t size_bytes, int ranks,
-		   struct gf_way *way, struct gf_error *err)
+int gf_choose_by_rule(const struct gf_plan *rule, size_t size_bytes, int ranks,
+		      struct gf_way *way, struct gf_error *err)
 {
 	struct gf_tensor tensor = {
 		.name = (char[]){"message"},
@@ -90,9 +90,9 @@ static int check_sparse(const struct gf_element *element, struct gf_error *err)
 			    "got others");
 }
 
-int gf_way_check(const struct gf_way *way, struct gf_comm *comm,
-		 const struct gf_element *element, size_t count_elems,
-		 struct gf_error *err)
+int gf_choose_check(const struct gf_way *way, struct gf_comm *comm,
+		    const struct gf_element *element, size_t count_elems,
+		    struct gf_error *err)
 {
 	struct gf_coll_args args = gf_way_args(way, comm->ranks);
 	int rc;

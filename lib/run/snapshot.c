@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "train/snapshot.h"
+#include "run/snapshot.h"
 
 #include <errno.h>
 #include <math.h>
@@ -11,9 +11,9 @@
 #include "base/heap.h"
 #include "ckpt/owner.h"
 #include "ckpt/set.h"
-#include "train/heirs.h"
-#include "train/marks.h"
-#include "train/reshard.h"
+#include "run/heirs.h"
+#include "run/marks.h"
+#include "run/reshard.h"
 
 /* --- writing ------------------------------------------------------------- */
 
