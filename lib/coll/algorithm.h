@@ -10,7 +10,8 @@
 #include "cost/primitives.h"
 
 /*
- * An all-reduce algorithm: one file, one table entry, listed in registry.c.
+ * An all-reduce algorithm: one file, one table entry, and a row of
+ * GF_ALGORITHMS (doc/algorithm.h) with its traits.
  */
 enum gf_coll_half {
 	GF_COLL_WHOLE,          /* an all-reduce */

@@ -12,6 +12,12 @@ struct gf_range gf_halving_part(const struct gf_group *g, struct gf_range range,
 	return range;
 }
 
+static int partner_of(const struct gf_group *g, int rank, int round)
+{
+	return g->partner ? g->partner(g, rank, round)
+			  : gf_group_rank(g, g->me ^ 1 << round);
+}
+
 void gf_halving_reduce_scatter(struct gf_schedule *s, const struct gf_group *g,
 			       struct gf_range range, const struct gf_cut *cut)
 {
@@ -19,7 +25,7 @@ void gf_halving_reduce_scatter(struct gf_schedule *s, const struct gf_group *g,
 
 	for (k = 0; 1 << k < g->size; k++) {
 		struct gf_range held = gf_halving_part(g, range, k);
-		int partner = gf_group_rank(g, g->me ^ 1 << k);
+		int partner = partner_of(g, s->rank, k);
 		int mine = g->me >> k & 1;
 
 		gf_exchange_reduce(
@@ -37,7 +43,7 @@ void gf_doubling_all_gather(struct gf_schedule *s, const struct gf_group *g,
 
 	for (k = gf_log2_up(g->size) - 1; k >= 0; k--) {
 		struct gf_range held = gf_halving_part(g, range, k);
-		int partner = gf_group_rank(g, g->me ^ 1 << k);
+		int partner = partner_of(g, s->rank, k);
 		int mine = g->me >> k & 1;
 
 		gf_exchange(s, partner,
@@ -82,4 +88,68 @@ void gf_fold_out(struct gf_schedule *s, struct gf_range range,
 		gf_recv_pieces(s, s->rank - core, range, segment_elems);
 	else if (s->rank + core < s->ranks)
 		gf_send_pieces(s, s->rank + core, range, segment_elems);
+}
+
+struct gf_range gf_halving_owned(const struct gf_coll_args *args, int rank,
+				 const struct gf_group *core)
+{
+	if (rank >= core->size)
+		return gf_data(0, 0);
+	return gf_halving_part(core, gf_data(0, args->count_elems),
+			       gf_log2_up(core->size));
+}
+
+void gf_halving_build(struct gf_schedule *s, const struct gf_coll_args *args,
+		      const struct gf_group *core)
+{
+	struct gf_range data = gf_data(0, args->count_elems);
+	struct gf_cut cut = {.segment_elems = args->segment_elems};
+
+	if (args->half != GF_COLL_ALL_GATHER) {
+		gf_fold_in(s, data, args->segment_elems);
+		if (s->rank < core->size)
+			gf_halving_reduce_scatter(s, core, data, &cut);
+	}
+	if (args->half != GF_COLL_REDUCE_SCATTER) {
+		if (s->rank < core->size)
+			gf_doubling_all_gather(s, core, data, &cut);
+		gf_fold_out(s, data, args->segment_elems);
+	}
+}
+
+/* A round's reduce-scatter, its all-gather, or both. */
+static double half_s(const struct gf_coll_args *args,
+		     const struct gf_link_cost *link, double bytes)
+{
+	double total = 0;
+
+	if (args->half != GF_COLL_ALL_GATHER)
+		total += gf_cost_send_reduce_s(link, bytes);
+	if (args->half != GF_COLL_REDUCE_SCATTER)
+		total += gf_cost_send_s(link, bytes);
+	return total;
+}
+
+double gf_halving_cost_s(const struct gf_coll_args *args,
+			 const struct gf_net_cost *net,
+			 struct gf_net_round (*round_at)(int core, int k))
+{
+	int core = gf_fold_core(args->ranks), k;
+	size_t left = args->count_elems;
+	double bytes = (double)left * (double)args->elem_bytes, total = 0;
+	struct gf_net_round round = {args->ranks, core, 2, args->ranks - core};
+	struct gf_link_cost link = gf_net_link(net, &round, bytes);
+
+	if (!left)
+		return 0;
+	if (core < args->ranks)
+		total += half_s(args, &link, bytes);
+	for (k = 0; 1 << k < core; k++) {
+		left = (left + 1) / 2;
+		bytes = (double)left * (double)args->elem_bytes;
+		round = round_at(core, k);
+		link = gf_net_link(net, &round, bytes);
+		total += half_s(args, &link, bytes);
+	}
+	return total;
 }

@@ -12,6 +12,10 @@
  */
 struct gf_group {
 	int first, stride, size, me;
+	/* Halving: the rank that `rank`, the caller, exchanges with in a round;
+	 * NULL: that of place me ^ 2^round. The partner's place must differ
+	 * from `me` in bit `round`, and agree in all lower ones. */
+	int (*partner)(const struct gf_group *g, int rank, int round);
 };
 
 static inline int gf_group_rank(const struct gf_group *g, int place)
@@ -94,6 +98,19 @@ void gf_doubling_all_gather(struct gf_schedule *s, const struct gf_group *g,
 /* The range that place `me` holds after `rounds` rounds of halving. */
 struct gf_range gf_halving_part(const struct gf_group *g, struct gf_range range,
 				int rounds);
+
+/*
+ * An all-reduce, or a half, of halving and doubling by a group of the core's
+ * ranks (below), `first` 0 and `stride` 1. Round k takes the time of an
+ * exchange that round_at(k) describes.
+ */
+void gf_halving_build(struct gf_schedule *s, const struct gf_coll_args *args,
+		      const struct gf_group *core);
+struct gf_range gf_halving_owned(const struct gf_coll_args *args, int rank,
+				 const struct gf_group *core);
+double gf_halving_cost_s(const struct gf_coll_args *args,
+			 const struct gf_net_cost *net,
+			 struct gf_net_round (*round_at)(int core, int k));
 
 /*
  * Algorithms for powers of two run on the first 2^k ranks, the core. Each rank

@@ -32,33 +32,15 @@
 #include "coll/algorithms.h"
 #include "coll/parts.h"
 
+static struct gf_net_round round_at(int core, int k)
+{
+	return (struct gf_net_round){core, 1 << k, 2, 1 << k};
+}
+
 static double cost_s(const struct gf_coll_args *args,
 		     const struct gf_net_cost *net)
 {
-	int core = gf_fold_core(args->ranks), distance;
-	size_t left = args->count_elems;
-	double bytes = (double)left * (double)args->elem_bytes, total = 0;
-	struct gf_net_round fold = {args->ranks, core, 2, args->ranks - core};
-	struct gf_link_cost link = gf_net_link(net, &fold, bytes);
-
-	if (!left)
-		return 0;
-	if (core < args->ranks && args->half != GF_COLL_ALL_GATHER)
-		total += gf_cost_send_reduce_s(&link, bytes);
-	if (core < args->ranks && args->half != GF_COLL_REDUCE_SCATTER)
-		total += gf_cost_send_s(&link, bytes);
-	for (distance = 1; distance < core; distance *= 2) {
-		struct gf_net_round round = {core, distance, 2, distance};
-
-		left = (left + 1) / 2;
-		bytes = (double)left * (double)args->elem_bytes;
-		link = gf_net_link(net, &round, bytes);
-		if (args->half != GF_COLL_ALL_GATHER)
-			total += gf_cost_send_reduce_s(&link, bytes);
-		if (args->half != GF_COLL_REDUCE_SCATTER)
-			total += gf_cost_send_s(&link, bytes);
-	}
-	return total;
+	return gf_halving_cost_s(args, net, round_at);
 }
 
 static struct gf_group core_of(const struct gf_coll_args *args, int rank)
@@ -70,30 +52,15 @@ static struct gf_range owned(const struct gf_coll_args *args, int rank)
 {
 	struct gf_group core = core_of(args, rank);
 
-	if (rank >= core.size)
-		return gf_data(0, 0);
-	return gf_halving_part(&core, gf_data(0, args->count_elems),
-			       gf_log2_up(core.size));
+	return gf_halving_owned(args, rank, &core);
 }
 
 static void build(const struct gf_coll_args *args, int rank,
 		  struct gf_schedule *s)
 {
-	struct gf_range data = gf_data(0, args->count_elems);
 	struct gf_group core = core_of(args, rank);
-	size_t segment = args->segment_elems;
-	struct gf_cut cut = {.segment_elems = segment};
 
-	if (args->half != GF_COLL_ALL_GATHER) {
-		gf_fold_in(s, data, segment);
-		if (rank < core.size)
-			gf_halving_reduce_scatter(s, &core, data, &cut);
-	}
-	if (args->half != GF_COLL_REDUCE_SCATTER) {
-		if (rank < core.size)
-			gf_doubling_all_gather(s, &core, data, &cut);
-		gf_fold_out(s, data, segment);
-	}
+	gf_halving_build(s, args, &core);
 }
 
 const struct gf_algorithm gf_algorithm_rhd = {

@@ -4,24 +4,10 @@
 #include <stddef.h>
 #include <string.h>
 
-#define OWN_STEPS (GF_ALGORITHM_ENCODED | GF_ALGORITHM_SAME_BITS)
+#define ROW(name, traits) {#name, traits},
 
 const struct gf_algorithm_traits gf_algorithm_traits[] = {
-	{"ring", OWN_STEPS | GF_ALGORITHM_HALVES},
-	{"rhd", OWN_STEPS | GF_ALGORITHM_HALVES},
-	{"butterfly", OWN_STEPS},
-	{"tree", OWN_STEPS},
-	{"linear", OWN_STEPS},
-	{"hierarchical",
-	 OWN_STEPS | GF_ALGORITHM_LEVELS | GF_ALGORITHM_TWO_LEVELS},
-	{"blueconnect", OWN_STEPS | GF_ALGORITHM_HALVES | GF_ALGORITHM_LEVELS |
-				GF_ALGORITHM_STAGES},
-	{"direct", OWN_STEPS | GF_ALGORITHM_HALVES},
-	{"ps", OWN_STEPS | GF_ALGORITHM_SERVERS | GF_ALGORITHM_ON_REQUEST},
-	{"library", GF_ALGORITHM_ON_REQUEST},
-	{"topk", GF_ALGORITHM_SAME_BITS | GF_ALGORITHM_SETS},
-	{"gtopk", GF_ALGORITHM_SAME_BITS | GF_ALGORITHM_SETS},
-	{NULL, 0},
+	GF_ALGORITHMS(ROW) GF_SPARSE_ALGORITHMS(ROW){NULL, 0},
 };
 
 bool gf_algorithm_has(const char *name, unsigned traits)

@@ -5,12 +5,10 @@
 #include <stdbool.h>
 
 /*
- * The traits of an all-reduce algorithm, by its name: the half of its entry
- * that documents are checked with. The other half, its schedule and its cost,
- * is in lib/coll (coll/algorithm.h) under the same name. Callers never compare
- * names: they ask for the trait that they need. A name without a row here, such
- * as one that only a profile knows, has no trait: every use that needs one is
- * refused.
+ * The traits of all-reduce algorithms: what documents are checked with. Callers
+ * never compare names: they ask for the trait that they need. A name that is
+ * not listed here, such as one that only a profile knows, has no trait: every
+ * use that needs one is refused.
  */
 enum gf_algorithm_trait {
 	/* Takes factors: groups of ranks reduce one level after the other. */
@@ -31,7 +29,44 @@ enum gf_algorithm_trait {
 	GF_ALGORITHM_ON_REQUEST = 1 << 7,
 	/* An element is a sparse set, which is merged; no plan names it. */
 	GF_ALGORITHM_SETS = 1 << 8,
+	/* Cuts the message among the power of two below the ranks; the others
+	 * fold in. */
+	GF_ALGORITHM_FOLDS = 1 << 9,
 };
+
+#define GF_ALGORITHM_OWN_STEPS (GF_ALGORITHM_ENCODED | GF_ALGORITHM_SAME_BITS)
+
+/*
+ * Every algorithm, in the order of listings. To add NAME: a row here, and
+ * lib/coll/NAME.c, which defines `gf_algorithm_NAME` (coll/algorithm.h:
+ * schedule and cost). The registry, the commands' lists, the verifier's cases
+ * and the measurements follow from this list; tests/docs/agreement.sh wants a
+ * sentence in gf-plan(5).
+ */
+/* clang-format off */
+#define GF_ALGORITHMS(X) \
+	X(ring, GF_ALGORITHM_OWN_STEPS | GF_ALGORITHM_HALVES) \
+	X(rhd, GF_ALGORITHM_OWN_STEPS | GF_ALGORITHM_HALVES | \
+		GF_ALGORITHM_FOLDS) \
+	X(butterfly, GF_ALGORITHM_OWN_STEPS) \
+	X(tree, GF_ALGORITHM_OWN_STEPS) \
+	X(linear, GF_ALGORITHM_OWN_STEPS) \
+	X(hierarchical, GF_ALGORITHM_OWN_STEPS | GF_ALGORITHM_LEVELS | \
+		GF_ALGORITHM_TWO_LEVELS) \
+	X(blueconnect, GF_ALGORITHM_OWN_STEPS | GF_ALGORITHM_HALVES | \
+		GF_ALGORITHM_LEVELS | GF_ALGORITHM_STAGES) \
+	X(direct, GF_ALGORITHM_OWN_STEPS | GF_ALGORITHM_HALVES) \
+	X(swing, GF_ALGORITHM_OWN_STEPS | GF_ALGORITHM_HALVES | \
+		GF_ALGORITHM_FOLDS) \
+	X(ps, GF_ALGORITHM_OWN_STEPS | GF_ALGORITHM_SERVERS | \
+		GF_ALGORITHM_ON_REQUEST) \
+	X(library, GF_ALGORITHM_ON_REQUEST)
+
+/* Algorithms for sparse sets, which no plan names. */
+#define GF_SPARSE_ALGORITHMS(X) \
+	X(topk, GF_ALGORITHM_SAME_BITS | GF_ALGORITHM_SETS) \
+	X(gtopk, GF_ALGORITHM_SAME_BITS | GF_ALGORITHM_SETS)
+/* clang-format on */
 
 struct gf_algorithm_traits {
 	const char *name;

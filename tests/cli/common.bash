@@ -24,6 +24,16 @@ wants() {
 	fi
 }
 
+# The names of a list of gf-plan --list, one per line: algorithms, selections, ...
+names_of() {
+	gf-plan --list "$1" | awk 'NR > 1 {print $1}'
+}
+
+# A list of gf-plan as refusals have it: "a, b or c".
+choice_of() {
+	names_of "$1" | paste -sd, | sed 's/,/, /g; s/\(.*\), /\1 or /'
+}
+
 # plain COMMAND...: runs it as a user whom permissions bind. Root may override
 # permissions, so it gives this right up.
 plain() {

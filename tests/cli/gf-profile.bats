@@ -320,7 +320,7 @@ quick="--batch 2 --warmup 1 --repeats 3 --threads 1"
 	wants 2 gf-profile --repeats many
 	says '--repeats'
 	wants 2 gf-profile --algorithms ring,carrier-pigeon
-	says 'direct, ps or library, got "carrier-pigeon"'
+	says "$(choice_of algorithms), got \"carrier-pigeon\""
 	wants 2 gf-profile --max-bytes 4K
 	says '--max-bytes: want at least 32 times the --min-bytes, got 4096 and 1024'
 	wants 2 gf-profile --time soon

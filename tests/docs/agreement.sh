@@ -33,4 +33,11 @@ for page in man/*.1 man/*.5; do
 	name=$(basename "$page"); 
 	grep -q "Xr ${name%.*} ${name##*.}" man/gf.7 || offend "gf(7) does not name $name"
 done
+# What a plan may name is described where plans are: an item of a list, or quoted.
+for list in algorithms selections codecs; do
+	for name in $("$bin/gf-plan" --list $list | awk 'NR > 1 {print $1}'); do
+		grep -qE "^\.(It Cm|Ql) $name( |$)" man/gf-plan.5 ||
+			offend "gf-plan(5) does not describe $name of --list $list"
+	done
+done
 exit $bad

@@ -7,8 +7,7 @@ quick="--batch 2 --warmup 1 --repeats 3 --threads 1 --time 1ms --lanes 2 --max-b
 @test "both halves, every algorithm of the build" {
 	wants 0 mpi 2 gf-profile $quick --model digits-mlp
 	jq -e '.network.ranks == 2 and (.network.allreduce | length) >= 2' out.txt
-	jq -e '[.network.allreduce[].algorithm] == ["ring", "rhd", "butterfly", "tree", "linear", "hierarchical",
-		"blueconnect", "direct", "ps", "library"]' out.txt
+	diff <(jq -r '.network.allreduce[].algorithm' out.txt) <(names_of algorithms)
 	jq -e '.network.allreduce[] | .startup_s >= 0 and .per_byte_s >= 0 and .startup_s + .per_byte_s > 0' out.txt
 	jq -e '.network.allreduce[].fit | (.size_bytes | length) >= 8 and .r_squared <= 1
 		and (.time_s | min) > 0 and (.time_s | length) == (.spread_s | length)' out.txt

@@ -503,7 +503,13 @@ static void test_tables(void)
 		"1+1>1 0+1>0 3+1>3 2+1>3 2+1>0 2+1>1",
 		"2+1>2 1+1>1 0+1>0 3+1>0 3+1>1 3+1>2"};
 
+	/* rank 0 exchanges with 1, 3 and back, as swing.c's table has it */
+	static const char *const swing[] = {
+		"2+2>1 1+1>3 0+1>3 0+2>1", "0+2>0 2+1>2 3+1>2 2+2>0",
+		"0+2>3 3+1>1 2+1>1 2+2>3", "2+2>2 0+1>0 1+1>0 0+2>2"};
+
 	expect_sends("rhd", 4, 4, rhd);
+	expect_sends("swing", 4, 4, swing);
 	expect_sends("butterfly", 5, 1, butterfly);
 	expect_sends("tree", 5, 1, tree);
 	expect_sends("linear", 4, 1, linear);

@@ -309,6 +309,7 @@ static void test_formulas(void)
 		{"rhd",
 		 {.ranks = 11, .half = GF_COLL_ALL_GATHER},
 		 4 * a + 7 * n * b / 8 + n * b},
+		{"swing", {.ranks = 8}, 6 * a + 14 * n * b / 8 + 7 * n * c / 8},
 		{"butterfly", {.ranks = 8}, 3 * (a + n * b + n * c)},
 		{"butterfly", {.ranks = 11}, 5 * a + 5 * n * b + 4 * n * c},
 		{"tree", {.ranks = 8}, 6 * a + 6 * n * b + 3 * n * c},

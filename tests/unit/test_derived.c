@@ -13,6 +13,7 @@
 #include "base/heap.h"
 #include "base/rng.h"
 #include "base/file.h"
+#include "coll/algorithm.h"
 #include "doc/stream.h"
 #include "planner/policies.h"
 #include "sim/replay_plan.h"
@@ -81,9 +82,9 @@ static void try_one(const struct one *o, double tolerance, const char *where)
 	gf_plan_release(&p);
 }
 
-static const char *const algorithms[] = {
-	"ring",   "rhd",         "butterfly",    "tree", "linear",
-	"direct", "blueconnect", "hierarchical", "ps"};
+/* All that have steps. */
+static const char *algorithms[32];
+static size_t nalgorithms;
 
 /* Random factors of all ranks, in at most four stages, or in two. */
 static void draw_factors(struct gf_rng *rng, struct one *o, size_t most)
@@ -131,7 +132,7 @@ static void draw_levels(struct gf_rng *rng, struct gf_level *levels, size_t n)
 /* 4 KiB to 64 MiB. */
 static void test_random(void)
 {
-	const size_t n = GF_ARRAY_LENGTH(algorithms);
+	const size_t n = nalgorithms;
 	struct gf_level levels[3];
 	struct gf_rng rng;
 	struct one o;
@@ -173,7 +174,7 @@ static void try_shipped(const char *path)
 	EXPECT(!gf_file_read(path, &text, &size, &err) &&
 		       !gf_documents_add_text(&d, text, size, path, &err),
 	       "%s", err.text);
-	for (i = 0; d.topology && i < GF_ARRAY_LENGTH(algorithms); i++)
+	for (i = 0; d.topology && i < nalgorithms; i++)
 		for (elems = 1024; elems <= 1 << 24; elems <<= 7) {
 			const struct gf_topology *t = d.topology;
 			bool few = strcmp(algorithms[i], "direct") &&
@@ -420,6 +421,9 @@ static void test_library(void)
 
 int main(void)
 {
+	for (size_t i = 0; gf_algorithms[i]; i++)
+		if (gf_algorithms[i]->build)
+			algorithms[nalgorithms++] = gf_algorithms[i]->name;
 	test_by_hand();
 	test_ring();
 	test_library();

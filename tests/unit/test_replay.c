@@ -4,6 +4,7 @@
 #include "base/heap.h"
 #include "base/rng.h"
 #include "coll/algorithm.h"
+#include "doc/algorithm.h"
 #include "sim/derived.h"
 #include "sim/events.h"
 #include "sim/replay.h"
@@ -94,11 +95,11 @@ static int replay_alone(const struct gf_algorithm *a,
 }
 
 /*
- * Replay against cost_s, one message and one segment. Where p (rhd: the power
- * of two below) divides the message they are equal. Elsewhere parts differ by
- * one element, and cost_s takes the longer one in each round: replay may differ
- * by so many elements' time. A message of fewer elements than ranks takes fewer
- * rounds where ranks were folded in, but never longer.
+ * Replay against cost_s, one message and one segment. Where p (where ranks
+ * fold, the power of two below) divides the message they are equal. Elsewhere
+ * parts differ by one element, and cost_s takes the longer one in each round:
+ * replay may differ by so many elements' time. A message of fewer elements than
+ * ranks takes fewer rounds where ranks were folded in, but never longer.
  */
 enum { SLACK_ELEMS = 16, SLACK_ELEMS_SHORT = 32 };
 
@@ -127,7 +128,7 @@ static void compare_lines(const struct gf_algorithm *a,
 	}
 	want = a->cost_s(args, &net);
 	slack = exact * want;
-	while (!strcmp(a->name, "rhd") && p & (p - 1))
+	while (gf_algorithm_has(a->name, GF_ALGORITHM_FOLDS) && p & (p - 1))
 		p &= p - 1;
 	if (n < p)
 		slack += SLACK_ELEMS_SHORT * element_s;
