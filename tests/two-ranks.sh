@@ -48,18 +48,16 @@ for transport in $transports; do
 	train ring "$transport" --algorithm ring
 	train 'two lanes' "$transport" --policy wfbp --lanes 2
 	train q8 "$transport" --codecs q8
-	train topk "$transport" --selection topk --density .05
 	train csc "$transport" --selection csc --keep .15 --chunk 128
 	# shellcheck disable=SC2086
 	pair "a resumed run, $transport" $train --plan plan.json --transport "$transport" --checkpoint ckpt --resume --steps 12
 done
 train library mpi --algorithm library
 train stale mpi --staleness 2
-train gtopk mpi --selection gtopk --density .05
-train dgc mpi --selection dgc --density .05
-train onebit mpi --selection onebit --chunk 128
-train powersgd mpi --selection powersgd --powersgd-rank 2
-train randomk mpi --selection randomk --density .1
+while IFS='|' read -r name options _; do
+	[[ $name =~ ^# ]] || read -ra words <<< "$options"
+	[[ $name =~ ^# ]] || train "$name" mpi "${words[@]}"
+done < "$GF_SOURCE/tests/data/selections.txt"
 train dear mpi --policy dear
 pair gf-allreduce gf-allreduce -q -b 4K -e 256K -f 8 -n 5 --lanes 2 --timeout 60s
 pair 'gf-profile --pairs' gf-profile -q --pairs --budget 1s --timeout 60s

@@ -25,3 +25,14 @@ double gf_density_greatest(double density, const double *warmup, size_t nwarmup)
 		most = fmax(most, warmup[i]);
 	return most;
 }
+
+#define ENTRY_BYTES 8
+
+struct gf_wire gf_density_set(double density, const struct gf_wired *message,
+			      enum gf_wire_kind kind)
+{
+	double k =
+		(double)gf_density_count(density, (size_t)message->count_elems);
+
+	return (struct gf_wire){kind, k, ENTRY_BYTES * k, 1};
+}

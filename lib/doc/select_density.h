@@ -4,6 +4,7 @@
 
 #include <stddef.h>
 
+#include "doc/select.h"
 #include "json/record.h"
 
 /*
@@ -38,5 +39,8 @@ double gf_density_at(double density, const double *warmup, size_t nwarmup,
 		     size_t epoch);
 double gf_density_greatest(double density, const double *warmup,
 			   size_t nwarmup);
+/* k of a message's elements, each an index of 32 bits and an f32. */
+struct gf_wire gf_density_set(double density, const struct gf_wired *message,
+			      enum gf_wire_kind kind);
 
 #endif

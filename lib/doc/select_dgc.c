@@ -7,9 +7,6 @@
 #include "doc/select_density.h"
 #include "json/record.h"
 
-/* On the wire: an index of 32 bits and an f32. */
-#define ENTRY_BYTES 8
-
 static const char *const momentum_words[] = {"optimizer", NULL};
 
 #define AT(member) offsetof(struct gf_dgc_params, member)
@@ -44,10 +41,8 @@ static size_t wire(const void *params, const struct gf_wired *message,
 		   struct gf_wire *wires)
 {
 	const struct gf_dgc_params *p = params;
-	double k = (double)gf_density_count(p->density,
-					    (size_t)message->count_elems);
 
-	*wires = (struct gf_wire){GF_WIRE_GATHER, k, ENTRY_BYTES * k, 1};
+	*wires = gf_density_set(p->density, message, GF_WIRE_GATHER);
 	return 1;
 }
 

@@ -2,15 +2,18 @@
 #include "doc/select.h"
 
 /* Every selection that a plan may name, in the order of listings. */
-#define SELECTIONS(X)                                                          \
-	X(dense)                                                               \
-	X(csc)                                                                 \
-	X(topk)                                                                \
-	X(gtopk)                                                               \
-	X(dgc)                                                                 \
-	X(onebit)                                                              \
-	X(powersgd)                                                            \
+/* clang-format off */
+#define SELECTIONS(X) \
+	X(dense) \
+	X(csc) \
+	X(topk) \
+	X(gtopk) \
+	X(dgc) \
+	X(ef21) \
+	X(onebit) \
+	X(powersgd) \
 	X(randomk)
+/* clang-format on */
 
 #define DECLARE(name) extern const struct gf_select_plan gf_select_plan_##name;
 #define ENTRY(name)   &gf_select_plan_##name,

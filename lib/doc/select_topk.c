@@ -7,9 +7,6 @@
 
 static const char *const putback_names[] = {"paper", "conserve", "naive", NULL};
 
-/* On the wire: an index of 32 bits and an f32. */
-#define ENTRY_BYTES 8
-
 #define AT(member) offsetof(struct gf_topk_params, member)
 static const struct gf_field fields[] = {
 	GF_DENSITY_FIELDS(struct gf_topk_params),
@@ -35,21 +32,12 @@ bool gf_topk_merges(const struct gf_selection *s)
 	return s->plan == &gf_select_plan_gtopk;
 }
 
-/* One set of k entries. */
-static struct gf_wire set_of(const struct gf_topk_params *p,
-			     const struct gf_wired *message,
-			     enum gf_wire_kind kind)
-{
-	double k = (double)gf_density_count(p->density,
-					    (size_t)message->count_elems);
-
-	return (struct gf_wire){kind, k, ENTRY_BYTES * k, 1};
-}
-
 static size_t wire_topk(const void *params, const struct gf_wired *message,
 			struct gf_wire *wires)
 {
-	*wires = set_of(params, message, GF_WIRE_GATHER);
+	const struct gf_topk_params *p = params;
+
+	*wires = gf_density_set(p->density, message, GF_WIRE_GATHER);
 	return 1;
 }
 
@@ -58,9 +46,9 @@ static size_t wire_gtopk(const void *params, const struct gf_wired *message,
 {
 	const struct gf_topk_params *p = params;
 
-	*wires = set_of(p, message,
-			p->putback == GF_PUTBACK_NAIVE ? GF_WIRE_GATHER
-						       : GF_WIRE_MERGE);
+	*wires = gf_density_set(p->density, message,
+				p->putback == GF_PUTBACK_NAIVE ? GF_WIRE_GATHER
+							       : GF_WIRE_MERGE);
 	return 1;
 }
 

@@ -21,15 +21,12 @@ static int heir_of(const struct gf_reshard *r, int part)
 	return part < r->to ? part : -1;
 }
 
-static bool takes(const struct gf_reshard *r, int part, enum gf_state_rule rule)
+/* Is this rank the one to take over what that part's rank had? */
+static bool is_heir(const struct gf_reshard *r, int part)
 {
-	int heir;
+	int heir = heir_of(r, part);
 
-	if (part >= r->from)
-		return false;
-	heir = heir_of(r, part);
-	return rule == GF_STATE_MEAN ||
-	       (heir < 0 ? part % r->to : heir) == r->rank;
+	return (heir < 0 ? part % r->to : heir) == r->rank;
 }
 
 void gf_reshard_begin(const struct gf_state *s)
@@ -76,10 +73,13 @@ int gf_reshard_take(const struct gf_reshard *r, int part,
 	for (i = 0; i < s->nitems && !rc; i++) {
 		const struct gf_state_item *item = &s->items[i];
 
-		if (item->scope == GF_STATE_OWN && takes(r, part, item->rule))
+		if (item->scope == GF_STATE_OWN && part < r->from &&
+		    (item->rule == GF_STATE_MEAN || is_heir(r, part)))
 			rc = add_item(file, item, &squares, err);
 	}
-	if (r->carried && part < r->from && heir_of(r, part) < 0)
+	/* what all ranks take counts once */
+	if (r->carried && part < r->from && heir_of(r, part) < 0 &&
+	    is_heir(r, part))
 		*r->carried += squares;
 	return rc;
 }

@@ -78,9 +78,8 @@ int gf_sparse_init(struct gf_sparse_message *m, size_t most_k,
 	if (m->count_elems > UINT32_MAX)
 		return gf_error_set(err, -EINVAL,
 				    "want at most %u elements in a message "
-				    "with selection %s, got %zu",
-				    UINT32_MAX, m->merges ? "gtopk" : "topk",
-				    m->count_elems);
+				    "that goes as values with indices, got %zu",
+				    UINT32_MAX, m->count_elems);
 	m->sent = gf_xcalloc(most_k, sizeof(*m->sent));
 	m->sent_value = gf_xcalloc(most_k, sizeof(*m->sent_value));
 	if (!m->merges)

@@ -41,7 +41,7 @@ struct gf_sparse_message {
 	int ranks;
 	size_t count_elems;
 	float *data;           /* this step's gradients; borrowed */
-	const float *residual; /* borrowed; unused with `returns` */
+	const float *residual; /* borrowed; NULL: none, as with `returns` */
 	/* Instead of data, which lies elsewhere; else NULL. Borrowed, with
 	 * gf_sparse_returns_room indices and values. */
 	struct gf_sparse_returns *returns;

@@ -83,8 +83,11 @@ static void init_message(struct gf_selector *s, size_t slot, size_t i)
 		.ranks = plan->ranks,
 		.count_elems = w->count_elems,
 		.data = w->data,
-		.residual = s->feedback.residual +
-			    ((float *)w->data - s->env.pools[slot].data),
+		.residual = s->feedback.residual
+				    ? s->feedback.residual +
+					      ((float *)w->data -
+					       s->env.pools[slot].data)
+				    : NULL,
 		.scratch = p->scratch,
 	};
 }

@@ -8,9 +8,9 @@
 
 /*
  * Selections that send each message as one set of its k largest values per
- * rank. topk.c, whose gradients are on the host, shares this with topk_gpu.c
- * and dgc.c: for each slot the sets of the plan's messages, where these are on
- * the host. On a GPU the residual is as it was last fetched.
+ * rank. topk.c, whose gradients are on the host, shares this with topk_gpu.c,
+ * dgc.c and ef21.c: for each slot the sets of the plan's messages, where these
+ * are on the host. On a GPU the residual is as it was last fetched.
  */
 struct gf_topk_kind {
 	double density; /* k/n, and of the first epochs; borrowed */

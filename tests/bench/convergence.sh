@@ -45,6 +45,15 @@ fp8|--codecs fp8|
 fp4|--codecs fp4|
 fp4-ring|--codecs fp4 --algorithm ring|
 EOF
+	others
+}
+# Selections that the table above leaves out, as tests run them.
+others() {
+	local name options
+	while IFS='|' read -r name options _; do
+		[[ $name =~ ^# ]] || grep -q -- "--selection $name" <(declare -f methods) || [ "$name" = dense ] ||
+			echo "$name|$options|"
+	done < tests/data/selections.txt
 }
 
 # our command's own message among those of mpirun

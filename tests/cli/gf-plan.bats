@@ -547,7 +547,7 @@ ms() { # OPTION...: of a plan of the job, as people read it
 	2|--codecs: want f32 with selection gtopk|--system gtopk --codecs q8
 	2|--codecs: want f32 with selection onebit, whose signs travel|--selection onebit --codecs f16
 	2|--keep: want --selection csc, got onebit|--selection onebit --keep 0.5
-	2|--density: want --selection topk, gtopk, dgc or randomk, got dense|--density 0.5
+	2|--density: want --selection topk, gtopk, dgc|--density 0.5
 	2|--chunk: want --selection csc or onebit, got randomk|--selection randomk --chunk 4
 	2|--masking: want off or on, got "maybe"|--selection dgc --masking maybe
 	2|--momentum: want|--selection dgc --momentum 1
@@ -775,7 +775,7 @@ ms() { # OPTION...: of a plan of the job, as people read it
 	done <<-'END'
 	--keep: want --selection csc, got dense|--keep 0.1
 	--decay: want --selection csc, got gtopk|--system gtopk --decay 1
-	--density: want --selection topk, gtopk, dgc or randomk, got csc|--system gradientflow --density 0.1
+	--density: want --selection topk, gtopk, dgc|--system gradientflow --density 0.1
 	--putback: want --selection topk or gtopk, got dense|--putback paper
 	--policy: want one that leaves messages whole with selection csc, which cuts its messages anew in every step, got dear|--selection csc --chunk 10 --policy dear
 	--codecs: want f32 with selection gtopk|--system gradientflow --selection gtopk

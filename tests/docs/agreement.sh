@@ -40,4 +40,7 @@ for list in algorithms selections codecs; do
 			offend "gf-plan(5) does not describe $name of --list $list"
 	done
 done
+for name in $("$bin/gf-plan" --list selections | awk 'NR > 1 {print $1}'); do
+	grep -q "^$name|" tests/data/selections.txt || offend "tests/data/selections.txt has no row of $name"
+done
 exit $bad

@@ -31,14 +31,9 @@ METHODS = {
     "auto": "",
     "q8": "--codecs q8",
     "stale": "--staleness 2",
-    "topk": "--selection topk --density .05",
-    "gtopk": "--selection gtopk --density .05",
-    "dgc": "--selection dgc --density .05",
-    "csc": "--selection csc --keep .15 --chunk 128",
-    "onebit": "--selection onebit --chunk 128",
-    "powersgd": "--selection powersgd --powersgd-rank 2",
-    "randomk": "--selection randomk --density .1",
 }
+with open(os.path.join(os.path.dirname(__file__), "../data/selections.txt"), encoding="utf-8") as table:
+    METHODS |= dict(row.split("|")[:2] for row in table if row[0] != "#" and not row.startswith("dense|"))
 CALLS = {
     "mpi": ["MPI_Init_thread", "MPI_Comm_dup", "MPI_Comm_split_type", "MPI_Allreduce", "MPI_Comm_free",
             "MPI_Iallgather", "MPI_Ibcast", "MPI_Ibarrier", "MPI_Isend", "MPI_Irecv", "MPI_Finalize"],

@@ -158,12 +158,10 @@ rule() { # JQ-FILTER
 @test "exchange: ranks fewer and more go on from the newest set, by every selection" {
 	joins
 	caller=$(program caller)
-	for method in '"dense"' '"topk", density: .05, warmup_densities: [.2]' '"gtopk", density: .05, warmup_densities: [.2]' \
-		'"dgc", density: .05, warmup_densities: [.2]' '"randomk", density: .1, warmup_densities: [.2]' \
-		'"onebit", chunk_elems: 64' '"powersgd", rank: 2, warmup_steps: 6' \
-		'"csc", chunk_elems: 32, keep: .3, warmup_steps: 2, decay: .5'; do
-		rule ".rule.lanes = 1 | .selection = {method: $method}"
-		echo "$method"
+	for name in $(names_of selections); do
+		keys=$(grep "^$name|" "$GF_SOURCE/tests/data/selections.txt" | cut -d'|' -f3)
+		rule ".rule.lanes = 1 | .selection = {method: \"$name\"} + {$keys}"
+		echo "$name"
 		rm -rf place* sets sets-2
 		for rank in 4 5; do # those that come later
 			timeout 60 "$caller" -j place-5 $((rank - 1)) 5 resume rule.json sets-2 0 > late.$rank 2>&1 3>&- &

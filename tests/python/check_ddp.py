@@ -120,15 +120,20 @@ def replicas_are_equal(model):
 
 # --- plans ---
 
-SELECTIONS = {
-    "csc": {"method": "csc", "chunk_elems": 16, "keep": 0.3, "warmup_steps": 3, "decay": 1},
-    "topk": {"method": "topk", "density": 0.05, "warmup_densities": []},
-    "gtopk": {"method": "gtopk", "density": 0.05, "warmup_densities": [], "putback": "paper"},
-    "randomk": {"method": "randomk", "density": 0.2, "warmup_densities": []},
-    "dgc": {"method": "dgc", "density": 0.05, "warmup_densities": []},
-    "onebit": {"method": "onebit"},
-    "powersgd": {"method": "powersgd", "rank": 2},
-}
+SELECTIONS, SENT = {}, {"f32": 1.01, "f16": 0.51, "bf16": 0.51, "trunc16": 0.51, "q8": 0.3, "fp8": 0.3, "fp4": 0.2}
+with open(os.path.join(os.path.dirname(__file__), "../data/selections.txt"), encoding="utf-8") as table:
+    for line in table:
+        if not line.startswith(("#", "dense|")):
+            name, _, keys, share = line.strip().split("|")
+            SELECTIONS[name] = {"method": name, **json.loads("{%s}" % keys)}
+            SENT[name] = float(share)
+# without epochs; csc keeps all that it does not send, in chunks of a part of a tensor
+for keys in SELECTIONS.values():
+    if "warmup_densities" in keys:
+        keys["warmup_densities"] = []
+SELECTIONS["csc"] |= {"chunk_elems": 16, "warmup_steps": 3, "decay": 1}
+SELECTIONS["gtopk"]["putback"] = "paper"
+SELECTIONS["powersgd"]["warmup_steps"] = 0
 
 
 def rule(method=None, staleness=1, warmup=0):
@@ -730,12 +735,6 @@ def groups():
     model = gradflow.ddp(build(), rule("topk"), process_group=own)
     train(model)
     check(model.gradflow.exchange.sent_bytes > 0)
-
-
-# of a codec, of a selection: the most that is sent, as a share of what f32 sends
-SENT = {"f32": 1.01, "f16": 0.51, "bf16": 0.51, "trunc16": 0.51, "q8": 0.3, "fp8": 0.3,
-        "fp4": 0.2, "csc": 0.6, "topk": 0.3, "gtopk": 0.3, "randomk": 0.3, "dgc": 0.3,
-        "onebit": 0.3, "powersgd": 0.7}
 
 
 def unseen_loss(model):

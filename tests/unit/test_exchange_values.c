@@ -2,6 +2,7 @@
 /* The means that an exchange gives back: against exact sums, and by every
  * selection against the parameters of a trainer with the same gradients. */
 #include "caller.h"
+#include "selections.h"
 #include "test.h"
 
 #include "base/array.h"
@@ -208,25 +209,6 @@ static void test_exact(void)
 #define RATE 0.25f
 enum { STEPS = 8 };
 
-#define SELECTION(text) RULE("4096", "1", "ring", "f32", text ", " SYNCHRONOUS)
-static const char *const selections[] = {
-	SELECTION("\"selection\": {\"method\": \"dense\"}"),
-	SELECTION("\"selection\": {\"method\": \"csc\", \"chunk_elems\": 50, "
-		  "\"keep\": 0.3, \"warmup_steps\": 2, \"decay\": 0.5}"),
-	SELECTION("\"selection\": {\"method\": \"topk\", \"density\": 0.05, "
-		  "\"warmup_densities\": [0.25]}"),
-	SELECTION("\"selection\": {\"method\": \"gtopk\", \"density\": 0.05, "
-		  "\"warmup_densities\": []}"),
-	SELECTION("\"selection\": {\"method\": \"dgc\", \"density\": 0.05, "
-		  "\"warmup_densities\": [], \"clip_norm\": 4}"),
-	SELECTION("\"selection\": {\"method\": \"randomk\", \"density\": 0.1, "
-		  "\"warmup_densities\": []}"),
-	SELECTION("\"selection\": {\"method\": \"onebit\", \"chunk_elems\": "
-		  "64}"),
-	SELECTION("\"selection\": {\"method\": \"powersgd\", \"rank\": 2, "
-		  "\"warmup_steps\": 1}"),
-};
-
 struct beside_case {
 	const char *plan;
 	enum layout layout;
@@ -361,15 +343,21 @@ static void beside(struct caller_rank *r)
 
 static void test_beside(void)
 {
-	size_t i;
+	struct test_selection rows[TEST_SELECTIONS];
+	size_t n = test_selections(rows), i;
 	int ranks, layout;
+	char plan[1024];
 
-	for (i = 0; i < GF_ARRAY_LENGTH(selections); i++)
+	EXPECT(n >= 8, "%zu selections", n);
+	for (i = 0; i < n; i++) {
+		snprintf(plan, sizeof(plan),
+			 RULE("4096", "1", "ring", "f32",
+			      "\"selection\": %s, " SYNCHRONOUS),
+			 rows[i].object);
 		for (layout = 0; layout < LAYOUTS; layout++)
 			for (ranks = 1; ranks <= 4; ranks++) {
-				struct beside_case b = {selections[i],
-							(enum layout)layout,
-							false};
+				struct beside_case b = {
+					plan, (enum layout)layout, false};
 
 				on_callers(ranks, beside, &b);
 				b.stale = true;
@@ -377,6 +365,7 @@ static void test_beside(void)
 				if (!strstr(b.plan, "csc") && layout == APART)
 					on_callers(ranks, beside, &b);
 			}
+	}
 }
 
 int main(void)

@@ -3,18 +3,20 @@
  * and going on, also with stale gradients, learning, and what is refused. */
 #include <math.h>
 
+#include "doc/stream.h"
 #include "select/select.h"
 #include "folder.h"
 #include "selections.h"
 #include "train_run.h"
 
-/* At least one row for each entry of gf_selections. */
+/* Rows of interest; tests/data/selections.txt gives one to every other
+ * selection. */
 static double densities[] = {.5};
-static const struct {
+static struct selected {
 	const char *name;
 	struct gf_selection selection;
 	size_t epochs; /* to learn; 0: as many as dense */
-} selections[] = {
+} selections[64] = {
 	{"dense", SELECT_DENSE},
 	{"csc", SELECT_CSC(.chunk_elems = 13, .keep = .2, .decay = 1)},
 	{"csc-ramp", SELECT_CSC(.chunk_elems = 7, .keep = .1,
@@ -41,7 +43,47 @@ static const struct {
 	{"randomk", SELECT_RANDOMK(.density = .3, .warmup_densities = densities,
 				   .nwarmup = 1, .seed = 3)},
 };
-#define NSELECTIONS GF_ARRAY_LENGTH(selections)
+static size_t nselections;
+
+static struct gf_selection read_selection(const struct test_selection *row)
+{
+	char *text = gf_xasprintf(
+		"{\"format\": \"gf-plan\", \"version\": 1, \"system\": "
+		"\"auto\", \"policy\": \"single\", \"rule\": "
+		"{\"threshold_bytes\": 0, \"lanes\": 1, \"algorithms\": "
+		"[{\"min_bytes\": 0, \"algorithm\": \"ring\"}]}, "
+		"\"selection\": %s, \"pipeline\": {\"staleness\": 1, "
+		"\"warmup_steps\": 0}}",
+		row->object);
+	struct gf_documents d = {0};
+	struct gf_selection s = {0};
+	struct gf_error err = {""};
+
+	EXPECT(!gf_documents_add_text(&d, text, strlen(text), row->name, &err),
+	       "%s", err.text);
+	if (d.plan)
+		s = gf_selection_copy(&d.plan->selection);
+	gf_documents_release(&d);
+	free(text);
+	return s;
+}
+
+static void read_others(struct test_selection *rows)
+{
+	size_t n = test_selections(rows), i, k;
+
+	while (selections[nselections].name)
+		nselections++;
+	for (i = 0; i < n; i++) {
+		for (k = 0; k < nselections; k++)
+			if (strcmp(gf_selection_name(&selections[k].selection),
+				   rows[i].name) == 0)
+				break;
+		if (k == nselections)
+			selections[nselections++] = (struct selected){
+				rows[i].name, read_selection(&rows[i]), 40};
+	}
+}
 
 static void test_every_one(void)
 {
@@ -49,11 +91,12 @@ static void test_every_one(void)
 	size_t i;
 
 	for (e = gf_selections; e->name; e++) {
-		for (i = 0; i < NSELECTIONS; i++)
+		for (i = 0; i < nselections; i++)
 			if (gf_selection_plan(&selections[i].selection) ==
 			    gf_select_plan_find(e->name))
 				break;
-		EXPECT(i < NSELECTIONS, "no run has selection %s", e->name);
+		EXPECT(i < nselections,
+		       "tests/data/selections.txt has no row of %s", e->name);
 	}
 }
 
@@ -81,7 +124,7 @@ static void test_replicas(void)
 	static const int ranks[] = {1, 2, 3, 4, 5, 8};
 	size_t i, k;
 
-	for (i = 0; i < NSELECTIONS; i++)
+	for (i = 0; i < nselections; i++)
 		for (k = 0; k < GF_ARRAY_LENGTH(ranks); k++) {
 			struct train_run run = run_of(i, ranks[k]);
 
@@ -103,7 +146,7 @@ static void test_resume(void)
 	size_t i, k;
 	int r;
 
-	for (i = 0; i < NSELECTIONS; i++) {
+	for (i = 0; i < nselections; i++) {
 		char *through = gf_xasprintf("%s/%s-through", folder,
 					     selections[i].name);
 		struct train_run whole = run_of(i, 3);
@@ -196,14 +239,14 @@ static void test_stale(void)
 	};
 	size_t i;
 
-	for (i = 0; i < NSELECTIONS; i++)
+	for (i = 0; i < nselections; i++)
 		if (test_tries(i, 3))
 			stale(&(struct stale_case){selections[i].name, 9, 2,
 						   "sgd", 0},
 			      i);
 	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++)
 		if (test_tries(i, 3))
-			stale(&cases[i], NSELECTIONS + i);
+			stale(&cases[i], nselections + i);
 }
 
 /* A checkpoint of another selection, or of other chunks. */
@@ -270,7 +313,7 @@ static void test_learning(void)
 
 	dense.config.training.epochs = 25;
 	train(&dense);
-	for (i = 0; i < NSELECTIONS; i++) {
+	for (i = 0; i < nselections; i++) {
 		struct train_run run = run_of(i, 4);
 
 		run.config.training.epochs =
@@ -287,7 +330,7 @@ static void test_divergence(void)
 {
 	size_t i;
 
-	for (i = 0; i < NSELECTIONS; i++) {
+	for (i = 0; i < nselections; i++) {
 		struct train_run run = run_of(i, 3);
 
 		run.config.training.rate = 1e9;
@@ -307,8 +350,11 @@ static void test_divergence(void)
 
 int main(void)
 {
+	struct test_selection rows[TEST_SELECTIONS];
+
 	watchdog(280);
 	make_folder("test_train_select");
+	read_others(rows);
 	test_every_one();
 	test_replicas();
 	test_resume();

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "doc/select_ef21.h"
+
+#include "doc/select_density.h"
+
+static const struct gf_field fields[] = {
+	GF_DENSITY_FIELDS(struct gf_ef21_params),
+	{NULL},
+};
+
+static const struct gf_record record = {
+	GF_RECORD(struct gf_ef21_params, fields),
+};
+
+const struct gf_ef21_params *gf_ef21_params(const struct gf_selection *s)
+{
+	return s->plan == &gf_select_plan_ef21 ? s->params : NULL;
+}
+
+static size_t wire(const void *params, const struct gf_wired *message,
+		   struct gf_wire *wires)
+{
+	const struct gf_ef21_params *p = params;
+
+	*wires = gf_density_set(p->density, message, GF_WIRE_GATHER);
+	return 1;
+}
+
+static size_t warmup(const void *params, size_t epoch_steps)
+{
+	const struct gf_ef21_params *p = params;
+
+	return p->nwarmup * epoch_steps;
+}
+
+static const struct gf_ef21_params defaults = {.density = 0.01};
+
+const struct gf_select_plan gf_select_plan_ef21 = {
+	.name = "ef21",
+	.description = "the k largest changes of each rank's gradient",
+	.source = "EF21 (Richtarik et al. 2021)",
+	.traits = GF_SELECT_SETS,
+	.record = &record,
+	.defaults = &defaults,
+	.encoding = "whose values travel with their indices",
+	.wire = wire,
+	.warmup = warmup,
+};

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * ef21 (Richtarik, Sokolov and Fatkhullin 2021): each rank sends the k largest
+ * changes of its gradient since the estimate that all ranks have of it.
+ *
+ * doc/select_ef21.h has the equations and an example. Until the step has ended
+ * and is found finite, h and s are as before it. Then the pool becomes s.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/heap.h"
+#include "doc/select_ef21.h"
+#include "gf_kernels.h"
+#include "select/selections.h"
+#include "select/topk.h"
+
+struct ef21 {
+	float *estimate, *sum; /* h and s, laid out as the pool */
+};
+
+static struct ef21 *ef21_of(const struct gf_selector *s)
+{
+	return ((struct gf_topk_select *)s->priv)->more;
+}
+
+static int prepare(void *ctx, size_t slot, size_t message,
+		   struct gf_gpu_stream *q, struct gf_error *err)
+{
+	struct gf_selector *s = ctx;
+	const struct gf_pool *pool = &s->env.pools[slot];
+	struct gf_sparse_message *m = &gf_topk_slot(s, slot)->messages[message];
+
+	(void)q;
+	(void)err;
+	gf_kernels()->axpby_f32(-1,
+				ef21_of(s)->estimate + (m->data - pool->data),
+				1, m->data, m->count_elems);
+	gf_sparse_select(m, m->k, s->env.rank);
+	return 0;
+}
+
+static int end(void *ctx, size_t slot, struct gf_gpu_stream *q,
+	       struct gf_error *err)
+{
+	struct gf_selector *s = ctx;
+	struct ef21 *p = ef21_of(s);
+	const struct gf_pool *pool = &s->env.pools[slot];
+	size_t i;
+
+	(void)q;
+	(void)err;
+	gf_topk_conclude(s, slot);
+	if (s->slots[slot].bad.found)
+		return 0;
+	for (i = 0; i < s->env.plan->nmessages; i++) {
+		struct gf_sparse_message *m =
+			&gf_topk_slot(s, slot)->messages[i];
+		const size_t at = (size_t)(m->data - pool->data);
+
+		gf_kernels()->scatter_add_f32(p->estimate + at, m->sent_value,
+					      m->sent, m->k);
+		gf_sparse_expand(m, m->data);
+		gf_kernels()->axpby_f32(1, m->data, 1, p->sum + at,
+					m->count_elems);
+	}
+	memcpy(pool->data, p->sum, pool->count_elems * sizeof(*p->sum));
+	return 0;
+}
+
+static int open_ef21(struct gf_selector *s, struct gf_error *err)
+{
+	const struct gf_ef21_params *params =
+		gf_ef21_params(&s->env.plan->selection);
+	const struct gf_topk_kind kind = {
+		.density = params->density,
+		.warmup_densities = params->warmup_densities,
+		.nwarmup = params->nwarmup,
+	};
+	const size_t count = s->env.pools[0].count_elems;
+	struct ef21 *p;
+
+	gf_topk_open(s, &kind);
+	((struct gf_topk_select *)s->priv)->more = p =
+		gf_xcalloc(1, sizeof(*p));
+	p->estimate = calloc(count + 1, sizeof(*p->estimate));
+	p->sum = calloc(count + 1, sizeof(*p->sum));
+	if (!p->estimate || !p->sum)
+		return gf_error_set(
+			err, -ENOMEM,
+			"no memory for the estimates of %zu gradients", count);
+	return gf_topk_open_messages(s, err);
+}
+
+static void close_ef21(struct gf_selector *s)
+{
+	struct ef21 *p = s->priv ? ef21_of(s) : NULL;
+
+	if (p) {
+		free(p->estimate);
+		free(p->sum);
+		free(p);
+	}
+	gf_topk_close(s);
+}
+
+static void state(struct gf_selector *s, struct gf_state *list)
+{
+	const struct gf_shape shape = {1, {s->env.pools[0].count_elems}};
+
+	gf_state_add(list, GF_STATE_OWN, gf_xstrdup("ef21.estimate"), &shape,
+		     ef21_of(s)->estimate)
+		->rule = GF_STATE_MEAN;
+	gf_state_add(list, GF_STATE_SHARED, gf_xstrdup("ef21.sum"), &shape,
+		     ef21_of(s)->sum)
+		->rule = GF_STATE_SUM;
+}
+
+const struct gf_select_ops gf_select_ef21 = {
+	.hooks = {.prepare = prepare, .end = end, .serial = true},
+	.slot_bytes = sizeof(struct gf_topk_slot),
+	.check = gf_select_check_whole,
+	.open = open_ef21,
+	.close = close_ef21,
+	.begin = gf_topk_begin,
+	.state = state,
+};
