@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Runs suites and closes with the slowest tests and "N passed, N failed, N skipped".
+# Builds what it runs, but for a BUILD with flags of its own, and runs suites and closes with the slowest tests and "N passed, N failed, N skipped".
 #   tests/run.sh [--long | --threads] SUITE...
 #                  layers build unit fuzz cli docs lint python mpi two-ranks lab
 # --long runs the bats tests and scripts tagged "long" instead of the others, and of
@@ -23,6 +23,11 @@ export PYTHONDONTWRITEBYTECODE=1
 . tests/launcher.sh
 # Threads that wait for work leave the processors to the tests beside them.
 export OMP_WAIT_POLICY=${OMP_WAIT_POLICY-passive}
+
+# make has built already; sanitizers' builds have other flags
+if [ -z "${MAKELEVEL:-}" ] && [ "$BUILD" = build ]; then
+	make -s -j"$(nproc)" WERROR=1 check-build > /dev/null || exit 1
+fi
 
 tags='!long' threads=
 case ${1:-} in
@@ -172,5 +177,6 @@ if [ -s "$scratch/times" ]; then
 	sort -rn "$scratch/times" | head -n 12 | awk '{printf "%6.1f s ", $1 / 1000; $1 = ""; print}'
 fi
 echo "$SECONDS s; the processors were busy for $((100 * busy_s / (SECONDS * processors + 1))) %"
+[ $((passed + failed + skipped)) -gt 0 ] || echo "tests/run.sh: nothing ran: no test of ($*) is named ${FILTER:-anything}" >&2
 echo "$passed passed, $failed failed, $skipped skipped"
 [ "$failed" -eq 0 ] && [ $((passed + failed)) -gt 0 ]

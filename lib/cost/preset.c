@@ -10,8 +10,13 @@
 
 const char *const gf_precision_names[] = {"f32", "tf32", "f16", NULL};
 
-/* f16 stands for bf16, too, whose rate is the same. Rates that makers print
- * with sparsity are halved. */
+/*
+ * To add a GPU for estimates: a row with the dense peaks and the memory's rate
+ * of its maker's data sheet, and how drivers name the device.
+ *
+ * f16 stands for bf16, too, whose rate is the same. Rates that makers print
+ * with sparsity are halved.
+ */
 const struct gf_preset gf_presets[] = {
 	{"b200",
 	 "NVIDIA HGX B200 data sheet, per GPU",

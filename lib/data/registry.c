@@ -3,7 +3,13 @@
 
 #include <stddef.h>
 
-/* Formats are asked in this order whether they recognise a path. */
+/*
+ * To add a data format: one file here that recognises a folder, opens it and
+ * hands out samples (formats.h), and a row below; a paragraph in gf-train(1),
+ * hostile files in tests/unit/test_data_*.c.
+ *
+ * Formats are asked in this order whether they recognise a path.
+ */
 const struct gf_data_format *const gf_data_formats[] = {
 	&gf_data_synthetic,
 	&gf_data_idx,

@@ -1,7 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "doc/layer.h"
 
-/* The layer types, by enum gf_layer_type. */
+/*
+ * The layer types, by enum gf_layer_type.
+ *
+ * To add one: shapes, parameters and FLOPs in a layer_*.c here and a row below;
+ * forward and backward in lib/nn, of the reference backend first (tested
+ * against finite differences), then of the others (tested against the
+ * reference); a row in gf-model(5) and in the schema. For GPUs nn/gpu_*.c only
+ * enqueues, and kernels are those of kernels/gf_gpu_nn_kernels.h;
+ * tests/gpu/test_gpu_nn*.c repeat the other backends' tests.
+ */
 const struct gf_layer_kind *const gf_layer_kinds[] = {
 	[GF_LAYER_CONV] = &gf_layer_conv,
 	[GF_LAYER_BATCHNORM] = &gf_layer_batchnorm,

@@ -9,6 +9,10 @@
 #include "json/json.h"
 
 /*
+ * To add a key to a document: a row in its record (lib/doc), what its check
+ * wants of it, the schema, the page, and a document in tests/data/invalid with
+ * the message that it must give.
+ *
  * Documents as tables: one struct gf_field per key says where its value lives
  * in a C struct, what it may be, and whether it may be absent. All functions,
  * from reading to checking, walk the same table in its order, so they cannot

@@ -9,12 +9,23 @@
 #include "base/heap.h"
 #include "probe/probe.h"
 
+/*
+ * To add another program's topology: format_NAME.c, which recognises, reads and
+ * if possible writes it (format.h), its declaration in formats.h, and a row
+ * below; a paragraph in gf-topo(1), a recorded file in tests/data/topologies.
+ */
+/* clang-format off */
 const struct gf_topology_format *const gf_topology_formats[] = {
-	&gf_format_own,    &gf_format_nccl,
-	&gf_format_hwloc,  &gf_format_slurm,
-	&gf_format_astra,  &gf_format_matrix,
-	&gf_format_fabric, NULL,
+	&gf_format_own,
+	&gf_format_nccl,
+	&gf_format_hwloc,
+	&gf_format_slurm,
+	&gf_format_astra,
+	&gf_format_matrix,
+	&gf_format_fabric,
+	NULL,
 };
+/* clang-format on */
 
 const struct gf_topology_format *gf_topology_format_find(const char *name)
 {
