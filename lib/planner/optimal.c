@@ -213,15 +213,9 @@ static void search_line(struct field *f)
 {
 	struct gf_draft d = {.lanes = 1};
 
-	/* where backward and messages slow each other, a good start */
-	gf_search_line(f->w, f->best_s, &d);
-	offer_found(f, &d, 0);
-	if (!f->w->mutual)
-		return;
-	d = (struct gf_draft){.lanes = 1};
 	gf_search_serial(f->w, f->best_s, &d);
 	offer_found(f, &d, 0);
-	if (f->w->in->model->issue_s > 0)
+	if (f->w->mutual && f->w->in->model->issue_s > 0)
 		exhaust(f, 1);
 }
 

@@ -18,9 +18,6 @@
 /* One lane: exact over all contiguous partitions (serial.c). */
 void gf_search_serial(const struct gf_work *w, double below_s,
 		      struct gf_draft *d);
-/* The same in linear time, where not w->mutual (serial_line.c). */
-void gf_search_line(const struct gf_work *w, double below_s,
-		    struct gf_draft *d);
 /* d->lanes >= 2 lanes: a beam over partitions, modes and options (beam.c), by
  * about `budget` starts. On large models a message grows in steps that make it
  * dearer by that share. */

@@ -12,15 +12,15 @@
  *	lag' = lag + issue_s + kappa*C
  *
  * and the iteration ends at max(end, backward_end + lag). Both are monotone in
- * end and lag, so only Pareto-optimal pairs need to be kept per position (where
- * messages and backward do nothing to each other one number is left:
- * serial_line.c). The cheapest option of each message is best for both, unless
- * options differ in what they do to backward, or it to them: then all choices
- * of the menu are tried. C is greater while backward runs (message_slowdown);
- * that it ends a little later where later messages are issued is left out.
+ * end and lag, so only Pareto-optimal pairs need to be kept per position (one,
+ * where messages and backward do nothing to each other). The cheapest option of
+ *each message is best for both, unless options differ in what they do to
+ *backward, or it to them: then all choices of the menu are tried. C is greater
+ *while backward runs (message_slowdown); that it ends a little later where
+ *later messages are issued is left out.
  *
- * With more than EXACT_TENSORS tensors, long messages are
- * tried in growing strides: the result is then good, but not proven.
+ * With very many tensors, long messages are tried in growing strides: the
+ *result is then good, but not proven.
  *
  * Pruning: the rest of the tensors costs at least the menu's floor for all of
  * them at once (which is C if C is concave). The rest starts after `end` at the
@@ -35,9 +35,11 @@
 #include "base/heap.h"
 #include "planner/search.h"
 
-#define EXACT_TENSORS 1500
-#define FRONT_MOST    6 /* pairs kept per position beyond that */
-#define STRIDE        32
+/* Tensors, where messages and backward do something to each other, and not. */
+#define EXACT_MUTUAL 1500
+#define EXACT_ALONE  6000
+#define FRONT_MOST   6 /* pairs kept per position beyond that */
+#define STRIDE       32
 
 struct pair {
 	double end_s, lag_s;
@@ -227,7 +229,8 @@ void gf_search_serial(const struct gf_work *w, double below_s,
 		.w = w,
 		.kappa = 1 - 1 / w->least_slowdown,
 		.differ = differ(&w->menu),
-		.stride = n > EXACT_TENSORS ? STRIDE : 0,
+		.stride = n > (w->mutual ? EXACT_MUTUAL : EXACT_ALONE) ? STRIDE
+								       : 0,
 		.below_s = below_s - w->in->model->update_s,
 		.rest_s = gf_xcalloc(n + 1, sizeof(double)),
 		.latest_s = gf_xcalloc(n + 1, sizeof(double)),
