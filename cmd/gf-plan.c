@@ -71,7 +71,7 @@ static const struct gf_setting own_settings[] = {
 	 "operations per second and rank for the estimate (1e12)", 1, 1e30},
 	{"batch", "N", 1, GF_SETTING_WHOLE, AT(batch),
 	 "samples per rank for the estimate (32)", 1, COUNT_MOST},
-	{"ranks", "P", 1, GF_SETTING_INT, AT(request.ranks),
+	{"ranks", "P", 1, GF_SETTING_INT, AT(request.fabric.ranks),
 	 "plan for P ranks (else those of the profile or topology)", 1,
 	 COUNT_MOST},
 	{"accumulate", "N", 1, GF_SETTING_WHOLE, AT(accumulate),

@@ -96,7 +96,7 @@ static int plan_for_high(const struct gf_task *t, struct gf_plan *p,
 {
 	struct gf_model_profile *model =
 		gf_model_profile_copy(t->problem.model);
-	struct gf_network *network = gf_network_copy(t->problem.network);
+	struct gf_network *network = gf_network_copy(t->problem.fabric.network);
 	int rc;
 
 	gf_doubt_raise(model, network);
@@ -129,8 +129,9 @@ static int try_optimal(const struct gf_task *t, bool named,
 				     &plans[*n], err);
 		*n += rc == 0;
 	}
-	if (rc == 0 && problem->tolerance > 0 && problem->network && !named &&
-	    gf_doubt_recorded(problem->model, problem->network)) {
+	if (rc == 0 && problem->tolerance > 0 && problem->fabric.network &&
+	    !named &&
+	    gf_doubt_recorded(problem->model, problem->fabric.network)) {
 		rc = plan_for_high(t, &plans[*n], err);
 		if (rc == 0 && gf_task_is_plain(t))
 			take_bound(plans[0].predicted, plans[*n].predicted);

@@ -317,7 +317,7 @@ int gf_request_compare(const struct gf_request *r, unsigned axes,
 		return gf_error_set(err, -EINVAL,
 				    "want no rule where plans are compared, "
 				    "got one, which says the plan");
-	if (!r->model || !r->ranks)
+	if (!r->model || !r->fabric.ranks)
 		return gf_error_set(
 			err, -EINVAL, "--compare: want %s, found none",
 			r->model ? "a number of ranks (--ranks)"

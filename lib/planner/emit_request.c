@@ -49,12 +49,8 @@ static struct gf_request plain_request(const struct gf_request *r,
 {
 	return (struct gf_request){
 		.model = r->model,
-		.network = r->network,
-		.levels = r->levels,
-		.nlevels = r->nlevels,
+		.fabric = r->fabric,
 		.one_host = r->one_host,
-		.processing = r->processing,
-		.ranks = r->ranks,
 		.ranks_asked = r->ranks_asked,
 		.algorithm = algorithm,
 		.policy = policy,
@@ -342,7 +338,7 @@ static int plan_program(const struct gf_request *r, const struct gf_plan *given,
 	struct gf_text text = {0};
 	int rc = 0;
 
-	if (r->model && r->ranks && !r->rule && !(given && given->rule))
+	if (r->model && r->fabric.ranks && !r->rule && !(given && given->rule))
 		plain = by_itself(r, e, times);
 	if (given)
 		gf_plan_copy(p, given);

@@ -222,7 +222,7 @@ static int begin(struct why *y, struct gf_work *w, const struct gf_request *r,
 		return rc;
 	}
 	y->fabric = gf_plan_fabric(p);
-	y->fabric.derived = task->problem.derived;
+	y->fabric.derived = task->problem.fabric.derived;
 	y->trial = *p;
 	y->trial.messages =
 		gf_xcalloc(w->ntensors + 1, sizeof(*y->trial.messages));

@@ -25,7 +25,7 @@ static int check(const struct gf_request *r, struct gf_error *err)
 				    "want a model and ranks beside a rule, "
 				    "which says the plan's axes, got a choice "
 				    "of them");
-	if (!r->model || !r->ranks)
+	if (!r->model || !r->fabric.ranks)
 		return gf_error_set(err, -EINVAL,
 				    "want %s to bind the rule to, found none",
 				    r->model ? "a number of ranks (--ranks)"
@@ -40,15 +40,15 @@ static int bound(const struct gf_request *r, const struct gf_plan *p,
 	const char *codecs[GF_CODECS + 1];
 	struct gf_problem problem = {
 		.model = p->model,
-		.network = r->network,
-		.levels = r->nlevels ? r->levels : NULL,
-		.nlevels = r->nlevels,
-		.ranks = p->ranks,
+		.fabric = r->fabric,
 		.lanes = p->lanes,
 		.codecs = gf_plan_codecs(p, codecs),
 	};
 	struct gf_work w;
-	int rc = gf_work_init(&w, &problem, err);
+	int rc;
+
+	problem.fabric.ranks = p->ranks;
+	rc = gf_work_init(&w, &problem, err);
 
 	if (rc < 0)
 		return rc;
@@ -88,15 +88,15 @@ int gf_request_from_rule(const struct gf_request *r, struct gf_plan *p,
 		return rc;
 	/* costs and levels are the request's, which are the rule's where no
 	 * other document has any */
-	rule.network = (struct gf_network *)r->network;
-	rule.levels = (struct gf_level *)r->levels;
-	rule.nlevels = r->nlevels;
+	rule.network = (struct gf_network *)r->fabric.network;
+	rule.levels = (struct gf_level *)r->fabric.levels;
+	rule.nlevels = r->fabric.nlevels;
 	rule.topology_digest = rule.profile_digest = NULL;
 	if (!rule.network && !rule.nlevels)
 		return gf_error_set(err, -EINVAL,
 				    "want a topology or a profile with a "
 				    "network, found neither");
-	rc = gf_plan_bind(&rule, r->model, r->ranks, p, err);
+	rc = gf_plan_bind(&rule, r->model, r->fabric.ranks, p, err);
 	if (rc < 0)
 		return rc;
 	rc = predict(r, p, err);

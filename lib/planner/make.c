@@ -61,7 +61,7 @@ static int plan_whole(const struct gf_request *r, const struct gf_task *t,
 		return rc;
 	if (t->policy ||
 	    (gf_task_is_plain(t) && !r->halves &&
-	     !gf_doubt_recorded(t->problem.model, t->problem.network)))
+	     !gf_doubt_recorded(t->problem.model, t->problem.fabric.network)))
 		rc = gf_task_plan(t, t->policy, p, err);
 	else
 		rc = gf_task_best(t, r->halves, false, p, err);
@@ -87,7 +87,7 @@ static int plan_posed(const struct gf_request *r, struct gf_plan *p,
 
 	if (rc < 0)
 		return rc;
-	rc = t.problem.model && t.problem.ranks
+	rc = t.problem.model && t.problem.fabric.ranks
 		     ? plan_whole(r, &t, p, notes, err)
 		     : gf_request_rule(r, &t.problem, p, notes, err);
 	gf_task_release(&t);

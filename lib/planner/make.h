@@ -21,11 +21,8 @@
  */
 struct gf_request {
 	const struct gf_model_profile *model;
-	const struct gf_network *network;
-	const struct gf_level *levels;
-	size_t nlevels;
-	bool one_host; /* the levels are those of a single host */
-	const struct gf_processing *processing;
+	struct gf_fabric fabric; /* ranks 0: unknown */
+	bool one_host;           /* the levels are those of a single host */
 	const char *topology_digest, *profile_digest; /* "" or NULL: none */
 	const char *system, *policy;
 	int lanes;
@@ -33,7 +30,6 @@ struct gf_request {
 	bool tolerance_asked; /* which 0 is not */
 	size_t threshold_bytes;
 	bool threshold_zero; /* asked for, which threshold_bytes 0 is not */
-	int ranks;           /* 0: unknown */
 	bool ranks_asked;    /* by the user: servers come on top of them */
 	const char *algorithm;
 	const char *const *codecs;

@@ -142,8 +142,8 @@ static void add_decompositions(struct filling *f, const char *algorithm)
 	bool two = gf_algorithm_has(algorithm, GF_ALGORITHM_TWO_LEVELS);
 	struct gf_factor_rules rules = {
 		.ranks = f->fabric.ranks,
-		.levels = in->levels,
-		.nlevels = in->nlevels,
+		.levels = in->fabric.levels,
+		.nlevels = in->fabric.nlevels,
 		.fewest = two ? 2 : 0,
 		.most = two ? 2 : 4,
 		.rings_only = !gf_algorithm_has(algorithm, GF_ALGORITHM_STAGES),
@@ -172,7 +172,7 @@ static void add_derived(struct filling *f, const char *algorithm)
  * number of ranks or the user gave factors. */
 static void add_measured(struct filling *f, const struct gf_allreduce_cost *c)
 {
-	bool same = f->in->network->ranks == f->fabric.ranks;
+	bool same = f->fabric.network->ranks == f->fabric.ranks;
 
 	if (f->in->nfactors)
 		add_derived(f, c->algorithm);
@@ -183,7 +183,7 @@ static void add_measured(struct filling *f, const struct gf_allreduce_cost *c)
 static void add_all(struct filling *f)
 {
 	const struct gf_problem *in = f->in;
-	const struct gf_network *n = in->network;
+	const struct gf_network *n = in->fabric.network;
 	/* what was measured is not mixed with what a data sheet says */
 	bool derive = !n || !measured(n, NULL) ||
 		      (in->algorithm && !measured(n, in->algorithm));
@@ -285,7 +285,7 @@ static void replay_envelope(struct filling *f)
 	struct gf_menu *m = f->menu;
 	int lanes = f->in->lanes ? f->in->lanes : 2, round = 0;
 
-	m->derived = f->in->derived ? f->in->derived : &m->own;
+	m->derived = f->in->fabric.derived ? f->in->fabric.derived : &m->own;
 	if (m->derived->lanes < lanes)
 		m->derived->lanes = lanes;
 	gf_derived_recount(m->derived);
@@ -325,37 +325,26 @@ static int check_codecs(const struct gf_problem *in, struct gf_error *err)
 	return 0;
 }
 
-static struct gf_fabric fabric_of(const struct gf_problem *in)
-{
-	return (struct gf_fabric){
-		.network = in->network,
-		.levels = in->levels,
-		.nlevels = in->levels ? in->nlevels : 0,
-		.ranks = in->ranks + in->servers,
-		.servers = in->servers,
-		.processing = in->processing,
-		.device = in->model ? in->model->device : NULL,
-	};
-}
-
 int gf_menu_init(struct gf_menu *m, const struct gf_problem *in,
 		 struct gf_error *err)
 {
 	struct filling f = {
 		.menu = m,
 		.in = in,
-		.fabric = fabric_of(in),
+		.fabric = in->fabric,
 	};
-	bool empty = !in->algorithm && !in->levels &&
-		     !(in->network && in->network->nallreduce);
+	bool empty = !in->algorithm && !in->fabric.levels &&
+		     !(in->fabric.network && in->fabric.network->nallreduce);
 	static const struct gf_registry algorithms = {gf_algorithms, 0, NULL};
 	int rc = check_codecs(in, err);
 
 	memset(m, 0, sizeof(*m));
 	if (rc < 0)
 		return rc;
+	f.fabric.derived = NULL; /* until options are final */
+	f.fabric.device = in->model ? in->model->device : NULL;
 	if (in->algorithm && !gf_algorithm_find(in->algorithm) &&
-	    !measured(in->network, in->algorithm))
+	    !measured(in->fabric.network, in->algorithm))
 		return gf_registry_refuse(&algorithms, "--algorithm", NULL,
 					  in->algorithm, err);
 	add_all(&f);

@@ -64,9 +64,9 @@ static void assume_codecs(struct gf_planning *s, double bytes_per_s)
 		c->decode_s_per_byte = (2 + wire) / bytes_per_s;
 		p->ncodecs++;
 	}
-	if (s->request.processing)
-		gf_processing_add(p, s->request.processing);
-	s->request.processing = p;
+	if (s->request.fabric.processing)
+		gf_processing_add(p, s->request.fabric.processing);
+	s->request.fabric.processing = p;
 }
 
 int gf_planning_estimate(struct gf_planning *s, const struct gf_rates *rates,
@@ -102,8 +102,8 @@ int gf_planning_refine(struct gf_planning *s, const char *trace,
 	if (rc < 0)
 		return rc;
 	s->request.model = s->refined.model;
-	s->request.network = s->refined.network;
-	s->request.processing = &s->refined.processing;
+	s->request.fabric.network = s->refined.network;
+	s->request.fabric.processing = &s->refined.processing;
 	s->request.profile_digest = NULL;
 	gf_request_follow(&s->request, &s->axes, s->documents.plan, s->codecs);
 	return 0;

@@ -39,21 +39,22 @@ void gf_comparison_plot(const struct gf_request *r,
 			const struct gf_comparison *c, struct gf_plot *plot)
 {
 	struct gf_network_view network = {
-		.levels = r->levels,
-		.nlevels = r->nlevels,
-		.ranks = r->ranks,
-		.measured = r->network != NULL,
+		.levels = r->fabric.levels,
+		.nlevels = r->fabric.nlevels,
+		.ranks = r->fabric.ranks,
+		.measured = r->fabric.network != NULL,
 	};
 	struct gf_text under = {0}, axes = {0};
 	size_t i;
 
-	if (r->nlevels > 0)
-		network.rate = r->levels[r->nlevels - 1].bandwidth_bytes_per_s;
+	if (r->fabric.nlevels > 0)
+		network.rate = r->fabric.levels[r->fabric.nlevels - 1]
+				       .bandwidth_bytes_per_s;
 	gf_network_text(&network, &under);
 	plot->script = "bars";
 	add_axes(c->axes, &axes);
 	gf_plot_text(plot, "title", "%s on %d ranks: %s", r->model->name,
-		     r->ranks, axes.data);
+		     r->fabric.ranks, axes.data);
 	gf_text_release(&axes);
 	gf_plot_text(plot, "subtitle", "%spredicted",
 		     under.data ? under.data : "");

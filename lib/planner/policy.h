@@ -10,7 +10,7 @@
 #include "doc/plan.h"
 #include "doc/profile.h"
 #include "doc/topology.h"
-#include "sim/derived.h"
+#include "sim/price.h"
 
 /*
  * A policy cuts the tensors of a model into messages: one file each, one table
@@ -18,12 +18,9 @@
  */
 struct gf_problem {
 	const struct gf_model_profile *model;
-	const struct gf_network *network; /* costs, measured; or NULL */
-	const struct gf_level *levels;    /* or NULL; one of both is there */
-	size_t nlevels;
-	const struct gf_processing *processing; /* or NULL */
-	int ranks;                              /* that compute */
-	int servers;                            /* that only serve (ps) */
+	/* Where messages go, and what they cost. `derived` keeps replays from
+	 * one menu to the next; NULL: every menu replays. */
+	struct gf_fabric fabric;
 	int lanes;              /* upper bound on messages in flight; 0: what
 				   the policy uses by itself */
 	size_t threshold_bytes; /* threshold; 0: search the best ... */
@@ -41,9 +38,13 @@ struct gf_problem {
 	/* Codecs that a message may choose from, NULL-terminated; NULL: f32,
 	 * the gradients as they are. */
 	const char *const *codecs;
-	/* Keeps replays from one menu to the next; NULL: every menu replays. */
-	struct gf_derived *derived;
 };
+
+/* The ranks that compute. */
+static inline int gf_problem_workers(const struct gf_problem *p)
+{
+	return p->fabric.ranks - p->fabric.servers;
+}
 
 struct gf_work;
 struct gf_draft;

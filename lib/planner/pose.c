@@ -32,11 +32,7 @@ static void collect(const struct gf_request *r, struct gf_problem *p)
 {
 	*p = (struct gf_problem){
 		.model = r->model,
-		.network = r->network,
-		.levels = r->nlevels ? r->levels : NULL,
-		.nlevels = r->nlevels,
-		.processing = r->processing,
-		.ranks = r->ranks,
+		.fabric = r->fabric,
 		.lanes = r->lanes,
 		.threshold_bytes = r->threshold_bytes,
 		.threshold_zero = r->threshold_zero,
@@ -48,8 +44,8 @@ static void collect(const struct gf_request *r, struct gf_problem *p)
 static void note_rescaled(const struct gf_problem *problem,
 			  struct gf_text *notes)
 {
-	const struct gf_network *n = problem->network;
-	int ranks = problem->ranks + problem->servers;
+	const struct gf_network *n = problem->fabric.network;
+	int ranks = problem->fabric.ranks;
 
 	if (n && n->nallreduce > 0 && n->ranks && n->ranks != ranks)
 		gf_text_addf(notes,
@@ -63,12 +59,12 @@ static void note_rescaled(const struct gf_problem *problem,
 static int grow(const struct gf_request *r, const struct gf_problem *p,
 		struct gf_text *notes, struct gf_error *err)
 {
-	int ranks = p->ranks + p->servers,
-	    here = gf_levels_ranks(p->levels, p->nlevels), inner;
+	int ranks = p->fabric.ranks,
+	    here = gf_levels_ranks(p->fabric.levels, p->fabric.nlevels), inner;
 	const struct gf_level *top;
 
-	if (!p->levels || ranks <= here ||
-	    (p->network && p->network->nallreduce > 0))
+	if (!p->fabric.levels || ranks <= here ||
+	    (p->fabric.network && p->fabric.network->nallreduce > 0))
 		return 0;
 	if (r->one_host)
 		return gf_error_set(
@@ -77,7 +73,7 @@ static int grow(const struct gf_request *r, const struct gf_problem *p,
 			"host that the topology describes, got %d "
 			"(gf-topo --synthetic describes a network)",
 			here, ranks);
-	top = &p->levels[p->nlevels - 1];
+	top = &p->fabric.levels[p->fabric.nlevels - 1];
 	inner = here / (int)top->size;
 	gf_text_addf(notes,
 		     "%d ranks are more than the topology's %d: its level %s "
@@ -179,7 +175,7 @@ static void judge(const struct gf_processing_entry *e, const char *name,
 static void note_processing(const struct gf_task *t, struct gf_text *notes)
 {
 	const struct gf_problem *p = &t->problem;
-	const struct gf_fabric f = {.processing = p->processing,
+	const struct gf_fabric f = {.processing = p->fabric.processing,
 				    .device = p->model->device};
 	struct gf_text free = {0}, assumed = {0};
 	const char *name = gf_selection_name(&t->selection);
@@ -189,7 +185,7 @@ static void note_processing(const struct gf_task *t, struct gf_text *notes)
 		const char *codec = p->codecs[i];
 
 		if (gf_codec_find(codec) && !gf_codec_is_plain(codec) &&
-		    !measured_with(p->network, codec))
+		    !measured_with(p->fabric.network, codec))
 			judge((const void *)gf_fabric_codec(&f, codec), codec,
 			      &free, &assumed);
 	}
@@ -230,18 +226,19 @@ static int pose_whole(const struct gf_request *r, struct gf_task *t,
 	p->release = t->system.release;
 	p->tolerance = r->tolerance_asked ? r->tolerance
 		       : t->policy        ? 0
-					  : default_tolerance(r->network);
-	p->servers = t->system.servers;
+				   : default_tolerance(r->fabric.network);
+	p->fabric.servers = t->system.servers;
 	/* documents count every rank, --ranks those that compute */
-	if (!r->ranks_asked)
-		p->ranks -= p->servers;
-	if (p->ranks < 1)
+	if (r->ranks_asked)
+		p->fabric.ranks += p->fabric.servers;
+	if (gf_problem_workers(p) < 1)
 		return gf_error_set(err, -EINVAL,
 				    "--servers: want a rank beside the server, "
 				    "got %d ranks in all",
-				    r->ranks);
+				    r->fabric.ranks);
 	if (r->axes) {
-		rc = gf_axes_algorithm(r->axes, p->ranks, &p->algorithm, err);
+		rc = gf_axes_algorithm(r->axes, gf_problem_workers(p),
+				       &p->algorithm, err);
 		if (rc < 0)
 			return rc;
 		p->factors = r->axes->factors;
@@ -274,12 +271,12 @@ int gf_request_pose(const struct gf_request *r, struct gf_task *t,
 	if (rc < 0)
 		return rc;
 	collect(r, &t->problem);
-	t->problem.derived = &t->derived;
-	if (!r->network && !r->nlevels)
+	t->problem.fabric.derived = &t->derived;
+	if (!r->fabric.network && !r->fabric.nlevels)
 		rc = gf_error_set(err, -EINVAL,
 				  "want a topology or a profile with a "
 				  "network, found neither");
-	else if (r->model && r->ranks)
+	else if (r->model && r->fabric.ranks)
 		rc = pose_whole(r, t, notes, err);
 	if (rc < 0)
 		gf_task_release(t);
@@ -290,7 +287,7 @@ void gf_task_note(const struct gf_task *t, struct gf_text *notes)
 {
 	static const char slower[] =
 		"n messages at once are taken for n times slower";
-	int ranks = t->problem.ranks + t->problem.servers;
+	int ranks = t->problem.fabric.ranks;
 	const struct gf_derived *d = &t->derived;
 	bool crowded = t->problem.lanes != 1 && d->unknown;
 

@@ -49,41 +49,41 @@ void gf_request_documents(struct gf_request *r, const struct gf_documents *d)
 
 	if (d->profile) {
 		r->model = d->profile->model;
-		r->network = d->profile->network;
-		r->processing = &d->profile->processing;
+		r->fabric.network = d->profile->network;
+		r->fabric.processing = &d->profile->processing;
 		r->profile_digest = d->profile_digest;
 	}
 	if (d->topology) {
-		r->levels = d->topology->levels;
-		r->nlevels = d->topology->nlevels;
+		r->fabric.levels = d->topology->levels;
+		r->fabric.nlevels = d->topology->nlevels;
 		r->topology_digest = d->topology_digest;
 		ranks = d->topology->ranks;
 		/* made outside a job, by this or that machine for itself */
 		r->one_host = !ranks && d->topology->nhosts == 1;
 	}
-	if (r->network && r->network->ranks)
-		ranks = r->network->ranks;
+	if (r->fabric.network && r->fabric.network->ranks)
+		ranks = r->fabric.network->ranks;
 	if (p) {
 		r->rule = p->rule ? p : NULL;
 		if (!r->model)
 			r->model = p->model;
-		if (!r->levels) {
-			r->levels = p->levels;
-			r->nlevels = p->nlevels;
+		if (!r->fabric.levels) {
+			r->fabric.levels = p->levels;
+			r->fabric.nlevels = p->nlevels;
 			r->topology_digest = p->topology_digest;
 		}
 		if (!d->profile)
-			r->processing = &p->processing;
-		if (!r->network && !d->topology) {
-			r->network = p->network;
+			r->fabric.processing = &p->processing;
+		if (!r->fabric.network && !d->topology) {
+			r->fabric.network = p->network;
 			r->profile_digest = p->profile_digest;
 		}
 		if (!ranks)
 			ranks = p->ranks + p->servers;
 	}
-	r->ranks_asked = r->ranks > 0;
-	if (!r->ranks)
-		r->ranks = ranks;
+	r->ranks_asked = r->fabric.ranks > 0;
+	if (!r->fabric.ranks)
+		r->fabric.ranks = ranks;
 }
 
 int gf_request_estimate(struct gf_request *r, const struct gf_model *model,
@@ -109,11 +109,11 @@ int gf_request_estimate(struct gf_request *r, const struct gf_model *model,
 
 void gf_request_assume_ranks(struct gf_request *r, struct gf_text *open)
 {
-	int ranks = gf_levels_ranks(r->levels, r->nlevels);
+	int ranks = gf_levels_ranks(r->fabric.levels, r->fabric.nlevels);
 
-	if (r->ranks || ranks < 2)
+	if (r->fabric.ranks || ranks < 2)
 		return;
-	r->ranks = ranks;
+	r->fabric.ranks = ranks;
 	gf_text_addf(open, "%s%d ranks as in the topology (--ranks)",
 		     open->length ? ", " : "", ranks);
 }
@@ -121,7 +121,7 @@ void gf_request_assume_ranks(struct gf_request *r, struct gf_text *open)
 bool gf_request_is_open(const struct gf_request *r)
 {
 	return !r->policy && !r->system && !r->lanes &&
-	       !gf_request_has_threshold(r) && !r->ranks && !r->algorithm &&
-	       !r->codecs && !r->halves && !r->tolerance_asked &&
-	       gf_axes_are_open(r->axes);
+	       !gf_request_has_threshold(r) && !r->fabric.ranks &&
+	       !r->algorithm && !r->codecs && !r->halves &&
+	       !r->tolerance_asked && gf_axes_are_open(r->axes);
 }

@@ -16,6 +16,7 @@
 #include "base/heap.h"
 #include "planner/make.h"
 #include "planner/menu.h"
+#include "sim/predict.h"
 
 #define RANKS_ASSUMED 4
 #define STARTUP_SHARE 0.1
@@ -26,7 +27,8 @@
 
 static int assumed_ranks(const struct gf_problem *problem)
 {
-	int ranks = gf_levels_ranks(problem->levels, problem->nlevels);
+	int ranks = gf_levels_ranks(problem->fabric.levels,
+				    problem->fabric.nlevels);
 
 	return ranks > 1 ? ranks : RANKS_ASSUMED;
 }
@@ -117,7 +119,7 @@ int gf_request_rule(const struct gf_request *r, struct gf_problem *problem,
 	double bytes;
 	int rc;
 
-	known = problem->ranks > 0;
+	known = problem->fabric.ranks > 0;
 	rc = refuse_wishes(r,
 			   known ? "the tensors of a model"
 				 : "a number of ranks (--ranks)",
@@ -125,7 +127,7 @@ int gf_request_rule(const struct gf_request *r, struct gf_problem *problem,
 	if (rc < 0)
 		return rc;
 	if (!known)
-		problem->ranks = assumed_ranks(problem);
+		problem->fabric.ranks = assumed_ranks(problem);
 	rc = gf_menu_init(&menu, problem, err);
 	if (rc < 0)
 		return rc;
@@ -145,13 +147,10 @@ int gf_request_rule(const struct gf_request *r, struct gf_problem *problem,
 		p->lanes = rule->lanes;
 		p->system = gf_xstrdup("auto");
 		p->policy = gf_xstrdup("threshold");
-		p->network = problem->network
-				     ? gf_network_copy(problem->network)
-				     : NULL;
-		p->levels = problem->levels ? gf_levels_copy(problem->levels,
-							     problem->nlevels)
-					    : NULL;
-		p->nlevels = problem->levels ? problem->nlevels : 0;
+		/* of any ranks, and of what no codec costs here */
+		problem->fabric.ranks = problem->fabric.servers = 0;
+		problem->fabric.processing = NULL;
+		gf_plan_take_fabric(p, &problem->fabric);
 		p->staleness = 1;
 		gf_text_addf(notes, "%s: the plan is a rule that binds to %s\n",
 			     known ? "no model is known"

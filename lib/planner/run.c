@@ -59,7 +59,7 @@ static int predict(const struct gf_work *w, const struct gf_draft *d,
 	int rc;
 
 	p->predicted = out;
-	fabric.derived = w->in->derived;
+	fabric.derived = w->in->fabric.derived;
 	out->messages = gf_xcalloc(d->nsends, sizeof(*out->messages));
 	result.messages = out->messages;
 	rc = gf_predict_plan(p, &fabric, &result, err);
@@ -83,15 +83,9 @@ static int finish(const struct gf_work *w, struct gf_draft *d,
 	memset(p, 0, sizeof(*p));
 	p->system = gf_xstrdup("auto");
 	p->policy = gf_xstrdup(policy);
-	p->ranks = in->ranks;
-	p->servers = in->servers;
 	p->lanes = d->lanes;
 	p->model = gf_model_profile_copy(in->model);
-	p->network = in->network ? gf_network_copy(in->network) : NULL;
-	p->levels = in->levels ? gf_levels_copy(in->levels, in->nlevels) : NULL;
-	p->nlevels = in->levels ? in->nlevels : 0;
-	if (in->processing)
-		gf_processing_add(&p->processing, in->processing);
+	gf_plan_take_fabric(p, &in->fabric);
 	p->threshold_bytes = d->threshold_bytes;
 	p->staleness = 1;
 	copy_messages(w, d, p);
@@ -112,7 +106,8 @@ static int find_better(const struct gf_work *w, bool automatic,
 	size_t i;
 	int rc = 0;
 
-	if (w->menu.options[0].origin != GF_PRICE_DERIVED || w->in->nlevels < 2)
+	if (w->menu.options[0].origin != GF_PRICE_DERIVED ||
+	    w->in->fabric.nlevels < 2)
 		return 0;
 	for (i = 0; gf_policies[i] && rc == 0; i++) {
 		const struct gf_policy *policy = gf_policies[i];

@@ -76,7 +76,7 @@ int gf_task_stale(const struct gf_task *t, struct gf_plan *p,
 	model->forward_s = model->backward_s = 0;
 	for (i = 0; i < model->ntensors; i++)
 		model->tensors[i].ready_s = 0;
-	rc = gf_task_plan_for(t, model, t->problem.network, p, err);
+	rc = gf_task_plan_for(t, model, t->problem.fabric.network, p, err);
 	gf_model_profile_free(model);
 	/* messages that are cut anew have a threshold of their own */
 	if (rc < 0 || gf_selection_has(&t->selection, GF_SELECT_RECUTS))

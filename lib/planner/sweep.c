@@ -143,8 +143,6 @@ static int replan(const struct gf_plan *p, const struct gf_what_if *w,
 	struct gf_plan bare = *p; /* its fabric, whatever its messages are */
 	struct gf_request r = {
 		.model = p->model,
-		.processing = &p->processing,
-		.ranks = w->ranks ? w->ranks : p->ranks,
 		.ranks_asked = true,
 	};
 	const char *codecs[GF_CODECS + 1];
@@ -159,9 +157,9 @@ static int replan(const struct gf_plan *p, const struct gf_what_if *w,
 	if (rc == 0) {
 		gf_axes_init(&axes);
 		r.axes = &axes;
-		r.network = v.fabric.network;
-		r.levels = v.fabric.levels;
-		r.nlevels = v.fabric.nlevels;
+		r.fabric = v.fabric;
+		r.fabric.processing = &p->processing;
+		r.fabric.ranks = w->ranks ? w->ranks : p->ranks;
 		gf_request_follow(&r, &axes, p, codecs);
 		rc = gf_request_plan(&r, out, &notes, err);
 	}

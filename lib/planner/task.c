@@ -83,7 +83,7 @@ static int predict(const struct gf_task *t, struct gf_plan *p,
 	struct gf_fabric fabric = gf_plan_fabric(p);
 	int rc;
 
-	fabric.derived = t->problem.derived;
+	fabric.derived = t->problem.fabric.derived;
 	rc = gf_predict_plan(p, &fabric, &result, err);
 	if (rc < 0)
 		return rc;
@@ -131,8 +131,9 @@ int gf_task_plan_for(const struct gf_task *t,
 	int rc;
 
 	other.problem.model = model;
-	other.problem.network = network;
-	other.problem.derived = &derived; /* the task's has other costs */
+	other.problem.fabric.network = network;
+	other.problem.fabric.derived =
+		&derived; /* the task's has other costs */
 	rc = gf_task_plan_by(&other, &gf_policy_optimal, p, err);
 	gf_derived_release(&derived);
 	if (rc < 0)
@@ -140,8 +141,9 @@ int gf_task_plan_for(const struct gf_task *t,
 	gf_model_profile_free(p->model);
 	gf_network_free(p->network);
 	p->model = gf_model_profile_copy(t->problem.model);
-	p->network =
-		t->problem.network ? gf_network_copy(t->problem.network) : NULL;
+	p->network = t->problem.fabric.network
+			     ? gf_network_copy(t->problem.fabric.network)
+			     : NULL;
 	p->predicted->fastest_s = 0;
 	rc = predict(t, p, err);
 	rc = rc ? rc : gf_doubt_predict(p, err);

@@ -27,11 +27,8 @@ static void take_levels(struct gf_bench *b)
 		const struct gf_link_cost *l = &net->links[i];
 
 		b->levels[i].size = (size_t)net->sizes[i];
-		b->levels[i].latency_s = l->alpha_s;
-		b->levels[i].bandwidth_bytes_per_s = 1 / l->beta_s_per_byte;
-		b->lines[i].larger = l->larger;
-		b->lines[i].nlarger = l->nlarger;
-		b->reduce_s_per_byte[i] = l->gamma_s_per_byte;
+		gf_replay_take_link(l, &b->levels[i], &b->lines[i],
+				    &b->reduce_s_per_byte[i]);
 		b->on.reduce_s_per_byte =
 			fmax(b->on.reduce_s_per_byte, l->gamma_s_per_byte);
 	}

@@ -21,6 +21,17 @@ struct gf_fabric gf_plan_fabric(const struct gf_plan *p)
 	};
 }
 
+void gf_plan_take_fabric(struct gf_plan *p, const struct gf_fabric *f)
+{
+	p->ranks = f->ranks - f->servers;
+	p->servers = f->servers;
+	p->network = f->network ? gf_network_copy(f->network) : NULL;
+	p->levels = f->levels ? gf_levels_copy(f->levels, f->nlevels) : NULL;
+	p->nlevels = f->nlevels;
+	if (f->processing)
+		gf_processing_add(&p->processing, f->processing);
+}
+
 size_t gf_plan_wires(const struct gf_plan *p, size_t first, size_t last,
 		     struct gf_wire wires[GF_WIRES_MOST])
 {

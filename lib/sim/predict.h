@@ -25,6 +25,8 @@
 
 /* The fabric that a plan carries; borrows from it. */
 struct gf_fabric gf_plan_fabric(const struct gf_plan *p);
+/* Copies a fabric into a plan that has none yet. */
+void gf_plan_take_fabric(struct gf_plan *p, const struct gf_fabric *f);
 
 /* The wires of tensors first..last of the plan as one message; returns how many
  * there are. */

@@ -15,8 +15,7 @@
 #define PLAIN      gf_codecs[GF_CODEC_F32].name
 #define PROCESSOR  "cpu"
 
-/* The levels as the closed forms want them: nominal figures, replaced by what
- * was measured under the same name. */
+/* The levels as the closed forms want them. */
 struct net {
 	struct gf_net_cost cost;
 	struct gf_link_cost *links;
@@ -30,6 +29,16 @@ static struct gf_link_cost link_of(const struct gf_level_cost *c)
 				     c->nlarger};
 }
 
+struct gf_link_cost gf_fabric_link(const struct gf_fabric *f, size_t level)
+{
+	const struct gf_level *l = &f->levels[level];
+	const struct gf_level_cost *c = gf_network_level(f->network, l->name);
+
+	return c ? link_of(c)
+		 : (struct gf_link_cost){l->latency_s,
+					 1 / l->bandwidth_bytes_per_s, 0};
+}
+
 static void net_init(struct net *net, const struct gf_fabric *f)
 {
 	size_t n = f->nlevels, i;
@@ -37,15 +46,8 @@ static void net_init(struct net *net, const struct gf_fabric *f)
 	net->links = gf_xcalloc(n + 1, sizeof(*net->links));
 	net->sizes = gf_xcalloc(n + 1, sizeof(*net->sizes));
 	for (i = 0; i < n; i++) {
-		const struct gf_level *l = &f->levels[i];
-		const struct gf_level_cost *c =
-			gf_network_level(f->network, l->name);
-
-		net->sizes[i] = (int)l->size;
-		net->links[i] = c ? link_of(c)
-				  : (struct gf_link_cost){
-					    l->latency_s,
-					    1 / l->bandwidth_bytes_per_s, 0};
+		net->sizes[i] = (int)f->levels[i].size;
+		net->links[i] = gf_fabric_link(f, i);
 	}
 	if (n == 0 && f->network && f->network->nlevels == 1) {
 		/* one level needs no size */

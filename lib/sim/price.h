@@ -35,6 +35,10 @@ struct gf_fabric {
 	const char *device; /* that runs messages; NULL: the processor */
 };
 
+/* What a level's link costs: as measured under the level's name, else its
+ * nominal figures. Borrows the measured lines. */
+struct gf_link_cost gf_fabric_link(const struct gf_fabric *f, size_t level);
+
 enum gf_price_origin {
 	GF_PRICE_MEASURED, /* an allreduce entry of the network */
 	GF_PRICE_RESCALED, /* such an entry, for another number of ranks */

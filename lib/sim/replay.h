@@ -72,6 +72,13 @@ struct gf_replay_input {
 	const struct gf_replay_compute *compute; /* or NULL */
 };
 
+/* The parts of an input that say what one level's link costs: the level's
+ * latency and bandwidth (which stays where the link's bytes are free), the
+ * lines of larger messages, the cost of reducing. */
+void gf_replay_take_link(const struct gf_link_cost *link,
+			 struct gf_level *level, struct gf_cost_lines *lines,
+			 double *reduce_s_per_byte);
+
 struct gf_replay_times {
 	double start_s; /* a send starts, a receive is posted */
 	double end_s;

@@ -9,7 +9,6 @@
 #include "base/heap.h"
 #include "sim/price.h"
 
-/* Nominal figures, replaced by what was measured under the same name. */
 static void take_levels(struct gf_replay_setting *s)
 {
 	const struct gf_fabric *f = &s->variant.fabric;
@@ -20,19 +19,12 @@ static void take_levels(struct gf_replay_setting *s)
 	s->lines = gf_xcalloc(s->nlevels, sizeof(*s->lines));
 	s->level_reduce = gf_xcalloc(s->nlevels, sizeof(*s->level_reduce));
 	for (i = 0; i < s->nlevels; i++) {
-		const struct gf_level_cost *c =
-			gf_network_level(f->network, s->levels[i].name);
+		struct gf_link_cost link = gf_fabric_link(f, i);
 
-		if (!c)
-			continue;
-		s->lines[i] = gf_level_lines(c);
-		s->levels[i].latency_s = c->alpha_s;
-		if (c->beta_s_per_byte > 0)
-			s->levels[i].bandwidth_bytes_per_s =
-				1 / c->beta_s_per_byte;
-		s->level_reduce[i] = c->reduce_s_per_byte;
+		gf_replay_take_link(&link, &s->levels[i], &s->lines[i],
+				    &s->level_reduce[i]);
 		s->reduce_s_per_byte =
-			fmax(s->reduce_s_per_byte, c->reduce_s_per_byte);
+			fmax(s->reduce_s_per_byte, link.gamma_s_per_byte);
 	}
 }
 

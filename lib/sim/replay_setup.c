@@ -136,6 +136,18 @@ static size_t init_counts(struct gf_replay_run *r)
 	return ndeps;
 }
 
+void gf_replay_take_link(const struct gf_link_cost *link,
+			 struct gf_level *level, struct gf_cost_lines *lines,
+			 double *reduce_s_per_byte)
+{
+	level->latency_s = link->alpha_s;
+	if (link->beta_s_per_byte > 0)
+		level->bandwidth_bytes_per_s = 1 / link->beta_s_per_byte;
+	lines->larger = link->larger;
+	lines->nlarger = link->nlarger;
+	*reduce_s_per_byte = link->gamma_s_per_byte;
+}
+
 int gf_replay_run_init(struct gf_replay_run *r,
 		       const struct gf_replay_input *in,
 		       struct gf_replay_result *out, struct gf_error *err)

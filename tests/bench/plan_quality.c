@@ -91,8 +91,8 @@ static int measure(const char *file, struct gf_error *err)
 		gf_request_documents(&r, &documents);
 	for (lanes = 1; rc == 0 && lanes <= LANES; lanes++) {
 		struct gf_problem in = {.model = r.model,
-					.network = r.network,
-					.ranks = r.ranks,
+					.fabric.network = r.fabric.network,
+					.fabric.ranks = r.fabric.ranks,
 					.lanes = lanes};
 		struct gf_work w;
 

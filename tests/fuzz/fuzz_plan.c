@@ -74,7 +74,7 @@ static void draw_request(struct gf_request *r, struct gf_rng *rng)
 	if (gf_rng_below(rng, 4) == 0)
 		r->threshold_bytes = (size_t)1 << gf_rng_below(rng, 63);
 	if (gf_rng_below(rng, 4) == 0)
-		r->ranks = 1 + (int)gf_rng_below(rng, 40);
+		r->fabric.ranks = 1 + (int)gf_rng_below(rng, 40);
 	if (gf_rng_below(rng, 4) == 0)
 		r->codecs = gf_rng_below(rng, 2) ? some : lossy;
 }
@@ -184,7 +184,7 @@ static int use(const struct gf_documents *d, struct gf_rng *rng)
 	r.axes = &axes;
 	gf_request_documents(&r, d);
 	if ((r.model && r.model->ntensors > TENSORS_MOST) ||
-	    r.ranks > RANKS_MOST) {
+	    r.fabric.ranks > RANKS_MOST) {
 		gf_axes_release(&axes);
 		return 0;
 	}

@@ -86,8 +86,8 @@ static inline void store_case(struct problem_store *s,
 	s->network.allreduce = s->costs;
 	s->network.nallreduce = 1;
 	s->problem.model = &s->model;
-	s->problem.network = &s->network;
-	s->problem.ranks = 4;
+	s->problem.fabric.network = &s->network;
+	s->problem.fabric.ranks = 4;
 	s->problem.lanes = lanes;
 }
 

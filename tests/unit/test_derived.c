@@ -48,9 +48,9 @@ static void one_message(struct one *o, const struct gf_level *levels,
 	};
 	o->problem = (struct gf_problem){
 		.model = &o->model,
-		.levels = levels,
-		.nlevels = nlevels,
-		.ranks = gf_levels_ranks(levels, nlevels),
+		.fabric.levels = levels,
+		.fabric.nlevels = nlevels,
+		.fabric.ranks = gf_levels_ranks(levels, nlevels),
 		.lanes = 1,
 		.algorithm = algorithm,
 	};
@@ -74,8 +74,8 @@ static void try_one(const struct one *o, double tolerance, const char *where)
 	if (rc == 0) {
 		EXPECT_NEAR(p.predicted->iteration_s / r.outcome.iteration_s, 1,
 			    tolerance, "%s, %d ranks, %zu elements by %s",
-			    where, o->problem.ranks, o->tensor.count_elems,
-			    o->problem.algorithm);
+			    where, o->problem.fabric.ranks,
+			    o->tensor.count_elems, o->problem.algorithm);
 		gf_replayed_release(&r);
 	}
 	gf_text_release(&notes);
@@ -89,7 +89,7 @@ static size_t nalgorithms;
 /* Random factors of all ranks, in at most four stages, or in two. */
 static void draw_factors(struct gf_rng *rng, struct one *o, size_t most)
 {
-	int rest = o->problem.ranks, f;
+	int rest = o->problem.fabric.ranks, f;
 	size_t n = 0;
 
 	while (rest > 1) {
@@ -151,8 +151,7 @@ static void test_random(void)
 		if (!strcmp(o.problem.algorithm, "hierarchical"))
 			draw_factors(&rng, &o, 2);
 		if (!strcmp(o.problem.algorithm, "ps")) {
-			o.problem.ranks--;
-			o.problem.servers++;
+			o.problem.fabric.servers++;
 		}
 		snprintf(where, sizeof(where), "topology %zu", i);
 		if (!test_tries(i / n, 2))

@@ -39,9 +39,9 @@ static int make(const struct problem_store *s, const char *policy, int lanes,
 {
 	struct gf_request r = {.policy = policy,
 			       .lanes = lanes,
-			       .ranks = 4,
 			       .model = &s->model,
-			       .network = &s->network};
+			       .fabric = {.ranks = 4,
+					  .network = &s->network}};
 	struct gf_text notes = {0};
 	struct gf_error err = {""};
 	int rc = gf_request_plan(&r, p, &notes, &err);

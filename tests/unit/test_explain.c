@@ -173,7 +173,7 @@ static size_t check_case(size_t c, uint64_t seed)
 	struct gf_axes axes;
 	struct gf_request r = {.policy = cases[c].policy,
 			       .lanes = cases[c].lanes,
-			       .ranks = 4,
+			       .fabric.ranks = 4,
 			       .axes = &axes};
 	struct gf_text notes = {0}, out = {0};
 	struct gf_error err = {""};
@@ -192,7 +192,7 @@ static size_t check_case(size_t c, uint64_t seed)
 	     strcmp(gf_select_names[axes.selection], cases[c].selection) != 0;)
 		axes.selection++;
 	r.model = &s.model;
-	r.network = &s.network;
+	r.fabric.network = &s.network;
 	if (strcmp(cases[c].policy, "dear") == 0)
 		s.network.nallreduce = 1;
 	rc = gf_request_plan(&r, &p, &notes, &err);

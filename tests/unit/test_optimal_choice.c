@@ -79,7 +79,7 @@ static double with(const struct problem_store *s, int set, int lanes)
 	size_t k;
 
 	part.problem.model = &s->model;
-	part.problem.network = &part.network;
+	part.problem.fabric.network = &part.network;
 	part.problem.lanes = lanes;
 	part.network.allreduce = costs;
 	part.network.nallreduce = 0;

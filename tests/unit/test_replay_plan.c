@@ -38,10 +38,10 @@ static void store(struct problem_store *s, struct gf_level *level,
 				   .size = RANKS,
 				   .bandwidth_bytes_per_s = 300,
 				   .latency_s = 0.01};
-	s->problem.network = seed % 2 ? NULL : &lines;
-	s->problem.levels = level;
-	s->problem.nlevels = 1;
-	s->problem.ranks = RANKS;
+	s->problem.fabric.network = seed % 2 ? NULL : &lines;
+	s->problem.fabric.levels = level;
+	s->problem.fabric.nlevels = 1;
+	s->problem.fabric.ranks = RANKS;
 	s->model.issue_s = seed % 3 ? 0 : 0.3;
 }
 
@@ -163,7 +163,7 @@ static void test_processing(void)
 			store(&t.s, &t.level, seed);
 			t.s.problem.algorithm = algorithms[a];
 			t.s.problem.codecs = f16;
-			t.s.problem.processing = &processing;
+			t.s.problem.fabric.processing = &processing;
 			plan_it(&t, "wfbp");
 			replay_it(&t, &what);
 			expect_alike(&t, seed, algorithms[a]);
@@ -189,9 +189,9 @@ static void test_beside(void)
 		struct trial t;
 
 		store(&t.s, &t.level, seed);
-		t.s.problem.network = &net;
-		t.s.problem.levels = NULL;
-		t.s.problem.nlevels = 0;
+		t.s.problem.fabric.network = &net;
+		t.s.problem.fabric.levels = NULL;
+		t.s.problem.fabric.nlevels = 0;
 		plan_it(&t, "wfbp");
 		replay_it(&t, &what);
 		expect_alike(&t, seed, "beside backward");

@@ -76,8 +76,8 @@ static int printed(struct gf_error *err)
 		rc = gf_error_set(err, -EINVAL, "want a model and a network");
 	if (!rc) {
 		in.model = d.profile->model;
-		in.network = d.profile->network;
-		in.ranks = in.network->ranks;
+		in.fabric.network = d.profile->network;
+		in.fabric.ranks = in.fabric.network->ranks;
 		rc = gf_policy_run(&gf_policy_asc_printed, &in, &p, err);
 	}
 	if (!rc) {
