@@ -120,6 +120,8 @@ static const struct gf_setting own_settings[] = {
 	{"threshold", "BYTES", 4, GF_SETTING_OWN, AT(request),
 	 "theta of lazy all-reduce, e.g. 4M (else the best is searched)",
 	 .store = gf_request_threshold},
+	{"max-messages", "N", 4, GF_SETTING_WHOLE, AT(request.max_messages),
+	 "make at most N messages (else as many as are best)", 1, COUNT_MOST},
 	{"algorithm", "NAME", 4, GF_SETTING_TEXT, AT(request.algorithm),
 	 "reduce every message by this algorithm (else the cheapest)",
 	 .from = {{gf_algorithms}}},
@@ -149,6 +151,9 @@ static const struct gf_setting own_settings[] = {
 };
 
 #define NOWN GF_ARRAY_LENGTH(own_settings)
+
+/* From this group on, options choose what a plan decides. */
+#define DECIDES 3
 
 /* In the order of use, as the options are. */
 static const char *const groups[] = {
@@ -189,7 +194,8 @@ static size_t all_settings(const struct gf_axes *axes,
 static const struct gf_setting_rule rules[] = {
 	{"list", NULL, "*"},
 	{"json over strict", "compare", NULL},
-	{"compare", NULL, "explain emit table"},
+	{"compare", NULL, "explain emit table max-messages"},
+	{"max-messages", NULL, "emit"},
 	{"explain table", NULL, "explain emit table"},
 	{"gpu precision", NULL, "flops"},
 	{"plot-columns", "plot", NULL},
@@ -247,12 +253,9 @@ static int compare(const struct arguments *a, struct gf_planning *s,
 /* A plan that was read and is not to be changed is used as it is. */
 static bool as_it_is(const struct arguments *a, const struct gf_documents *d)
 {
-	struct gf_request r = a->request;
-
-	r.axes = &a->axes;
-	r.codecs = a->codecs;
 	return d->plan && !d->profile && !d->topology && !d->model &&
-	       !a->refine && !a->accumulate && gf_request_is_open(&r);
+	       !a->refine && !a->accumulate && !a->request.fabric.ranks &&
+	       !a->request.wishes;
 }
 
 static int plan(const struct arguments *a, struct gf_planning *s,
@@ -362,7 +365,7 @@ int main(int argc, char **argv)
 		.over = 1U << GF_COMPARE_POLICIES,
 		.rates = {.precision = -1},
 	};
-	struct gf_text helps[GF_SELECT_OPTIONS_MOST] = {{0}};
+	struct gf_text helps[GF_SELECT_OPTIONS_MOST] = {{0}}, wishes = {0};
 	struct gf_error err = {""};
 	size_t i;
 	int rc;
@@ -370,7 +373,10 @@ int main(int argc, char **argv)
 	gf_axes_init(&a.axes);
 	command.nsettings = all_settings(&a.axes, settings, helps);
 	gf_cli_parse(&command, argc, argv, &a);
+	gf_cli_given_from(&a.cli, DECIDES, &wishes);
+	a.request.wishes = wishes.data;
 	rc = run(&a, &err);
+	gf_text_release(&wishes);
 	free(a.codecs);
 	gf_axes_release(&a.axes);
 	for (i = 0; i < GF_SELECT_OPTIONS_MOST; i++)

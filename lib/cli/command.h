@@ -6,6 +6,7 @@
 #include <stddef.h>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "cli/cli.h"
 #include "cli/settings.h"
 
@@ -57,5 +58,8 @@ void gf_cli_parse(const struct gf_command *command, int argc, char **argv,
 
 /* Whether the command line had the setting of that name. */
 bool gf_cli_given(const struct gf_cli *cli, const char *name);
+/* The names of those that it had from this group on, with blanks between. */
+void gf_cli_given_from(const struct gf_cli *cli, int group,
+		       struct gf_text *names);
 
 #endif

@@ -17,18 +17,6 @@ void gf_axes_init(struct gf_axes *a)
 	a->noptions = gf_select_options(a->options);
 }
 
-bool gf_axes_are_open(const struct gf_axes *a)
-{
-	size_t i;
-
-	for (i = 0; a && i < a->noptions; i++)
-		if (a->options[i].text)
-			return false;
-	return !a || (a->selection < 0 && !a->followed && a->release < 0 &&
-		      !a->staleness && a->pipeline_warmup_steps == SIZE_MAX &&
-		      !a->servers && !a->factored);
-}
-
 bool gf_axes_asked(const void *axes, const char *option)
 {
 	const struct gf_axes *a = axes;

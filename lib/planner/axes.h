@@ -32,8 +32,6 @@ struct gf_axes {
 };
 
 void gf_axes_init(struct gf_axes *axes);
-/* Nothing is asked for. axes may be NULL. */
-bool gf_axes_are_open(const struct gf_axes *axes);
 void gf_axes_release(struct gf_axes *axes);
 
 /* Sets open axes as in the plan: selection, staleness, servers. Borrows from

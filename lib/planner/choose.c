@@ -183,6 +183,13 @@ int gf_task_best(const struct gf_task *t, bool halves, bool named,
 		;
 	plans = gf_xcalloc(i + OTHERS, sizeof(*plans));
 	rc = try_all(t, halves, named, plans, &n, err);
+	for (i = 0; i < n && t->problem.max_messages;)
+		if (plans[i].nmessages > t->problem.max_messages) {
+			gf_plan_release(&plans[i]);
+			plans[i] = plans[--n];
+		} else {
+			i++;
+		}
 	if (rc == 0)
 		best = choose(t, named, plans, n);
 	for (i = 0; i < n; i++)

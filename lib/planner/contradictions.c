@@ -63,6 +63,40 @@ int gf_task_check_axes(const struct gf_task *t, const struct gf_policy *policy,
 	return 0;
 }
 
+/* Messages hold tensors of one type: so many there are at the least. */
+static int check_most(const struct gf_task *t, const struct gf_request *r,
+		      struct gf_error *err)
+{
+	const struct gf_model_profile *m = t->problem.model;
+	size_t least = 1, i;
+
+	if (!r->max_messages)
+		return 0;
+	for (i = 1; i < m->ntensors; i++)
+		least += m->tensors[i].dtype != m->tensors[i - 1].dtype;
+	if (t->policy && t->policy != &gf_policy_optimal)
+		return gf_error_set(err, -EINVAL,
+				    "--max-messages: want policy auto or "
+				    "optimal, got %s",
+				    t->policy->name);
+	if (gf_selection_has(&t->selection, GF_SELECT_RECUTS))
+		return gf_error_set(err, -EINVAL,
+				    "--max-messages: want a selection that "
+				    "leaves messages as they are, got %s",
+				    gf_selection_name(&t->selection));
+	if (t->system.staleness > 1 || r->halves)
+		return gf_error_set(err, -EINVAL,
+				    "--max-messages: want a staleness of 1 and "
+				    "no --halves");
+	if (r->max_messages < least)
+		return gf_error_set(err, -EINVAL,
+				    "--max-messages: want at least %zu, one "
+				    "for every run of tensors of one type, "
+				    "got %zu",
+				    least, r->max_messages);
+	return 0;
+}
+
 int gf_task_check_served(const struct gf_task *t, const struct gf_request *r,
 			 struct gf_error *err)
 {
@@ -84,7 +118,7 @@ int gf_task_check_served(const struct gf_task *t, const struct gf_request *r,
 				    "--tolerance: want policy auto or optimal, "
 				    "got %s",
 				    p->name);
-	return 0;
+	return check_most(t, r, err);
 }
 
 void gf_task_note_served(const struct gf_task *t, const struct gf_request *r,

@@ -273,6 +273,9 @@ int gf_plan_explain(const struct gf_request *r, const struct gf_plan *p,
 	print_simpler(p, out);
 	gf_plan_table(p, out);
 	gf_text_addf(out, "\n");
+	if (rc == 0)
+		rc = gf_explain_prices(p, &y.fabric, out, err);
+	gf_text_addf(out, "\n");
 	print_tensors(&y, ruled, out);
 	for (i = 0; i < w.ntensors; i++)
 		gf_text_release(&y.lines[i]);

@@ -11,7 +11,10 @@
  * a table of the messages with their predicted times, and for each tensor the
  * comparison that decided its type, with its numbers. A policy with a rule of
  * its own (its `explain`) is quoted; of others, the prediction of the plan is
- * compared with the predictions of its nearest alternatives.
+ * compared with the predictions of its nearest alternatives. A line per message
+ * says how its price arose: where the line of costs comes from, startup, bytes
+ * and slope, the codec's share, how much longer it took beside others, and how
+ * long it waited for a lane.
  */
 int gf_plan_chart(const struct gf_plan *p, size_t window, struct gf_text *out,
 		  struct gf_error *err);
@@ -21,5 +24,9 @@ int gf_plan_chart(const struct gf_plan *p, size_t window, struct gf_text *out,
  * rule, or no prediction. */
 int gf_plan_explain(const struct gf_request *r, const struct gf_plan *p,
 		    size_t window, struct gf_text *out, struct gf_error *err);
+
+/* The lines of the messages, on that fabric. */
+int gf_explain_prices(const struct gf_plan *p, const struct gf_fabric *f,
+		      struct gf_text *out, struct gf_error *err);
 
 #endif

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/heap.h"
 #include "doc/plan_rule.h"
@@ -18,13 +19,11 @@
 
 static int check(const struct gf_request *r, struct gf_error *err)
 {
-	if (r->policy || r->system || r->lanes || gf_request_has_threshold(r) ||
-	    r->algorithm || r->codecs || r->halves || r->tolerance_asked ||
-	    !gf_axes_are_open(r->axes))
+	if (r->wishes)
 		return gf_error_set(err, -EINVAL,
 				    "want a model and ranks beside a rule, "
-				    "which says the plan's axes, got a choice "
-				    "of them");
+				    "which says the plan's axes, got --%.*s",
+				    (int)strcspn(r->wishes, " "), r->wishes);
 	if (!r->model || !r->fabric.ranks)
 		return gf_error_set(err, -EINVAL,
 				    "want %s to bind the rule to, found none",

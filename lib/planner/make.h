@@ -34,8 +34,12 @@ struct gf_request {
 	const char *algorithm;
 	const char *const *codecs;
 	const struct gf_axes *axes; /* or NULL: all open */
+	size_t max_messages;        /* of the plan; 0: any number */
 	bool halves; /* auto may choose what splits messages, too */
 	const struct gf_plan *rule; /* given, to be bound; or NULL */
+	/* The options by which the user chose something of the above that a
+	 * plan decides, with blanks between; NULL: none. */
+	const char *wishes;
 };
 
 /* A request made ready: its system with the user's choices in it, the problem
@@ -52,8 +56,6 @@ struct gf_task {
 /* For --threshold of a struct gf_request; 0 sends every tensor by itself. */
 int gf_request_threshold(const char *text, void *request, struct gf_error *err);
 bool gf_request_has_threshold(const struct gf_request *r);
-/* Nothing is asked for but what documents say. */
-bool gf_request_is_open(const struct gf_request *r);
 
 /* For --tolerance of a struct gf_request: "0.005" or "0.5%". */
 int gf_request_tolerance(const char *text, void *request, struct gf_error *err);

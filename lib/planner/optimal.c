@@ -48,7 +48,9 @@
 /* Tensors times lanes (LANES_MOST at the most): of more, neighbours are cut as
  * one (blocks.c), but on one lane. */
 #define EFFORT_MOST 24000
-#define SAME        1e-12 /* relative: sums in another order */
+/* Of the limit within which drafts are merged until they have few messages. */
+#define HALVINGS 10
+#define SAME     1e-12 /* relative: sums in another order */
 
 /* All drafts, so that the simplest of the good ones can win. Options are those
  * of the whole menu. Sets of ways have a bit for each. */
@@ -381,32 +383,91 @@ static void add_fewest(const struct gf_work *w, struct drafts *all,
 		add_simple(all, &d);
 }
 
+/* The draft with messages merged while it stays within the limit. */
+static struct gf_draft merged(const struct gf_work *w,
+			      const struct gf_draft *from, double limit_s)
+{
+	struct gf_sim_result result = {0};
+	struct gf_draft d = copy(from);
+	size_t i;
+
+	d.policy = &gf_policy_optimal;
+	for (i = 0; d.lanes == 1 && i < d.nsends; i++)
+		d.sends[i].mode = GF_MODE_NORMAL;
+	gf_search_merge(w, limit_s, polish_budget(w), &d);
+	gf_work_predict(w, &d, &result);
+	return d;
+}
+
 /* Merges what can be merged in good drafts of the fewest lanes. */
 static void simplify(const struct gf_work *w, struct drafts *all,
 		     double limit_s)
 {
 	int lanes = simplest(all, limit_s, false)->draft.lanes, tries;
+	struct gf_draft d;
 	struct found *from;
-	size_t i;
 
 	if (lanes == 1)
 		add_fewest(w, all, limit_s);
 	for (tries = 0; tries < MERGED_MOST; tries++) {
-		struct gf_sim_result result = {0};
-		struct gf_draft d;
-
 		from = simplest(all, limit_s, true);
 		if (!from || from->draft.lanes != lanes)
 			return;
 		from->merged = true;
-		d = copy(&from->draft);
-		d.policy = &gf_policy_optimal;
-		for (i = 0; lanes == 1 && i < d.nsends; i++)
-			d.sends[i].mode = GF_MODE_NORMAL;
-		gf_search_merge(w, limit_s, polish_budget(w), &d);
-		gf_work_predict(w, &d, &result);
+		d = merged(w, &from->draft, limit_s);
 		add_simple(all, &d);
 	}
+}
+
+/* As few messages as `most`, of a draft of many, in little more time: the limit
+ * within which messages are merged is halved. high_s: such a draft is known. */
+static void merge_until(const struct gf_work *w, struct drafts *all,
+			const struct gf_draft *from, size_t most, double high_s)
+{
+	double low_s = from->iteration_s, middle_s;
+	struct gf_draft many = copy(from), d;
+	int i;
+
+	for (i = 0; i < HALVINGS; i++) {
+		middle_s = low_s + (high_s - low_s) / 2;
+		if (many.lanes == 1)
+			add_fewest(w, all, middle_s);
+		d = merged(w, &many, middle_s);
+		*(d.nsends <= most ? &high_s : &low_s) = middle_s;
+		add_simple(all, &d);
+	}
+	gf_draft_release(&many);
+}
+
+/* Leaves drafts of at most so many messages; `single` has a plan of the fewest
+ * that there can be. */
+static void cap(const struct gf_work *w, struct drafts *all, size_t most)
+{
+	size_t n = all->nfound, left = 0, i, k;
+	double capped_s = INFINITY;
+
+	for (i = 0; i < n; i++)
+		if (all->found[i].draft.nsends <= most)
+			capped_s =
+				fmin(capped_s, all->found[i].draft.iteration_s);
+	for (i = 0; i < n; i++) { /* the fastest of each number of lanes */
+		const struct gf_draft *d = &all->found[i].draft;
+
+		for (k = 0; k < n; k++)
+			if (all->found[k].draft.lanes == d->lanes &&
+			    (all->found[k].draft.iteration_s < d->iteration_s ||
+			     (k < i && all->found[k].draft.iteration_s ==
+					       d->iteration_s)))
+				break;
+		if (k == n && d->nsends > most && d->iteration_s < capped_s)
+			merge_until(w, all, d, most, capped_s);
+	}
+	for (i = 0; i < all->nfound; i++)
+		if (all->found[i].draft.nsends <= most)
+			all->found[left++] = all->found[i];
+		else
+			gf_draft_release(&all->found[i].draft);
+	all->nfound = left;
 }
 
 static void release(struct drafts *all)
@@ -432,6 +493,8 @@ static void choose(const struct gf_work *w, struct drafts *all,
 	double fastest_s = INFINITY, limit_s;
 	size_t i;
 
+	if (w->in->max_messages)
+		cap(w, all, w->in->max_messages);
 	for (i = 0; i < all->nfound; i++)
 		fastest_s = fmin(fastest_s, all->found[i].draft.iteration_s);
 	limit_s = fastest_s * (1 + w->in->tolerance);

@@ -30,6 +30,7 @@ struct gf_problem {
 	 * stage's algorithm is open if it is NULL. */
 	const struct gf_stage *factors;
 	size_t nfactors;
+	size_t max_messages;     /* of a plan, for optimal; 0: any number */
 	bool halves;             /* only algorithms that come in two halves */
 	enum gf_release release; /* of all messages */
 	double tolerance; /* optimal: within this share of the best time fewer

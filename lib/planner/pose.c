@@ -37,6 +37,7 @@ static void collect(const struct gf_request *r, struct gf_problem *p)
 		.threshold_bytes = r->threshold_bytes,
 		.threshold_zero = r->threshold_zero,
 		.algorithm = r->algorithm,
+		.max_messages = r->max_messages,
 		.codecs = r->codecs,
 	};
 }

@@ -117,11 +117,3 @@ void gf_request_assume_ranks(struct gf_request *r, struct gf_text *open)
 	gf_text_addf(open, "%s%d ranks as in the topology (--ranks)",
 		     open->length ? ", " : "", ranks);
 }
-
-bool gf_request_is_open(const struct gf_request *r)
-{
-	return !r->policy && !r->system && !r->lanes &&
-	       !gf_request_has_threshold(r) && !r->fabric.ranks &&
-	       !r->algorithm && !r->codecs && !r->halves &&
-	       !r->tolerance_asked && gf_axes_are_open(r->axes);
-}

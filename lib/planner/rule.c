@@ -88,25 +88,39 @@ static void set_algorithms(const struct gf_menu *menu, struct gf_rule *rule)
 	}
 }
 
+static bool is(const char *option, size_t length, const char *name)
+{
+	return strlen(name) == length && memcmp(option, name, length) == 0;
+}
+
+/* Does a rule say what that option chooses? */
+static bool serves(const struct gf_request *r, const char *option,
+		   size_t length)
+{
+	if (is(option, length, "system"))
+		return strcmp(r->system, "auto") == 0;
+	if (is(option, length, "policy"))
+		return strcmp(r->policy, "auto") == 0 ||
+		       strcmp(r->policy, "threshold") == 0;
+	return is(option, length, "lanes") || is(option, length, "threshold") ||
+	       is(option, length, "algorithm");
+}
+
 static int refuse_wishes(const struct gf_request *r, const char *lacking,
 			 struct gf_error *err)
 {
-	const char *wish = r->system && strcmp(r->system, "auto") ? r->system
-			   : r->policy && strcmp(r->policy, "auto") &&
-					   strcmp(r->policy, "threshold")
-				   ? r->policy
-			   : !gf_axes_are_open(r->axes)
-				   ? "--selection, --staleness, "
-				     "--release, --servers or --factors"
-			   : r->codecs          ? "--codecs"
-			   : r->halves          ? "--halves"
-			   : r->tolerance_asked ? "--tolerance"
-						: NULL;
+	const char *at = r->wishes ? r->wishes : "";
+	size_t length;
 
-	if (!wish)
-		return 0;
-	return gf_error_set(err, -EINVAL, "want %s to plan %s, found none",
-			    lacking, wish);
+	for (; *at; at += length + (at[length] == ' ')) {
+		length = strcspn(at, " ");
+		if (!serves(r, at, length))
+			return gf_error_set(
+				err, -EINVAL,
+				"want %s to plan --%.*s, found none", lacking,
+				(int)length, at);
+	}
+	return 0;
 }
 
 int gf_request_rule(const struct gf_request *r, struct gf_problem *problem,

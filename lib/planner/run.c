@@ -121,6 +121,8 @@ static int find_better(const struct gf_work *w, bool automatic,
 			    &other, err);
 		gf_draft_release(&d);
 		if (rc == 0 &&
+		    (!w->in->max_messages ||
+		     other.nmessages <= w->in->max_messages) &&
 		    other.predicted->iteration_s * (1 + w->in->tolerance) <
 			    p->predicted->iteration_s) {
 			struct gf_plan worse = *p;

@@ -52,6 +52,9 @@ struct gf_price {
 		*contention; /* borrowed; NULL: gamma_n = n */
 	const struct gf_beside_backward *mutual; /* borrowed; NULL: unknown */
 	enum gf_price_origin origin;
+	/* Of per_byte_s: what a codec costs on each of so many hops, 0 where it
+	 * was measured with the rest. */
+	double codec_s_per_byte, hops;
 	size_t nsteps; /* that tell apart how many elements there are; or 0 */
 };
 

@@ -176,6 +176,28 @@ iteration() { # WANTED
 	prints "1 l5: message 0, normal: 72 bytes wait > theta = 32"
 }
 
+@test "--explain: how the price of each message arose" {
+	six --policy wfbp --lanes 1 --explain
+	prints "message 0: 3 s startup + 24 B x 2.5e+08 ns/B = 9 s, measured"
+	grep -E '^message [1-5]: .*, measured; waited [0-9.]+ s for a lane$' out.txt
+	wants 0 gf-plan --explain --ranks 3 "$share/profiles/six.json"
+	prints "measured on other ranks, carried over"
+	wants 0 gf-plan --model resnet20 --gpu v100 --ranks 8 --lanes 1 --codecs q8 --explain "$data/valid/topology-4x2-1gbe.json"
+	grep -E '^message 0: .* ns/B = .*, derived from the levels \(of it q8: [0-9.]+ ns/B on each of [0-9.]+ hops\)' out.txt
+}
+
+@test "--max-messages: as few, and no slower than fewer" {
+	local n before=99
+	for n in 1 2 3 6; do
+		wants 0 gf-plan -q --model resnet50 --gpu v100 --max-messages $n "$share/topologies/asc-wfbp-8x4-10gbe.json"
+		jq -e --argjson n $n --argjson before $before \
+			'(.messages | length) <= $n and .predicted.iteration_s <= $before * 1.01' out.txt
+		before=$(jq .predicted.iteration_s out.txt)
+	done
+	wants 0 gf-plan -q --model resnet50 --gpu v100 --max-messages 1 --policy optimal --lanes 1 "$share/topologies/asc-wfbp-8x4-10gbe.json"
+	jq -e '.messages | length == 1' out.txt
+}
+
 @test "--emit: what DDP, Horovod and NCCL can be told" {
 	six --lanes 1 --emit ddp
 	prints "bucket_cap_mb_list = [6.866455078125e-5, 0.000102996826171875]"
@@ -563,6 +585,10 @@ ms() { # OPTION...: of a plan of the job, as people read it
 	2|--algorithm: want ALGORITHMS, got "carrier"|--algorithm carrier
 	1|want a measured cost of butterfly|--algorithm butterfly
 	2|--codecs: want f32, f16|--codecs f32,f8
+	2|--max-messages: want policy auto or optimal, got wfbp|--policy wfbp --max-messages 3
+	2|--max-messages: want a selection that leaves messages as they are, got csc|--selection csc --max-messages 3
+	2|--max-messages: want a staleness of 1|--staleness 2 --max-messages 3
+	2|--compare goes without --max-messages|--compare --max-messages 3
 	2|--lanes|--lanes 0
 	2|--threshold|--threshold -1
 	2|--threshold: want policy threshold|--policy wfbp --threshold 0

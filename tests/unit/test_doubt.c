@@ -40,8 +40,7 @@ static int make(const struct problem_store *s, const char *policy, int lanes,
 	struct gf_request r = {.policy = policy,
 			       .lanes = lanes,
 			       .model = &s->model,
-			       .fabric = {.ranks = 4,
-					  .network = &s->network}};
+			       .fabric = {.ranks = 4, .network = &s->network}};
 	struct gf_text notes = {0};
 	struct gf_error err = {""};
 	int rc = gf_request_plan(&r, p, &notes, &err);

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* How the predicted time of each message arose. */
+
+#include "cli/human.h"
+#include "planner/explain.h"
+#include "sim/predict.h"
+
+static const char *const origins[] = {
+	[GF_PRICE_MEASURED] = "measured",
+	[GF_PRICE_RESCALED] = "measured on other ranks, carried over",
+	[GF_PRICE_DERIVED] = "derived from the levels",
+};
+
+/* What the message would take alone: the line that was found, and its parts. */
+static void add_line(const struct gf_plan *p, const struct gf_fabric *f,
+		     const struct gf_message *as,
+		     const struct gf_sim_message *m, struct gf_text *out)
+{
+	const struct gf_priced priced = {as->algorithm, as->stages, as->nstages,
+					 m->bytes, as->codec};
+	const bool reduces = gf_selection_has(&p->selection, GF_SELECT_ADDS);
+	struct gf_price price = {0};
+	struct gf_human h, h2, h3;
+
+	gf_text_addf(
+		out, "%s startup + %s x %.3g ns/B = %s, ",
+		gf_human_time(m->startup_s, &h), gf_human_size(m->bytes, &h2),
+		m->per_byte_s * 1e9,
+		gf_human_time(m->startup_s + m->per_byte_s * m->bytes, &h3));
+	if (!reduces || gf_price_message(f, &priced, &price, NULL) < 0) {
+		gf_text_addf(out, "sets of %s on the links' figures",
+			     gf_selection_name(&p->selection));
+		return;
+	}
+	gf_text_addf(out, "%s", origins[price.origin]);
+	if (price.codec_s_per_byte > 0)
+		gf_text_addf(out, " (of it %s: %.3g ns/B on each of %.3g hops)",
+			     as->codec, price.codec_s_per_byte * 1e9,
+			     price.hops);
+}
+
+/* What became of it in the step: gamma, backward, the wait for a lane. */
+static void add_times(const struct gf_predicted_message *t, double alone_s,
+		      struct gf_text *out)
+{
+	double took_s = t->end_s - t->start_s, wait_s = t->start_s - t->ready_s;
+	struct gf_human h;
+
+	if (alone_s > 0 && took_s > alone_s * 1.005)
+		gf_text_addf(out,
+			     "; took %s, %.2f times as long, beside other "
+			     "messages or backward",
+			     gf_human_time(took_s, &h), took_s / alone_s);
+	if (wait_s > 1e-9)
+		gf_text_addf(out, "; waited %s for a lane",
+			     gf_human_time(wait_s, &h));
+}
+
+int gf_explain_prices(const struct gf_plan *p, const struct gf_fabric *f,
+		      struct gf_text *out, struct gf_error *err)
+{
+	struct gf_traffic traffic;
+	size_t i;
+	int rc = gf_traffic_init(&traffic, p, f, err);
+
+	for (i = 0; rc == 0 && i < p->nmessages; i++) {
+		size_t carrier = traffic.carrier[i];
+		const struct gf_sim_message *m = &traffic.messages[carrier];
+
+		gf_text_addf(out, "message %zu: ", i);
+		add_line(p, f, gf_traffic_like(&traffic, p, carrier), m, out);
+		add_times(&p->predicted->messages[i],
+			  m->startup_s + m->per_byte_s * m->bytes, out);
+		gf_text_addf(out, "\n");
+	}
+	gf_traffic_release(&traffic);
+	return rc;
+}
