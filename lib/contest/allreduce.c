@@ -176,27 +176,6 @@ static int measure(struct gf_contest *c, int rc, struct gf_bench_row *rows,
 	return conclude(c->b, rc, !ready && all_know(rc), err);
 }
 
-static int open_staged(struct gf_contest *c, size_t i,
-		       const struct gf_burst_message *messages, size_t n,
-		       int lanes, struct gf_error *err)
-{
-	struct gf_bench_allreduce *b = c->b;
-
-	return gf_bench_staged_new(
-		&(struct gf_bench_staged_config){
-			.comm = b->config.comm,
-			.watch = &b->watch,
-			.device = b->device,
-			.host = b->work,
-			.messages = messages,
-			.nmessages = n,
-			.lanes = lanes,
-			.segment_bytes = b->config.segment_bytes,
-			.timeout_s = b->config.timeout_s,
-		},
-		&c->staged[i], err);
-}
-
 /* Contestant i: messages between GPUs, or hosts. */
 static int open_burst(struct gf_contest *c, size_t i,
 		      const struct gf_burst_message *messages, size_t n,
@@ -206,9 +185,7 @@ static int open_burst(struct gf_contest *c, size_t i,
 
 	if (b->config.device.nccl)
 		return gf_device_send_new(b->device, messages, n, lanes,
-					  &c->sends[i], err);
-	if (b->device)
-		return open_staged(c, i, messages, n, lanes, err);
+					  &c->of[i].send, err);
 	return gf_burst_new(
 		&(struct gf_burst_config){
 			.comm = b->config.comm,
@@ -218,7 +195,7 @@ static int open_burst(struct gf_contest *c, size_t i,
 			.lanes = lanes,
 			.segment_bytes = b->config.segment_bytes,
 		},
-		&c->bursts[i], err);
+		&c->of[i].burst, err);
 }
 
 static int enter_sparse(struct gf_contest *c, size_t i, size_t count_elems,
@@ -236,11 +213,11 @@ static int enter_sparse(struct gf_contest *c, size_t i, size_t count_elems,
 		.count_elems = count_elems,
 		.element = c->b->config.element,
 	};
-	int rc = gf_bench_sparse_new(&config, &c->sparse[i], err);
+	int rc = gf_bench_sparse_new(&config, &c->of[i].sparse, err);
 
 	if (rc == 0 && c->b->config.device.nccl)
 		rc = gf_device_send_new(c->b->device, &message, 1, 1,
-					&c->sends[i], err);
+					&c->of[i].send, err);
 	return rc;
 }
 

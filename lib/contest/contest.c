@@ -39,8 +39,8 @@ static int refill(const struct gf_contest *c, struct gf_error *err)
 	return 0;
 }
 
-/* Contestant i's all-reduce of what is in `work`. By the host, sparse sets of
- * what is on a GPU are chosen from all of it, so all of it comes first. */
+/* Contestant i's all-reduce of what is in `work`. By the host, what is on a GPU
+ * is copied down before, and up after it. */
 static int reduce(const struct gf_contest *c, size_t i, struct gf_error *err)
 {
 	struct gf_bench_allreduce *b = c->b;
@@ -50,9 +50,10 @@ static int reduce(const struct gf_contest *c, size_t i, struct gf_error *err)
 			 : 0;
 
 	if (rc == 0)
-		rc = c->sparse[i]
-			     ? gf_bench_sparse_send(c->sparse[i], b->work, err)
-			     : gf_burst_send(c->bursts[i], b->work, err);
+		rc = c->of[i].sparse
+			     ? gf_bench_sparse_send(c->of[i].sparse, b->work,
+						    err)
+			     : gf_burst_send(c->of[i].burst, b->work, err);
 	if (rc == 0 && b->device)
 		rc = gf_device_bench_up(b->device, b->work, bytes, err);
 	return rc;
@@ -64,11 +65,8 @@ static int run(const struct gf_contest *c, size_t i, bool fill_first,
 	double start_s = gf_clock_s();
 	int rc = 0;
 
-	if (c->sends[i])
-		return gf_device_send_go(c->sends[i], time_s, err);
-	if (c->staged[i])
-		return gf_bench_staged_run(c->staged[i], fill_first, time_s,
-					   err);
+	if (c->of[i].send)
+		return gf_device_send_go(c->of[i].send, time_s, err);
 	if (fill_first)
 		rc = refill(c, err);
 	if (rc == 0)
@@ -85,8 +83,8 @@ static int once(struct gf_contest *c, size_t i,
 	const bool fill_first = placement == GF_OUT_OF_PLACE;
 	int rc = fill_first ? 0 : refill(c, err);
 
-	if (rc == 0 && c->sends[i])
-		rc = gf_device_send_load(c->sends[i], fill_first, err);
+	if (rc == 0 && c->of[i].send)
+		rc = gf_device_send_load(c->of[i].send, fill_first, err);
 	if (rc)
 		return rc;
 	rc = meet(b, err);
@@ -132,7 +130,7 @@ static int repeat_all(struct gf_contest *c, struct gf_error *err)
 		for (k = 0; k < 2 * c->n && rc == 0; k++) {
 			rc = repeat(c, k, last, &time_s, err);
 			if (i >= 0)
-				c->times[k][i] = time_s;
+				c->of[k / 2].times[k % 2][i] = time_s;
 		}
 	}
 	return rc;
@@ -216,13 +214,13 @@ static void spoil(struct gf_bench_allreduce *b, const struct gf_codec *codec,
 	}
 }
 
-static size_t count_wrong(const struct gf_contest *c, size_t who,
+static size_t count_wrong(const struct gf_contest *c, size_t which,
 			  const struct gf_exact *exact)
 {
 	const void *work = c->b->work;
 
-	return c->sparse[who]
-		       ? gf_bench_sparse_wrong(c->sparse[who], exact, work)
+	return c->of[which].sparse
+		       ? gf_bench_sparse_wrong(c->of[which].sparse, exact, work)
 		       : gf_exact_wrong(exact, work, c->count_elems);
 }
 
@@ -255,7 +253,7 @@ static int fill(const struct gf_contest *c, const struct gf_exact *exact,
 	return load(c, err);
 }
 
-static int check(struct gf_contest *c, size_t who,
+static int check(struct gf_contest *c, size_t which,
 		 enum gf_bench_placement placement, struct gf_bench_row *row,
 		 struct gf_error *err)
 {
@@ -275,19 +273,19 @@ static int check(struct gf_contest *c, size_t who,
 		exact.seed = (uint64_t)i;
 		rc = fill(c, &exact, err);
 		if (rc == 0)
-			rc = once(c, who, placement, &ignored, err);
+			rc = once(c, which, placement, &ignored, err);
 		if (rc == 0)
 			rc = fetch(c, err);
 		if (rc)
 			break;
 		spoil(b, row->codec, c->count_elems);
-		rc = over_ranks(b, count_wrong(c, who, &exact), true, wrong,
+		rc = over_ranks(b, count_wrong(c, which, &exact), true, wrong,
 				err);
 	}
 	return rc;
 }
 
-static int take_error(struct gf_contest *c, size_t who,
+static int take_error(struct gf_contest *c, size_t which,
 		      struct gf_sum_error *error, struct gf_error *err)
 {
 	struct gf_bench_allreduce *b = c->b;
@@ -299,7 +297,7 @@ static int take_error(struct gf_contest *c, size_t who,
 	gf_sum_error_fill(e->dtype, comm->rank, b->source, c->count_elems);
 	rc = load(c, err);
 	if (rc == 0)
-		rc = once(c, who, GF_IN_PLACE, &ignored, err);
+		rc = once(c, which, GF_IN_PLACE, &ignored, err);
 	if (rc == 0)
 		rc = fetch(c, err);
 	b->watch.self.calls++;
@@ -324,16 +322,15 @@ static int fill_source(struct gf_contest *c, struct gf_error *err)
 /* Of contestant i, whatever it is. */
 static struct gf_burst *burst_of(const struct gf_contest *c, size_t i)
 {
-	return c->sends[i]    ? gf_device_send_burst(c->sends[i])
-	       : c->staged[i] ? gf_bench_staged_burst(c->staged[i])
-	       : c->sparse[i] ? gf_bench_sparse_burst(c->sparse[i])
-			      : c->bursts[i];
+	return c->of[i].send     ? gf_device_send_burst(c->of[i].send)
+	       : c->of[i].sparse ? gf_bench_sparse_burst(c->of[i].sparse)
+				 : c->of[i].burst;
 }
 
 static size_t wire_bytes(const struct gf_contest *c, size_t i)
 {
-	return c->sends[i] ? gf_device_send_wire_bytes(c->sends[i])
-			   : gf_burst_wire_bytes(burst_of(c, i));
+	return c->of[i].send ? gf_device_send_wire_bytes(c->of[i].send)
+			     : gf_burst_wire_bytes(burst_of(c, i));
 }
 
 int gf_contest_prove(struct gf_contest *c, struct gf_error *err)
@@ -360,7 +357,7 @@ int gf_contest_measure(struct gf_contest *c, struct gf_bench_row *rows,
 	for (k = 0; k < 2 * c->n && rc == 0; k++) {
 		struct gf_bench_reading *r = &rows[k / 2].reading[k % 2];
 
-		rc = summarise(c->b, c->times[k], r, err);
+		rc = summarise(c->b, c->of[k / 2].times[k % 2], r, err);
 		if (rc == 0)
 			rc = check(c, k / 2, (enum gf_bench_placement)(k % 2),
 				   &rows[k / 2], err);
@@ -381,15 +378,10 @@ void gf_contest_init(struct gf_contest *c, struct gf_bench_allreduce *b,
 	size_t k;
 
 	*c = (struct gf_contest){.b = b, .n = n, .count_elems = count_elems};
-	c->bursts = gf_xcalloc(n, sizeof(*c->bursts));
-	c->sparse = gf_xcalloc(n, sizeof(*c->sparse));
-	c->sends = gf_xcalloc(n, sizeof(*c->sends));
-	c->staged = gf_xcalloc(n, sizeof(*c->staged));
-	c->spans = gf_xcalloc(n, sizeof(*c->spans));
-	c->times = gf_xcalloc(2 * n, sizeof(*c->times));
+	c->of = gf_xcalloc(n, sizeof(*c->of));
 	for (k = 0; k < 2 * n; k++)
-		c->times[k] = gf_xcalloc((size_t)b->config.repeats,
-					 sizeof(**c->times));
+		c->of[k / 2].times[k % 2] =
+			gf_xcalloc((size_t)b->config.repeats, sizeof(double));
 }
 
 void gf_contest_release(struct gf_contest *c)
@@ -397,17 +389,11 @@ void gf_contest_release(struct gf_contest *c)
 	size_t k;
 
 	for (k = 0; k < 2 * c->n; k++)
-		free(c->times[k]);
+		free(c->of[k / 2].times[k % 2]);
 	for (k = 0; k < c->n; k++) {
-		gf_burst_free(c->bursts[k]);
-		gf_bench_sparse_free(c->sparse[k]);
-		gf_device_send_free(c->sends[k]);
-		gf_bench_staged_free(c->staged[k]);
+		gf_burst_free(c->of[k].burst);
+		gf_bench_sparse_free(c->of[k].sparse);
+		gf_device_send_free(c->of[k].send);
 	}
-	free(c->sparse);
-	free(c->sends);
-	free(c->staged);
-	free(c->times);
-	free(c->spans);
-	free(c->bursts);
+	free(c->of);
 }

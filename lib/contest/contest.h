@@ -8,7 +8,6 @@
 #include "contest/allreduce.h"
 #include "contest/device_send.h"
 #include "contest/sparse.h"
-#include "contest/staged.h"
 #include "engine/watch.h"
 #include "engine/burst.h"
 #include "choose/chooser.h"
@@ -33,17 +32,22 @@ struct gf_contest_span {
 	double start_s, time_s;
 };
 
-/* The caller fills bursts, or sparse, before it measures. */
+/* One way to send the messages: a burst, or sparse sets, or, between GPUs,
+ * `send`. */
+struct gf_contestant {
+	struct gf_burst *burst;
+	struct gf_bench_sparse *sparse;
+	struct gf_device_send *send;
+	double *times[2];            /* per placement and repeat */
+	struct gf_contest_span span; /* of what was recorded: timeline.h */
+};
+
+/* The caller fills the contestants before it measures. */
 struct gf_contest {
 	struct gf_bench_allreduce *b;
-	struct gf_burst **bursts;
-	struct gf_bench_sparse **sparse; /* in place of a burst, or NULL */
-	struct gf_device_send **sends;   /* likewise: between GPUs */
-	struct gf_bench_staged **staged; /* likewise: GPUs by the host */
-	double **times;                  /* [burst * 2 + placement][repeat] */
-	struct gf_contest_span latest;
-	struct gf_contest_span *spans; /* of what was recorded: timeline.h */
+	struct gf_contestant *of;
 	size_t n;
+	struct gf_contest_span latest;
 	size_t count_elems; /* of all messages of a burst */
 	size_t first_elems; /* of the first of them */
 };

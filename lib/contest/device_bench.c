@@ -40,14 +40,6 @@ int gf_device_bench_restore(struct gf_device_bench *d, size_t bytes,
 	return rc ? rc : g->ops->stream_sync(g, d->stream, err);
 }
 
-void *gf_device_bench_memory(struct gf_device_bench *d, struct gf_gpu **gpu,
-			     struct gf_gpu_stream **stream)
-{
-	*gpu = d->device.gpu;
-	*stream = d->stream;
-	return d->work;
-}
-
 int gf_device_bench_down(struct gf_device_bench *d, void *to, size_t bytes,
 			 struct gf_error *err)
 {

@@ -40,12 +40,9 @@ int gf_device_bench_down(struct gf_device_bench *d, void *to, size_t bytes,
 int gf_device_bench_up(struct gf_device_bench *d, const void *from,
 		       size_t bytes, struct gf_error *err);
 
-/* The inputs put in place, enqueued alone; and where that is: what is worked
- * on, and the stream. */
+/* The inputs put in place, enqueued alone. */
 int gf_device_bench_refill(struct gf_device_bench *d, size_t bytes,
 			   struct gf_error *err);
-void *gf_device_bench_memory(struct gf_device_bench *d, struct gf_gpu **gpu,
-			     struct gf_gpu_stream **stream);
 
 /* Messages by NCCL, one after the other in the memory, started as
  * engine/burst.h says, on that many of the lanes. Collective. -ENOTSUP: other

@@ -37,15 +37,15 @@ void gf_bench_timeline_release(struct gf_bench_timeline *t)
 
 void gf_contest_record(struct gf_contest *c, size_t i)
 {
-	if (c->bursts[i])
-		gf_burst_record(c->bursts[i], true);
+	if (c->of[i].burst)
+		gf_burst_record(c->of[i].burst, true);
 }
 
 void gf_contest_recorded(struct gf_contest *c, size_t i)
 {
-	c->spans[i] = c->latest;
-	if (c->bursts[i])
-		gf_burst_record(c->bursts[i], false);
+	c->of[i].span = c->latest;
+	if (c->of[i].burst)
+		gf_burst_record(c->of[i].burst, false);
 }
 
 /* The whole all-reduce of a contestant, and its steps if it has any. */
@@ -54,7 +54,7 @@ static void draw(const struct gf_contest *c, size_t i,
 {
 	struct gf_bench_timeline *t = c->b->config.timeline;
 	double shift_s = gf_trace_shift_s(&t->offset);
-	const struct gf_contest_span *span = &c->spans[i];
+	const struct gf_contest_span *span = &c->of[i].span;
 	char args[96];
 
 	snprintf(args, sizeof(args), "{\"bytes\": %zu, \"messages\": %zu}",
@@ -62,8 +62,8 @@ static void draw(const struct gf_contest *c, size_t i,
 	gf_trace_slice(&t->trace, c->b->config.comm->rank, GF_TRACE_MESSAGES,
 		       "message", row->way.algorithm->name,
 		       span->start_s - shift_s, span->time_s, args);
-	if (c->bursts[i])
-		gf_burst_draw(c->bursts[i], shift_s, &t->trace);
+	if (c->of[i].burst)
+		gf_burst_draw(c->of[i].burst, shift_s, &t->trace);
 }
 
 void gf_contest_draw(const struct gf_contest *c,

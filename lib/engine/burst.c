@@ -18,18 +18,7 @@ struct gf_burst {
 	size_t *offset_bytes;
 	struct gf_exec_times **times; /* of its steps, once recorded */
 	size_t n;
-	const struct gf_burst_flow *flow; /* of the send under way */
 };
-
-static int ended(void *ctx, size_t slot, size_t message,
-		 struct gf_gpu_stream *q, struct gf_error *err)
-{
-	const struct gf_burst *b = ctx;
-
-	(void)slot;
-	(void)q;
-	return b->flow ? b->flow->ended(b->flow->ctx, message, err) : 0;
-}
 
 /* Messages that go alone share the first lane; all of a borrowed engine wait
  * for its one tensor. */
@@ -87,7 +76,6 @@ int gf_burst_new(const struct gf_burst_config *config, struct gf_burst **burst,
 				.segment_bytes = config->segment_bytes,
 				.lanes = config->lanes,
 				.watch = config->watch,
-				.hooks = {.finish = ended, .ctx = b},
 			},
 			&b->engine, err);
 	if (!rc)
@@ -125,44 +113,14 @@ void gf_burst_free(struct gf_burst *b)
 
 int gf_burst_send(struct gf_burst *b, void *data, struct gf_error *err)
 {
-	return gf_burst_flow(b, data, NULL, err);
-}
-
-/* Messages that come by and by. */
-static int let_come(struct gf_burst *b, struct gf_error *err)
-{
-	size_t come = 0, before;
-	bool all_ended = false;
-	int rc = 0;
-
-	while (!rc && !all_ended) {
-		before = come;
-		if (come < b->n)
-			rc = b->flow->come(b->flow->ctx, &come, err);
-		for (size_t i = before; i < come && !rc; i++)
-			gf_engine_ready(b->engine, i);
-		rc = rc ? rc
-			: gf_engine_move(b->engine, come > before, &all_ended,
-					 err);
-	}
-	return rc;
-}
-
-int gf_burst_flow(struct gf_burst *b, void *data,
-		  const struct gf_burst_flow *flow, struct gf_error *err)
-{
 	size_t i;
-	int rc = 0;
 
-	b->flow = flow;
 	for (i = 0; i < b->n; i++)
 		if (!b->list[i].sets)
 			b->list[i].data = (char *)data + b->offset_bytes[i];
 	gf_engine_begin_work(b->engine, b->list, b->n);
-	if (flow)
-		rc = let_come(b, err);
 	gf_engine_backward_end(b->engine);
-	return rc ? rc : gf_engine_wait(b->engine, err);
+	return gf_engine_wait(b->engine, err);
 }
 
 int gf_burst_prove(struct gf_burst *b, struct gf_text *out,

@@ -73,18 +73,6 @@ void gf_burst_record(struct gf_burst *b, bool on);
 void gf_burst_draw(const struct gf_burst *b, double shift_s,
 		   struct gf_trace *trace);
 
-/* A flow: messages come and go while others are under way. */
-struct gf_burst_flow {
-	/* How many of them, in order, are there by now: more as time goes by,
-	 * all in the end. Asked often. */
-	int (*come)(void *ctx, size_t *count, struct gf_error *err);
-	/* One has ended. */
-	int (*ended)(void *ctx, size_t message, struct gf_error *err);
-	void *ctx;
-};
-int gf_burst_flow(struct gf_burst *b, void *data,
-		  const struct gf_burst_flow *flow, struct gf_error *err);
-
 /* The bytes that this rank has sent on the wire for all messages of the last
  * burst. The bytes that the transport's own all-reduce sends are unknown. */
 uint64_t gf_burst_wire_bytes(const struct gf_burst *b);

@@ -186,12 +186,6 @@ int gf_engine_wait(struct gf_engine *e, struct gf_error *err)
 	return e->ops->wait(e, err);
 }
 
-int gf_engine_move(struct gf_engine *e, bool moved, bool *ended,
-		   struct gf_error *err)
-{
-	return e->ops->thread->move(e, moved, ended, err);
-}
-
 struct gf_exec_run *gf_engine_run_of(struct gf_engine *e, size_t message,
 				     const struct gf_schedule **schedule)
 {

@@ -64,9 +64,9 @@ struct gf_engine_config {
 	int lanes;            /* 0: the plan's */
 	int compute_threads;  /* beside the engine's thread; 0: none */
 	/* The caller's, borrowed; other engines may share it. Then a thread is
-	 * not started: gf_engine_wait and gf_engine_move do what it would, or
-	 * gf_engine_settle of streams. The watch's step counts on (a thread's),
-	 * and telling other ranks of a failure is up to the caller. */
+	 * not started: gf_engine_wait does what it would, or gf_engine_settle
+	 * of streams. The watch's step counts on (a thread's), and telling
+	 * other ranks of a failure is up to the caller. */
 	struct gf_watch *watch;
 	struct gf_engine_hooks hooks;
 	/* With nccl, messages go from GPU to GPU, and place.stream makes
@@ -139,12 +139,6 @@ int gf_engine_wait_message(struct gf_engine *e, size_t message,
 /* Until all of it have; after its gf_engine_backward_end. Streams: the compute
  * stream waits, not the host. */
 int gf_engine_wait(struct gf_engine *e, struct gf_error *err);
-/* Waits a little for the oldest step under way and returns: for a caller that
- * has other things to do, in an engine without a thread. moved: the caller has
- * just moved something; if not, and if no message moves here, the call
- * rests. */
-int gf_engine_move(struct gf_engine *e, bool moved, bool *ended,
-		   struct gf_error *err);
 /* Orders later work on the compute stream after the `end` hooks of all steps
  * that were waited for. An engine with a thread has this order anyway. */
 int gf_engine_end(struct gf_engine *e, struct gf_error *err);

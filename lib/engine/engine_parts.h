@@ -36,8 +36,6 @@ struct gf_engine {
 struct gf_engine_thread_ops {
 	int (*wait_message)(struct gf_engine *e, size_t message,
 			    struct gf_error *err);
-	int (*move)(struct gf_engine *e, bool moved, bool *ended,
-		    struct gf_error *err);
 	struct gf_exec_run *(*run_of)(struct gf_engine *e, size_t message,
 				      const struct gf_schedule **schedule);
 	int (*earlier_ended)(struct gf_engine *e, bool wait, bool *ended,

@@ -312,29 +312,15 @@ static int wait_message(struct gf_engine *engine, size_t message,
 	return rc;
 }
 
-static int move(struct gf_engine *engine, bool moved, bool *ended,
-		struct gf_error *err)
-{
-	struct gf_thread *e = thread_of(engine);
-	const struct gf_thread_step *s = oldest(e);
-	int rc = gf_comm_thread_kept(&engine->thread, err);
-
-	if (!rc && !s->ended)
-		rc = gf_thread_move(e, s, moved, err);
-	*ended = s->ended;
-	if (rc || s->ended)
-		engine->thread.watch->self.phase = GF_PHASE_IDLE;
-	return rc;
-}
-
 /* Until the step has ended, or something has failed; under lock. */
 static void await(struct gf_thread *e, const struct gf_thread_step *s)
 {
-	bool ended = s->ended;
 	struct gf_error ignored; /* it is kept */
 
-	while (e->base.lent && !ended && !e->base.thread.rc)
-		(void)move(&e->base, false, &ended, &ignored);
+	while (e->base.lent && !s->ended && !e->base.thread.rc)
+		(void)gf_thread_move(e, s, &ignored);
+	if (e->base.lent)
+		e->base.thread.watch->self.phase = GF_PHASE_IDLE;
 	while (!e->base.thread.rc && !s->ended)
 		await_news(e);
 }
@@ -442,7 +428,6 @@ static int may_call(const struct gf_engine *engine, struct gf_error *err)
 
 static const struct gf_engine_thread_ops thread_ops = {
 	.wait_message = wait_message,
-	.move = move,
 	.run_of = gf_thread_run_of,
 	.earlier_ended = earlier_ended,
 	.ready_times = ready_times,

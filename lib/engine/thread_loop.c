@@ -277,8 +277,9 @@ static int work(struct gf_thread *e, bool *moved, struct gf_error *err)
 }
 
 int gf_thread_move(struct gf_thread *e, const struct gf_thread_step *s,
-		   bool moved, struct gf_error *err)
+		   struct gf_error *err)
 {
+	bool moved = false;
 	double free_s;
 	int rc = work(e, &moved, err);
 

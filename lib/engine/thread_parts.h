@@ -140,9 +140,9 @@ int gf_thread_hook(struct gf_thread *e, gf_thread_hook_fn *hook,
 void gf_thread_publish(struct gf_thread *e);
 void *gf_thread_main(void *engine);
 /* One round by a thread that the caller lends, for a step that has not ended.
- * It rests if nothing has moved, here or at the caller's. */
+ * It rests if nothing has moved. */
 int gf_thread_move(struct gf_thread *e, const struct gf_thread_step *s,
-		   bool moved, struct gf_error *err);
+		   struct gf_error *err);
 /* Of struct gf_engine_ops. */
 int gf_thread_make(struct gf_engine *engine,
 		   const struct gf_engine_config *config, struct gf_error *err);

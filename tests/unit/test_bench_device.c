@@ -7,7 +7,6 @@
 #include "base/array.h"
 #include "contest/exact.h"
 #include "contest/report.h"
-#include "contest/staged.h"
 #include "contest/sweep.h"
 
 /*
@@ -243,140 +242,6 @@ static void test_runs(void)
 		run(cases[i].job, cases[i].ranks, cases[i].run);
 }
 
-/* --- by the host, in parts ------------------------------------------------ */
-
-enum { PARTS_RANKS = 3, PARTS_ELEMS = 1001 };
-
-/* Messages of an odd number of f16, cut into parts of 15. */
-static void parts_on(struct gf_comm *c, void *ctx)
-{
-	struct job *job = ctx;
-	const size_t bytes = 2 * PARTS_ELEMS * sizeof(uint16_t);
-	const struct gf_bench_device device = {
-		.gpu = fake_gpu(job->world, c->rank)};
-	struct gf_element element = gf_element_number(GF_F16, GF_OP_SUM);
-	struct gf_burst_message messages[2] = {
-		{.way.algorithm = gf_algorithm_find("ring"),
-		 .element = element,
-		 .count_elems = PARTS_ELEMS,
-		 .simultaneous = job->lanes > 1}};
-	struct gf_exact exact = {.dtype = GF_F16, .ranks = c->ranks, .seed = 7};
-	struct gf_bench_staged_config config = {.comm = c,
-						.messages = messages,
-						.nmessages = 2,
-						.lanes = job->lanes,
-						.timeout_s = TEST_PATIENCE_S,
-						.part_bytes = 31};
-	struct gf_bench_staged *s = NULL;
-	struct gf_device_bench *d = NULL;
-	struct gf_watch watch;
-	struct gf_error err = {""};
-	uint16_t in[2 * PARTS_ELEMS], out[2 * PARTS_ELEMS];
-	double time_s;
-	int i;
-
-	messages[1] = messages[0];
-	gf_watch_init(&watch, c, TEST_PATIENCE_S);
-	config.watch = &watch;
-	EXPECT(!gf_device_bench_open(&device, c, 0, bytes, &d, &err), "%s",
-	       err.text);
-	EXPECT(!c->ops->buffer_alloc(c, bytes, &config.host, &err), "%s",
-	       err.text);
-	config.device = d;
-	EXPECT(!gf_bench_staged_new(&config, &s, &err), "%s", err.text);
-	gf_exact_fill(&exact, c->rank, in, 2 * PARTS_ELEMS);
-	EXPECT(!gf_device_bench_load(d, in, bytes, &err), "%s", err.text);
-	for (i = 0; i < 3; i++) {
-		EXPECT(!gf_bench_staged_run(s, true, &time_s, &err), "%s",
-		       err.text);
-		EXPECT(!gf_device_bench_down(d, out, bytes, &err), "%s",
-		       err.text);
-		EXPECT(gf_exact_wrong(&exact, out, 2 * PARTS_ELEMS) == 0,
-		       "rank %d, repeat %d: %zu wrong", c->rank, i,
-		       gf_exact_wrong(&exact, out, 2 * PARTS_ELEMS));
-	}
-	gf_bench_staged_free(s);
-	gf_device_bench_close(d);
-	gf_watch_release(&watch);
-	c->ops->buffer_free(c, config.host);
-}
-
-static void test_parts(void)
-{
-	static const struct fake_faults none = {0};
-	struct job job = {.lanes = 1};
-
-	for (; job.lanes <= 4; job.lanes += 3) {
-		job.world = fake_world_new(PARTS_RANKS, 4, 11, &none);
-		on_ranks(PARTS_RANKS, parts_on, &job);
-		EXPECT(!fake_world_complaint(job.world), "%s",
-		       fake_world_complaint(job.world));
-		fake_world_free(job.world);
-	}
-}
-
-/* A message comes only when the one before it has ended: each goes through by
- * itself. */
-struct slow {
-	size_t ended;
-};
-
-static int slow_come(void *ctx, size_t *count, struct gf_error *err)
-{
-	(void)err;
-	*count = ((struct slow *)ctx)->ended + 1;
-	return 0;
-}
-
-static int slow_ended(void *ctx, size_t message, struct gf_error *err)
-{
-	struct slow *s = ctx;
-
-	(void)err;
-	EXPECT(message == s->ended, "message %zu after %zu", message, s->ended);
-	s->ended++;
-	return 0;
-}
-
-static void flow_on(struct gf_comm *c, void *ctx)
-{
-	enum { N = 5, ELEMS = 100 };
-	struct gf_burst_message messages[N];
-	struct gf_burst_config config = {
-		.comm = c, .messages = messages, .nmessages = N, .lanes = 4};
-	struct slow slow = {0};
-	const struct gf_burst_flow flow = {slow_come, slow_ended, &slow};
-	struct gf_burst *b = NULL;
-	struct gf_watch watch;
-	struct gf_error err = {""};
-	float data[N * ELEMS];
-	size_t i;
-
-	(void)ctx;
-	for (i = 0; i < N; i++)
-		messages[i] = (struct gf_burst_message){
-			.way.algorithm = gf_algorithm_find("ring"),
-			.element = gf_element_number(GF_F32, GF_OP_SUM),
-			.count_elems = ELEMS,
-			.simultaneous = true};
-	for (i = 0; i < N * ELEMS; i++)
-		data[i] = (float)i;
-	gf_watch_init(&watch, c, TEST_PATIENCE_S);
-	config.watch = &watch;
-	EXPECT(!gf_burst_new(&config, &b, &err), "%s", err.text);
-	EXPECT(!gf_burst_flow(b, data, &flow, &err), "%s", err.text);
-	EXPECT(slow.ended == N, "%zu ended", slow.ended);
-	for (i = 0; i < N * ELEMS; i++)
-		EXPECT(data[i] == (float)(2 * i), "%zu: %g", i, data[i]);
-	gf_burst_free(b);
-	gf_watch_release(&watch);
-}
-
-static void test_flow(void)
-{
-	on_ranks(2, flow_on, NULL);
-}
-
 static void test_refused(void)
 {
 	run((struct job){.lanes = 1,
@@ -416,8 +281,6 @@ int main(void)
 	watchdog(240);
 	test_names();
 	test_runs();
-	test_parts();
-	test_flow();
 	test_refused();
 	return TEST_END();
 }
