@@ -277,7 +277,7 @@ link_library = $(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -shared -o $@ \
 	-Wl,-z,defs $(filter %.o,$^) -Wl,--whole-archive $(call archive,embed) \
 	-Wl,--no-whole-archive -Wl,--start-group \
 	$(filter-out $(call archive,embed),$(ARCHIVES)) -Wl,--end-group $(FOREIGN_LIBS)
-$(BUILD)/lib/libgradflow.so.0: $(call lean,nn/backends) $(ARCHIVES) lib/embed/gradflow.map
+$(BUILD)/lib/libgradflow.so.0: $(call lean,nn/net_backends) $(ARCHIVES) lib/embed/gradflow.map
 	$(call say,LD)$(link_library)
 
 # For a Python wheel: the same objects under tables without MPI, oneDNN and
@@ -289,11 +289,11 @@ $(BUILD)/obj/lean/%.o: ALL_CPPFLAGS += $(LEAN)
 $(BUILD)/obj/lean/%.o: %.c $(FLAGS_FILE) Makefile
 	@mkdir -p $(@D)
 	$(call say,CC)$(CC) $(ALL_CPPFLAGS) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
-$(BUILD)/lean/libgradflow.so.0: $(call lean,comm/registry nn/backends) \
+$(BUILD)/lean/libgradflow.so.0: $(call lean,comm/registry nn/net_backends) \
 	$(ARCHIVES) lib/embed/gradflow.map
 	@mkdir -p $(@D)
 	$(call say,LD)$(link_library) -s
-$(BUILD)/lean/gf-profile: $(call lean,comm/registry nn/backends probe/registry)
+$(BUILD)/lean/gf-profile: $(call lean,comm/registry nn/net_backends probe/registry)
 $(BUILD)/lean/%: $(BUILD)/obj/cmd/%.o $(ARCHIVES)
 	@mkdir -p $(@D)
 	$(call say,LD)$(link) $(FOREIGN_LIBS) -s

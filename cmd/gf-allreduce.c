@@ -8,10 +8,10 @@
 #include "base/array.h"
 #include "base/text.h"
 #include "contest/allreduce.h"
-#include "contest/list.h"
-#include "contest/report.h"
-#include "contest/sweep.h"
-#include "contest/timeline.h"
+#include "contest/listing.h"
+#include "contest/row_report.h"
+#include "contest/size_sweep.h"
+#include "contest/drawing.h"
 #include "cli/command.h"
 #include "cli/list.h"
 #include "cli/progress.h"
@@ -36,8 +36,8 @@ static const char help[] =
 struct arguments {
 	struct gf_cli cli;
 	struct gf_cli_start start;
-	struct gf_bench_sweep sweep;
-	struct gf_bench_allreduce_config config;
+	struct gf_contest_sweep sweep;
+	struct gf_contest_allreduce_config config;
 	int dtype, op;
 	const char *algorithms, *codec, *plan, *best, *trace;
 	double min_bw;
@@ -78,7 +78,7 @@ static const struct gf_setting settings[] = {
 	 .alias = "stepbytes", .letter = 'i'},
 	{"datatype", "NAME", 1, GF_SETTING_CHOICE, AT(dtype),
 	 "f32, f64, f16, bf16 or i32 (f32)", .names = gf_dtype_names,
-	 .words = gf_bench_dtype_words, .letter = 'd'},
+	 .words = gf_contest_dtype_words, .letter = 'd'},
 	{"op", "NAME", 1, GF_SETTING_CHOICE, AT(op),
 	 "sum, prod, max, min or avg (sum)", .names = gf_op_names},
 	{"algorithms", "LIST", 2, GF_SETTING_TEXT, AT(algorithms),
@@ -120,7 +120,7 @@ static const struct gf_setting settings[] = {
 	 "measure the error of sums of random values, too"},
 	{"average", "NAME", 3, GF_SETTING_CHOICE, AT(config.across),
 	 "a repeat's time over the ranks: max, mean, min or rank0 (max)",
-	 .names = gf_bench_across_names},
+	 .names = gf_contest_across_names},
 	{"verify", NULL, 3, GF_SETTING_FLAG, AT(verify),
 	 "prove before each measurement that the schedules of all ranks add "
 	 "every contribution once, without races and deadlocks"},
@@ -180,8 +180,9 @@ static int check(void *arguments, struct gf_error *err)
 				    "operation is --op %s",
 				    a->cli.output, a->cli.output);
 	rc = named(err, "--codec",
-		   gf_bench_element((enum gf_dtype)a->dtype, (enum gf_op)a->op,
-				    a->codec, &a->config.element, err));
+		   gf_contest_element((enum gf_dtype)a->dtype,
+				      (enum gf_op)a->op, a->codec,
+				      &a->config.element, err));
 	if (!rc && a->config.errors)
 		rc = named(err, "--error",
 			   gf_sum_error_check(a->config.element.dtype,
@@ -192,10 +193,10 @@ static int check(void *arguments, struct gf_error *err)
 	if (rc)
 		return rc;
 	a->sweep.algorithms = names;
-	rc = gf_bench_sweep_finish(&a->sweep, &a->config, err);
+	rc = gf_contest_sweep_finish(&a->sweep, &a->config, err);
 	if (!rc && a->best)
 		rc = named(err, "--best",
-			   gf_bench_sweep_ruled(&a->sweep, &a->config, err));
+			   gf_contest_sweep_ruled(&a->sweep, &a->config, err));
 	if (!rc && a->config.spoil && !a->config.checks)
 		rc = gf_error_set(err, -EINVAL, "--spoil goes with --check");
 	return rc;
@@ -227,9 +228,9 @@ struct session {
 	const struct arguments *a;
 	struct gf_comm *comm;
 	struct gf_plan plan;
-	struct gf_bench_allreduce_config config;
-	struct gf_bench_rows rows;
-	struct gf_bench_timeline timeline;
+	struct gf_contest_allreduce_config config;
+	struct gf_contest_rows rows;
+	struct gf_contest_timeline timeline;
 	struct gf_text proofs;
 	struct gf_progress progress;
 };
@@ -246,12 +247,12 @@ static int prepare(struct session *s, struct gf_error *err)
 	s->config.proofs = a->verify ? &s->proofs : NULL;
 	rc = gf_launch_try_outputs(&a->cli, s->comm, err);
 	if (!rc)
-		rc = gf_bench_sweep_same(&a->sweep, &s->config, a->plan, err);
+		rc = gf_contest_sweep_same(&a->sweep, &s->config, a->plan, err);
 	if (!rc && a->trace)
-		rc = gf_bench_timeline_begin(&s->timeline, s->comm, err);
+		rc = gf_contest_timeline_begin(&s->timeline, s->comm, err);
 	if (!rc)
-		rc = gf_bench_device_open(s->comm, &s->config.device, err);
-	gf_bench_device_suit(&s->config.device, &s->config.element);
+		rc = gf_contest_device_open(s->comm, &s->config.device, err);
+	gf_contest_device_suit(&s->config.device, &s->config.element);
 	if (!rc && a->plan)
 		rc = gf_train_read_plan(s->comm, a->plan, &s->plan, err);
 	rc = rc ? rc
@@ -284,12 +285,12 @@ static int measure_plan(struct session *s, struct gf_error *err)
 				    "--algorithms, --codec, --lanes or --best, "
 				    "got a whole plan, which sets them",
 				    a->plan);
-	return gf_bench_plan_run(&s->plan, &s->config, &s->rows, err);
+	return gf_contest_plan_run(&s->plan, &s->config, &s->rows, err);
 }
 
 static int measure(struct session *s, struct gf_error *err)
 {
-	struct gf_bench_progress progress = {tell_progress, s};
+	struct gf_contest_progress progress = {tell_progress, s};
 	struct gf_text remarks = {0};
 	int rc;
 
@@ -297,8 +298,8 @@ static int measure(struct session *s, struct gf_error *err)
 		return measure_plan(s, err);
 	s->config.rule = s->a->plan ? &s->plan : NULL;
 	gf_progress_start(&s->progress, &s->a->cli, "measuring");
-	rc = gf_bench_sweep_run(&s->a->sweep, &s->config, &progress, &s->rows,
-				&remarks, err);
+	rc = gf_contest_sweep_run(&s->a->sweep, &s->config, &progress, &s->rows,
+				  &remarks, err);
 	gf_progress_end(&s->progress);
 	if (s->comm->rank == 0 && s->a->cli.verbose)
 		gf_cli_warn_lines(&s->a->cli, remarks.data);
@@ -307,18 +308,18 @@ static int measure(struct session *s, struct gf_error *err)
 }
 
 /* Rank 0. */
-static int report(const struct session *s, const struct gf_bench_report *r,
+static int report(const struct session *s, const struct gf_contest_report *r,
 		  struct gf_error *err)
 {
 	const struct arguments *a = s->a;
 	struct gf_text out = {0};
-	int rc = a->best ? gf_bench_report_write_rule(r, a->best, err) : 0;
+	int rc = a->best ? gf_contest_report_write_rule(r, a->best, err) : 0;
 
-	gf_bench_report_print(r,
-			      a->json  ? GF_REPORT_JSON
-			      : a->csv ? GF_REPORT_CSV
-				       : GF_REPORT_TABLE,
-			      &out);
+	gf_contest_report_print(r,
+				a->json  ? GF_REPORT_JSON
+				: a->csv ? GF_REPORT_CSV
+					 : GF_REPORT_TABLE,
+				&out);
 	if (!rc)
 		rc = gf_cli_emit(&a->cli, out.data, err);
 	gf_text_release(&out);
@@ -327,7 +328,7 @@ static int report(const struct session *s, const struct gf_bench_report *r,
 
 static int run(struct session *s, struct gf_error *err)
 {
-	struct gf_bench_report r;
+	struct gf_contest_report r;
 	int rc = prepare(s, err);
 
 	if (!rc)
@@ -335,11 +336,11 @@ static int run(struct session *s, struct gf_error *err)
 	if (s->comm->rank == 0 && s->a->cli.verbose)
 		gf_cli_warn_lines(&s->a->cli, s->proofs.data);
 	if (!rc && s->a->trace)
-		rc = gf_bench_timeline_write(&s->timeline, s->comm, s->a->trace,
-					     err);
+		rc = gf_contest_timeline_write(&s->timeline, s->comm,
+					       s->a->trace, err);
 	if (rc)
 		return rc;
-	r = (struct gf_bench_report){
+	r = (struct gf_contest_report){
 		.config = &s->config,
 		.rows = s->rows.list,
 		.nrows = s->rows.count,
@@ -349,16 +350,16 @@ static int run(struct session *s, struct gf_error *err)
 	if (s->comm->rank == 0)
 		rc = report(s, &r, err);
 	rc = gf_comm_agree(s->comm, rc, err);
-	return rc ? rc : gf_bench_report_judge(&r, s->a->min_bw, err);
+	return rc ? rc : gf_contest_report_judge(&r, s->a->min_bw, err);
 }
 
 static void release(void *session)
 {
 	struct session *s = session;
 
-	gf_bench_device_close(&s->config.device);
+	gf_contest_device_close(&s->config.device);
 	gf_plan_release(&s->plan);
-	gf_bench_timeline_release(&s->timeline);
+	gf_contest_timeline_release(&s->timeline);
 	gf_text_release(&s->proofs);
 	free(s->rows.list);
 }
@@ -373,9 +374,9 @@ static int work(void *session, struct gf_comm *comm, struct gf_error *err)
 	s->comm = comm;
 	if (rc)
 		return rc;
-	return s->a->list
-		       ? gf_launch_print(&s->a->cli, comm, gf_bench_list(), err)
-		       : run(s, err);
+	return s->a->list ? gf_launch_print(&s->a->cli, comm, gf_contest_list(),
+					    err)
+			  : run(s, err);
 }
 
 int main(int argc, char **argv)

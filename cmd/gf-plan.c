@@ -20,7 +20,7 @@
 #include "planner/emit.h"
 #include "planner/explain.h"
 #include "planner/make.h"
-#include "planner/plots.h"
+#include "planner/plan_plots.h"
 #include "planner/policy.h"
 #include "planner/planning.h"
 #include "planner/summary.h"

@@ -12,8 +12,8 @@
 #include "measure/given.h"
 #include "import/import.h"
 #include "measure/pairs.h"
-#include "measure/profile.h"
-#include "measure/table.h"
+#include "measure/whole_profile.h"
+#include "measure/network_table.h"
 #include "cli/command.h"
 #include "cli/input.h"
 #include "cli/list.h"
@@ -23,7 +23,7 @@
 #include "comm/comm.h"
 #include "doc/stream.h"
 #include "launch/launch.h"
-#include "probe/job.h"
+#include "probe/whole_job.h"
 #include "probe/placed.h"
 
 static const char help[] =
@@ -45,7 +45,7 @@ enum { DEFAULT_BATCH = 16 };
 struct arguments {
 	struct gf_cli cli;
 	const char *model;
-	struct gf_bench_profile bench; /* filled in when it is about to run */
+	struct gf_measure_profile bench; /* filled in when it is about to run */
 	bool no_network;
 	bool pairs, json, progress, table;
 	struct gf_cli_start start;
@@ -176,7 +176,7 @@ static int check(void *arguments, struct gf_error *err)
 		rc = gf_cli_start_finish(
 			&a->cli, &a->start,
 			a->start.transport == GF_CLI_TRANSPORT_MPI, err);
-	rc = rc ? rc : gf_bench_profile_check(&a->bench, err);
+	rc = rc ? rc : gf_measure_profile_check(&a->bench, err);
 	if (rc == 0 && a->pairs && a->cli.nfiles)
 		rc = gf_error_set(err, -EINVAL,
 				  "--pairs goes without documents");
@@ -253,7 +253,7 @@ static void start_progress(struct gf_progress *p, const struct arguments *a)
 		gf_progress_force(p);
 }
 
-static int measure(const struct arguments *a, struct gf_bench_profile *bench,
+static int measure(const struct arguments *a, struct gf_measure_profile *bench,
 		   const struct gf_documents *d, struct gf_error *err)
 {
 	struct gf_progress progress;
@@ -261,13 +261,13 @@ static int measure(const struct arguments *a, struct gf_bench_profile *bench,
 	struct gf_text what = {0}, remarks = {0};
 	int rc;
 
-	gf_bench_profile_say(bench, &what);
+	gf_measure_profile_say(bench, &what);
 	gf_cli_note(&a->cli, 0, "%s", what.data);
 	gf_text_release(&what);
 	start_progress(&progress, a);
 	bench->sweep.progress = gf_progress_report;
 	bench->sweep.progress_ctx = &progress;
-	rc = gf_bench_profile(bench, &profile, &remarks, err);
+	rc = gf_measure_profile(bench, &profile, &remarks, err);
 	gf_progress_end(&progress);
 	if (rc == 0 && bench->comm->rank == 0)
 		rc = emit(a, d, &profile, &remarks, err);
@@ -280,7 +280,7 @@ static int measure(const struct arguments *a, struct gf_bench_profile *bench,
 
 /* Only rank 0 has the documents. */
 static int measure_given(const struct arguments *a,
-			 struct gf_bench_profile *bench,
+			 struct gf_measure_profile *bench,
 			 const struct gf_documents *d, struct gf_error *err)
 {
 	struct gf_comm *comm = bench->comm;
@@ -288,7 +288,7 @@ static int measure_given(const struct arguments *a,
 	struct gf_text remark = {0};
 	struct gf_model model = {0};
 	bool given = false;
-	int rc = gf_bench_given(comm, d, bench->network, &model, &given, err);
+	int rc = gf_measure_given(comm, d, bench->network, &model, &given, err);
 
 	if (rc == 0 && bench->network)
 		rc = gf_probe_job_topology(comm, d->topology, &topology, err);
@@ -313,7 +313,7 @@ static int measure_given(const struct arguments *a,
 static int run_ranks(const struct arguments *a, struct gf_comm *comm,
 		     struct gf_error *err)
 {
-	struct gf_bench_profile bench = a->bench;
+	struct gf_measure_profile bench = a->bench;
 	struct gf_documents d = {0};
 	struct gf_text remarks = {0};
 	int rc = comm->rank ? 0 : read_documents(a, &d, err);
@@ -336,7 +336,7 @@ static int run_pairs(const struct arguments *a, struct gf_comm *comm,
 		     struct gf_error *err)
 {
 	struct gf_progress progress;
-	struct gf_bench_pairs_config config = {
+	struct gf_measure_pairs_config config = {
 		.comm = comm,
 		.budget_s = a->bench.sweep.budget_s,
 		.timeout_s = a->bench.sweep.timeout_s,
@@ -347,7 +347,7 @@ static int run_pairs(const struct arguments *a, struct gf_comm *comm,
 	int rc, written;
 
 	start_progress(&progress, a);
-	rc = gf_bench_pairs_report(&config, a->json, &out, err);
+	rc = gf_measure_pairs_report(&config, a->json, &out, err);
 	gf_progress_end(&progress);
 	if (rc < 0)
 		return rc;
@@ -401,9 +401,9 @@ static int work(void *arguments, struct gf_comm *comm, struct gf_error *err)
 
 	if (a->import.file || a->estimate)
 		return run_alone(a, comm, err);
-	rc = gf_bench_profile_same(comm, &a->bench,
-				   a->pairs ? "--pairs" : "measure", a->model,
-				   err);
+	rc = gf_measure_profile_same(comm, &a->bench,
+				     a->pairs ? "--pairs" : "measure", a->model,
+				     err);
 	rc = rc ? rc : gf_launch_try_outputs(&a->cli, comm, err);
 	if (rc)
 		return rc;
@@ -424,7 +424,7 @@ int main(int argc, char **argv)
 	};
 	int status;
 
-	gf_bench_profile_init(&a.bench);
+	gf_measure_profile_init(&a.bench);
 	gf_cli_parse(&command, argc, argv, &a);
 	launch.transport = gf_cli_start_transport(&a.start);
 	launch.timeout_s = a.bench.sweep.timeout_s;

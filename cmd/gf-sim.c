@@ -14,11 +14,11 @@
 #include "cli/share.h"
 #include "cli/window.h"
 #include "planner/stragglers.h"
-#include "planner/sweep.h"
+#include "planner/plan_sweep.h"
 #include "sim/picture.h"
-#include "sim/plots.h"
-#include "sim/prove.h"
-#include "sim/steps.h"
+#include "sim/sweep_plots.h"
+#include "sim/prove_plan.h"
+#include "sim/step_listing.h"
 #include "sim/uneven.h"
 
 static const char help[] =

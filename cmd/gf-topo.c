@@ -13,10 +13,10 @@
 #include "comm/comm.h"
 #include "launch/launch.h"
 #include "probe/format.h"
-#include "probe/job.h"
-#include "probe/levels.h"
+#include "probe/whole_job.h"
+#include "probe/find_levels.h"
 #include "probe/probe.h"
-#include "probe/tree.h"
+#include "probe/tree_text.h"
 
 static const char help[] =
 	"Describe this machine, or under mpirun the whole job, as a topology: "

@@ -97,7 +97,7 @@ struct gf_gpu_norms {
 };
 
 /* A codec's whole message: block after block, each with its header, as
- * codec/run.h has it; block_elems is the codec's, and without meaning where
+ * codec/encode.h has it; block_elems is the codec's, and without meaning where
  * there are no blocks. The wire is aligned to 4, and so is a block of q8; to 2
  * is enough for a codec of 16 bits. */
 typedef void gf_gpu_code_fn(struct gf_gpu_stream *s, void *to, const void *from,

@@ -83,8 +83,8 @@ typedef void gf_reduce_fn(void *y, const void *x, size_t n);
 typedef void gf_divide_fn(void *y, size_t n, int by);
 
 /* A codec's message of n elements: block after block, each with its header, as
- * codec/run.h has it. block_elems is the codec's, without meaning where there
- * are no blocks. */
+ * codec/encode.h has it. block_elems is the codec's, without meaning where
+ * there are no blocks. */
 typedef void gf_encode_fn(void *wire, const float *from, size_t n,
 			  size_t block_elems);
 typedef void gf_decode_fn(float *to, const void *wire, size_t n,

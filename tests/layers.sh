@@ -25,8 +25,8 @@ for dir in lib/*/; do
 		*" $header "*) used[$folder $header]=1 ;;
 		*" $target "*) used[$folder $target]=1 ;;
 		*)
-			# codec/run.c is the one file of codec that sees kernels
-			[ "$file" = lib/codec/run.c ] && [ "$header" = gf_kernels.h ] && continue
+			# codec/encode.c is the one file of codec that sees kernels
+			[ "$file" = lib/codec/encode.c ] && [ "$header" = gf_kernels.h ] && continue
 			offend "$file:$line: $folder must not include $header" ;;
 		esac
 	done < <(grep -nE '^#include "' "$dir"*.[ch] /dev/null)
@@ -74,10 +74,21 @@ foreign argp.h '(lib/cli/|cmd/)'
 foreign zlib.h '(lib/(ckpt|data)/|lib/base/gunzip.c)'
 
 while IFS=: read -r file line _; do
-	case "$file" in */registry.c | */table.c | lib/nn/backends.c) ;;
+	case "$file" in */registry.c | */table.c | lib/nn/net_backends.c) ;;
 	*) offend "$file:$line: GF_HAVE_ belongs into a registry" ;;
 	esac
 done < <(grep -rnE 'GF_HAVE_' lib kernels --include='*.[ch]')
+# One tag, one struct. (Each transport has its own body of a message under way.)
+while read -r kind tag _; do
+	[ "$tag" = gf_comm_request ] || offend "$kind $tag is defined more than once:" \
+		"$(grep -lE "^$kind $tag \{" lib/*/*.[ch] kernels/*.h include/*.h | paste -sd' ')"
+done < <(grep -hoE '^(struct|enum|union) gf_\w+ \{' lib/*/*.[ch] kernels/*.h include/*.h | sort | uniq -d)
+# One file name, one place; an algorithm's file is called as it is.
+while read -r name; do
+	[ "$name" = registry ] && continue
+	mapfile -t folders < <(find lib -name "$name.[ch]" ! -path "lib/coll/$name.c" -printf '%h\n' | sort -u)
+	[ ${#folders[@]} -lt 2 ] || offend "$name is a file of ${folders[*]}"
+done < <(basename -a lib/*/*.[ch] | sed 's/\.[ch]$//' | sort | uniq -d)
 # One name, one function: a program may link with any of the archives.
 [ ! -d "${BUILD:-build}/lib" ] || while read -r name places; do
 	offend "$name is defined more than once:$places"

@@ -13,7 +13,7 @@ offend() { echo "traits: $*"; bad=1; }
 # files (an extended regular expression), kind of name, why they may
 allowed='
 lib/probe/format_astra\.c                algorithm        a kind of link there
-lib/doc/select(_[a-z0-9]+)?\.[ch]        selection        the pure halves
+lib/doc/select(ion|_[a-z0-9]+)?\.[ch]        selection        the pure halves
 lib/planner/systems\.c                   selection        what each paper chose
 lib/planner/emit_python\.c               selection        the hook that PyTorch has
 '
@@ -44,8 +44,8 @@ compared() { # kind names
 		"str(n|case|ncase)?cmp\\(([^()]|\\([^()]*\\))*\"($2)\"" lib/*/*.[ch] cmd/*.c |
 		tr -s '\n\t' ' ' | tr '\0' '\n')
 }
-names=$(grep -oE '^	X\([a-z0-9]+' lib/doc/algorithm.h | cut -d'(' -f2 | paste -sd '|')
-[[ "|$names|" == *"|ring|"* ]] || offend "the names in lib/doc/algorithm.h are not found"
+names=$(grep -oE '^	X\([a-z0-9]+' lib/doc/algorithm_traits.h | cut -d'(' -f2 | paste -sd '|')
+[[ "|$names|" == *"|ring|"* ]] || offend "the names in lib/doc/algorithm_traits.h are not found"
 compared algorithm "$names"
 find_names '\.name = ' q8 lib/codec/codec.c
 compared codec "$names"

@@ -10,7 +10,7 @@
 #include "base/clock.h"
 #include "base/heap.h"
 #include "base/rng.h"
-#include "doc/algorithm.h"
+#include "doc/algorithm_traits.h"
 #include "engine/burst.h"
 #include "choose/rivals.h"
 
@@ -88,7 +88,7 @@ static double busiest_bytes(const struct gf_chooser *c,
 			    const struct gf_way *way, size_t count_elems)
 {
 	static const struct gf_link_cost byte_s = {.beta_s_per_byte = 1};
-	const struct gf_net_cost net = {.nlevels = 1, .links = &byte_s};
+	const struct gf_cost_net net = {.nlevels = 1, .links = &byte_s};
 	struct gf_coll_args args = gf_way_args(way, c->config.comm->ranks);
 
 	args.count_elems = count_elems;

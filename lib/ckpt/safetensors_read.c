@@ -11,7 +11,7 @@
 #include "base/heap.h"
 #include "base/units.h"
 #include "ckpt/checksum.h"
-#include "ckpt/dtype.h"
+#include "ckpt/stored_dtype.h"
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
 	       "safetensors data is used as it lies in the file");

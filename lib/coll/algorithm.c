@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "doc/algorithm.h"
+#include "doc/algorithm_traits.h"
 #include "doc/topology.h"
 
 static const struct gf_algorithm *find(const struct gf_algorithm *const *table,

@@ -11,7 +11,7 @@
 
 /*
  * An all-reduce algorithm: one file, one table entry, and a row of
- * GF_ALGORITHMS (doc/algorithm.h) with its traits.
+ * GF_ALGORITHMS (doc/algorithm_traits.h) with its traits.
  */
 enum gf_coll_half {
 	GF_COLL_WHOLE,          /* an all-reduce */
@@ -46,7 +46,7 @@ struct gf_algorithm {
 			  struct gf_error *err);
 	/* Closed form on a network (seconds), one segment. */
 	double (*cost_s)(const struct gf_coll_args *args,
-			 const struct gf_net_cost *net);
+			 const struct gf_cost_net *net);
 	/* It goes as one of these, the cheapest: NULL-terminated (optional) */
 	const struct gf_algorithm *const *stands_for;
 	/* The range that a rank owns between the halves, perhaps empty; the

@@ -3,11 +3,11 @@
 #define GF_COLL_ALGORITHMS_H
 
 #include "coll/algorithm.h"
-#include "doc/algorithm.h"
+#include "doc/algorithm_traits.h"
 
 /*
- * The entry of each algorithm that doc/algorithm.h lists, for registry.c and
- * for algorithms that are made of others. All other code calls
+ * The entry of each algorithm that doc/algorithm_traits.h lists, for registry.c
+ * and for algorithms that are made of others. All other code calls
  * gf_algorithm_find.
  */
 #define GF_DECLARE_ALGORITHM(name, traits)                                     \

@@ -58,7 +58,7 @@ static int halves(const struct gf_coll_args *args, int stage)
 }
 
 static double ring_s(const struct gf_coll_args *args,
-		     const struct gf_net_cost *net, struct gf_net_round round,
+		     const struct gf_cost_net *net, struct gf_cost_round round,
 		     size_t elems)
 {
 	size_t p = (size_t)round.factor, part = (elems + p - 1) / p;
@@ -68,21 +68,21 @@ static double ring_s(const struct gf_coll_args *args,
 }
 
 static double halving_s(const struct gf_coll_args *args,
-			const struct gf_net_cost *net,
-			struct gf_net_round stage, size_t elems)
+			const struct gf_cost_net *net,
+			struct gf_cost_round stage, size_t elems)
 {
 	double total = 0;
 	int d;
 
 	for (d = 1; d < stage.factor; d *= 2) {
-		struct gf_net_round round = {args->ranks, stage.stride * d, 2,
-					     stage.stride * d};
+		struct gf_cost_round round = {args->ranks, stage.stride * d, 2,
+					      stage.stride * d};
 		struct gf_link_cost link;
 		double bytes;
 
 		elems = (elems + 1) / 2;
 		bytes = (double)elems * (double)args->elem_bytes;
-		link = gf_net_link(net, &round, bytes);
+		link = gf_cost_link(net, &round, bytes);
 		if (args->half != GF_COLL_ALL_GATHER)
 			total += gf_cost_send_reduce_s(&link, bytes);
 		if (args->half != GF_COLL_REDUCE_SCATTER)
@@ -92,7 +92,7 @@ static double halving_s(const struct gf_coll_args *args,
 }
 
 static double cost_s(const struct gf_coll_args *args,
-		     const struct gf_net_cost *net)
+		     const struct gf_cost_net *net)
 {
 	size_t elems = args->count_elems;
 	int stage, stride = 1;
@@ -100,7 +100,7 @@ static double cost_s(const struct gf_coll_args *args,
 
 	for (stage = 0; elems && stage < nstages(args); stage++) {
 		int p = factor(args, stage);
-		struct gf_net_round round = {args->ranks, stride, p, stride};
+		struct gf_cost_round round = {args->ranks, stride, p, stride};
 
 		total += (halves(args, stage) ? halving_s : ring_s)(
 			args, net, round, elems);

@@ -29,12 +29,12 @@
 #include "coll/parts.h"
 
 static double cost_s(const struct gf_coll_args *args,
-		     const struct gf_net_cost *net)
+		     const struct gf_cost_net *net)
 {
 	double bytes = (double)args->count_elems * (double)args->elem_bytes;
 	int core = gf_fold_core(args->ranks), distance;
-	struct gf_net_round fold = {args->ranks, core, 2, args->ranks - core};
-	struct gf_link_cost link = gf_net_link(net, &fold, bytes);
+	struct gf_cost_round fold = {args->ranks, core, 2, args->ranks - core};
+	struct gf_link_cost link = gf_cost_link(net, &fold, bytes);
 	double total = 0;
 
 	if (!args->count_elems)
@@ -43,9 +43,9 @@ static double cost_s(const struct gf_coll_args *args,
 		total += gf_cost_send_reduce_s(&link, bytes) +
 			 gf_cost_send_s(&link, bytes);
 	for (distance = 1; distance < core; distance *= 2) {
-		struct gf_net_round round = {core, distance, 2, distance};
+		struct gf_cost_round round = {core, distance, 2, distance};
 
-		link = gf_net_link(net, &round, bytes);
+		link = gf_cost_link(net, &round, bytes);
 		total += gf_cost_send_reduce_s(&link, bytes);
 	}
 	return total;

@@ -45,7 +45,7 @@ static double sum_between(long long from, long long to)
  * beta times min(x, u) on any level where units of u ranks meet. A level is
  * full from round u on; `full` is the most that those have reached, `steep` the
  * slope of the others. */
-static double rounds_beta(const struct gf_net_cost *net, int ranks,
+static double rounds_beta(const struct gf_cost_net *net, int ranks,
 			  double bytes, long long last)
 {
 	double total = 0, full = 0, beta, steep;
@@ -57,7 +57,7 @@ static double rounds_beta(const struct gf_net_cost *net, int ranks,
 
 		steep = 0;
 		for (k = i; k < net->nlevels && outer < ranks; k++) {
-			beta = gf_net_level(net, k, bytes).beta_s_per_byte;
+			beta = gf_cost_level(net, k, bytes).beta_s_per_byte;
 			steep = beta > steep ? beta : steep;
 			outer *= k + 1 < net->nlevels ? net->sizes[k] : ranks;
 		}
@@ -67,7 +67,7 @@ static double rounds_beta(const struct gf_net_cost *net, int ranks,
 		turn = turn > from ? turn : from;
 		total += full * (double)(turn - from) +
 			 steep * sum_between(turn, to);
-		beta = gf_net_level(net, i, bytes).beta_s_per_byte;
+		beta = gf_cost_level(net, i, bytes).beta_s_per_byte;
 		full = beta * (double)unit > full ? beta * (double)unit : full;
 		from = to;
 		unit *= i + 1 < net->nlevels ? net->sizes[i] : ranks;
@@ -78,14 +78,14 @@ static double rounds_beta(const struct gf_net_cost *net, int ranks,
 /* A rank takes one message after the other, from near and far; the last one has
  * the fewest near. */
 static double reduce_scatter_s(const struct gf_coll_args *args,
-			       const struct gf_net_cost *net, double bytes)
+			       const struct gf_cost_net *net, double bytes)
 {
 	long long p = args->ranks, unit = 1, near = 1, next;
 	double total = 0;
 	size_t i;
 
 	for (i = 0; i < net->nlevels && unit < p; i++, near = next) {
-		struct gf_link_cost link = gf_net_level(net, i, bytes);
+		struct gf_link_cost link = gf_cost_level(net, i, bytes);
 
 		unit *= i + 1 < net->nlevels ? net->sizes[i] : p;
 		next = unit < p ? (p - 1) % unit + 1 : p;
@@ -98,7 +98,7 @@ static double reduce_scatter_s(const struct gf_coll_args *args,
 }
 
 static double all_gather_s(const struct gf_coll_args *args,
-			   const struct gf_net_cost *net,
+			   const struct gf_cost_net *net,
 			   const struct gf_link_cost *link, double bytes)
 {
 	long long p = args->ranks, unit = 1;
@@ -106,7 +106,7 @@ static double all_gather_s(const struct gf_coll_args *args,
 	size_t i;
 
 	for (i = 0; i < net->nlevels && unit < p; i++) {
-		beta = gf_net_level(net, i, bytes).beta_s_per_byte *
+		beta = gf_cost_level(net, i, bytes).beta_s_per_byte *
 		       (double)unit * (double)(p - unit);
 		most = beta > most ? beta : most;
 		unit *= i + 1 < net->nlevels ? net->sizes[i] : p;
@@ -115,11 +115,11 @@ static double all_gather_s(const struct gf_coll_args *args,
 }
 
 static double cost_s(const struct gf_coll_args *args,
-		     const struct gf_net_cost *net)
+		     const struct gf_cost_net *net)
 {
-	struct gf_net_round ring = {args->ranks, 1, args->ranks, 1};
+	struct gf_cost_round ring = {args->ranks, 1, args->ranks, 1};
 	double bytes = gf_part_bytes(args, args->ranks), total = 0;
-	struct gf_link_cost link = gf_net_link(net, &ring, bytes);
+	struct gf_link_cost link = gf_cost_link(net, &ring, bytes);
 
 	if (!args->count_elems || args->ranks < 2)
 		return 0;

@@ -39,7 +39,7 @@ static int applicable(const struct gf_coll_args *args, struct gf_error *err)
 }
 
 static double cost_s(const struct gf_coll_args *args,
-		     const struct gf_net_cost *net)
+		     const struct gf_cost_net *net)
 {
 	return gf_algorithm_tree.cost_s(args, net);
 }

@@ -131,14 +131,14 @@ static double half_s(const struct gf_coll_args *args,
 }
 
 double gf_halving_cost_s(const struct gf_coll_args *args,
-			 const struct gf_net_cost *net,
-			 struct gf_net_round (*round_at)(int core, int k))
+			 const struct gf_cost_net *net,
+			 struct gf_cost_round (*round_at)(int core, int k))
 {
 	int core = gf_fold_core(args->ranks), k;
 	size_t left = args->count_elems;
 	double bytes = (double)left * (double)args->elem_bytes, total = 0;
-	struct gf_net_round round = {args->ranks, core, 2, args->ranks - core};
-	struct gf_link_cost link = gf_net_link(net, &round, bytes);
+	struct gf_cost_round round = {args->ranks, core, 2, args->ranks - core};
+	struct gf_link_cost link = gf_cost_link(net, &round, bytes);
 
 	if (!left)
 		return 0;
@@ -148,7 +148,7 @@ double gf_halving_cost_s(const struct gf_coll_args *args,
 		left = (left + 1) / 2;
 		bytes = (double)left * (double)args->elem_bytes;
 		round = round_at(core, k);
-		link = gf_net_link(net, &round, bytes);
+		link = gf_cost_link(net, &round, bytes);
 		total += half_s(args, &link, bytes);
 	}
 	return total;

@@ -49,14 +49,14 @@ static int group_size(const struct gf_coll_args *args)
 /* Gather or scatter: the root's messages, one after the other; the first
  * group's stand for all. */
 static double tree_s(const struct gf_coll_args *args,
-		     const struct gf_net_cost *net, int size)
+		     const struct gf_cost_net *net, int size)
 {
 	struct gf_range data = gf_data(0, args->count_elems);
 	double total = 0;
 	int a, b;
 
 	for (a = 1; a < size; a = b) {
-		struct gf_net_round pairs = {size, a, 2, 1, true};
+		struct gf_cost_round pairs = {size, a, 2, 1, true};
 		struct gf_link_cost link;
 		double bytes;
 
@@ -65,27 +65,27 @@ static double tree_s(const struct gf_coll_args *args,
 			(double)args->elem_bytes;
 		if (!(bytes > 0))
 			continue;
-		link = gf_net_link(net, &pairs, bytes);
+		link = gf_cost_link(net, &pairs, bytes);
 		total += gf_cost_send_s(&link, bytes);
 	}
 	return total;
 }
 
 static double cost_s(const struct gf_coll_args *args,
-		     const struct gf_net_cost *net)
+		     const struct gf_cost_net *net)
 {
 	int size = group_size(args), masters = args->ranks / size;
-	struct gf_net_round inside = {args->ranks, 1, size, 1};
-	struct gf_net_round outside = {args->ranks, size, masters, 1};
+	struct gf_cost_round inside = {args->ranks, 1, size, 1};
+	struct gf_cost_round outside = {args->ranks, size, masters, 1};
 	double in = gf_part_bytes(args, size);
 	double out = gf_part_bytes(args, masters);
-	struct gf_link_cost near = gf_net_link(net, &inside, in);
-	struct gf_link_cost far = gf_net_link(net, &outside, out);
+	struct gf_link_cost near = gf_cost_link(net, &inside, in);
+	struct gf_link_cost far = gf_cost_link(net, &outside, out);
 
 	if (!args->count_elems)
 		return 0;
 	/* only in the first ring do ranks go on as parts come: in_stages */
-	return gf_net_ring_s(net, &inside, in, size - 1, size - 1) +
+	return gf_cost_ring_s(net, &inside, in, size - 1, size - 1) +
 	       2 * tree_s(args, net, size) +
 	       (size - 1) * gf_cost_send_s(&near, in) +
 	       (masters - 1) * (gf_cost_send_reduce_s(&far, out) +

@@ -16,7 +16,7 @@ static const struct gf_algorithm *const candidates[] = {
 	&gf_algorithm_tree, NULL};
 
 static double cost_s(const struct gf_coll_args *args,
-		     const struct gf_net_cost *net)
+		     const struct gf_cost_net *net)
 {
 	double best = candidates[0]->cost_s(args, net);
 	size_t i;

@@ -27,26 +27,26 @@
 
 /* Out of a unit of u ranks with rank 0 in it go p - u messages. */
 static double back_s(const struct gf_coll_args *args,
-		     const struct gf_net_cost *net, double bytes)
+		     const struct gf_cost_net *net, double bytes)
 {
-	struct gf_net_round far = {args->ranks, 1, args->ranks, 1};
+	struct gf_cost_round far = {args->ranks, 1, args->ranks, 1};
 	long long p = args->ranks, unit = 1;
 	double beta, most = 0;
 	size_t i;
 
 	for (i = 0; i < net->nlevels && unit < p; i++) {
-		beta = gf_net_level(net, i, bytes).beta_s_per_byte *
+		beta = gf_cost_level(net, i, bytes).beta_s_per_byte *
 		       (double)(p - unit);
 		most = beta > most ? beta : most;
 		unit *= i + 1 < net->nlevels ? net->sizes[i] : p;
 	}
-	return gf_net_link(net, &far, bytes).alpha_s + most * bytes;
+	return gf_cost_link(net, &far, bytes).alpha_s + most * bytes;
 }
 
 /* One after the other, level by level: ranks that meet rank 0 at the same one
  * have the same way to it. */
 static double there_s(const struct gf_coll_args *args,
-		      const struct gf_net_cost *net, double bytes)
+		      const struct gf_cost_net *net, double bytes)
 {
 	long long p = args->ranks, unit = 1, next;
 	struct gf_link_cost way = {0};
@@ -54,7 +54,7 @@ static double there_s(const struct gf_coll_args *args,
 	size_t i;
 
 	for (i = 0; i < net->nlevels && unit < p; i++, unit = next) {
-		struct gf_link_cost link = gf_net_level(net, i, bytes);
+		struct gf_link_cost link = gf_cost_level(net, i, bytes);
 
 		next = i + 1 < net->nlevels ? unit * net->sizes[i] : p;
 		next = next < p ? next : p;
@@ -69,7 +69,7 @@ static double there_s(const struct gf_coll_args *args,
 }
 
 static double cost_s(const struct gf_coll_args *args,
-		     const struct gf_net_cost *net)
+		     const struct gf_cost_net *net)
 {
 	double bytes = (double)args->count_elems * (double)args->elem_bytes;
 

@@ -28,8 +28,8 @@ double gf_part_bytes(const struct gf_coll_args *args, int parts);
 
 /* Rings with messages of the given bytes, over the half or halves. */
 double gf_half_ring_s(const struct gf_coll_args *args,
-		      const struct gf_net_cost *net,
-		      const struct gf_net_round *round, double bytes);
+		      const struct gf_cost_net *net,
+		      const struct gf_cost_round *round, double bytes);
 
 /* Cuts the next piece of at most segment_elems (0: all) off the front. */
 struct gf_range gf_piece_take(struct gf_range *rest, size_t segment_elems);
@@ -109,8 +109,8 @@ void gf_halving_build(struct gf_schedule *s, const struct gf_coll_args *args,
 struct gf_range gf_halving_owned(const struct gf_coll_args *args, int rank,
 				 const struct gf_group *core);
 double gf_halving_cost_s(const struct gf_coll_args *args,
-			 const struct gf_net_cost *net,
-			 struct gf_net_round (*round_at)(int core, int k));
+			 const struct gf_cost_net *net,
+			 struct gf_cost_round (*round_at)(int core, int k));
 
 /*
  * Algorithms for powers of two run on the first 2^k ranks, the core. Each rank

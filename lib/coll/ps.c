@@ -32,14 +32,14 @@
 /* The last s ranks serve: s messages at a time, one per server, into or out of
  * any unit of s or more ranks. */
 static double some_serve_s(const struct gf_coll_args *args,
-			   const struct gf_net_cost *net)
+			   const struct gf_cost_net *net)
 {
 	int servers = args->servers, workers = args->ranks - servers;
-	struct gf_net_round round = {args->ranks, servers,
-				     (args->ranks + servers - 1) / servers,
-				     servers};
+	struct gf_cost_round round = {args->ranks, servers,
+				      (args->ranks + servers - 1) / servers,
+				      servers};
 	double bytes = gf_part_bytes(args, servers);
-	struct gf_link_cost link = gf_net_link(net, &round, bytes);
+	struct gf_link_cost link = gf_cost_link(net, &round, bytes);
 	double shared = (servers + workers - 1) / workers;
 	double back = servers > workers ? servers : workers;
 
@@ -49,7 +49,7 @@ static double some_serve_s(const struct gf_coll_args *args,
 }
 
 static double cost_s(const struct gf_coll_args *args,
-		     const struct gf_net_cost *net)
+		     const struct gf_cost_net *net)
 {
 	if (!args->count_elems || args->ranks < 2)
 		return 0;

@@ -32,13 +32,13 @@
 #include "coll/algorithms.h"
 #include "coll/parts.h"
 
-static struct gf_net_round round_at(int core, int k)
+static struct gf_cost_round round_at(int core, int k)
 {
-	return (struct gf_net_round){core, 1 << k, 2, 1 << k};
+	return (struct gf_cost_round){core, 1 << k, 2, 1 << k};
 }
 
 static double cost_s(const struct gf_coll_args *args,
-		     const struct gf_net_cost *net)
+		     const struct gf_cost_net *net)
 {
 	return gf_halving_cost_s(args, net, round_at);
 }

@@ -31,9 +31,9 @@
 #include "coll/parts.h"
 
 static double cost_s(const struct gf_coll_args *args,
-		     const struct gf_net_cost *net)
+		     const struct gf_cost_net *net)
 {
-	struct gf_net_round all = {args->ranks, 1, args->ranks, 1};
+	struct gf_cost_round all = {args->ranks, 1, args->ranks, 1};
 
 	if (!args->count_elems)
 		return 0;

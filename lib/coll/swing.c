@@ -71,18 +71,18 @@ static struct gf_group core_of(const struct gf_coll_args *args, int rank)
 	return core;
 }
 
-static struct gf_net_round round_at(int core, int k)
+static struct gf_cost_round round_at(int core, int k)
 {
 	int stride = abs(distance(k) - 1);
 
 	if (!stride) /* even ranks and their right neighbours */
-		return (struct gf_net_round){core, 1, 2, 1};
-	return (struct gf_net_round){core, stride, (core - 1) / stride + 1,
-				     stride, .one_way = true};
+		return (struct gf_cost_round){core, 1, 2, 1};
+	return (struct gf_cost_round){core, stride, (core - 1) / stride + 1,
+				      stride, .one_way = true};
 }
 
 static double cost_s(const struct gf_coll_args *args,
-		     const struct gf_net_cost *net)
+		     const struct gf_cost_net *net)
 {
 	return gf_halving_cost_s(args, net, round_at);
 }

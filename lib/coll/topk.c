@@ -54,17 +54,17 @@ static int smaller(int a, int b)
 /* A round's slowest message: out of a unit of u ranks go min(d, u) messages,
  * because every rank sends d ranks down. */
 static double cost_s(const struct gf_coll_args *args,
-		     const struct gf_net_cost *net)
+		     const struct gf_cost_net *net)
 {
 	int distance, p = args->ranks;
 	double total = 0;
 
 	for (distance = 1; distance < p; distance *= 2) {
-		struct gf_net_round round = {p, distance,
-					     (p - 1) / distance + 1, distance};
+		struct gf_cost_round round = {p, distance,
+					      (p - 1) / distance + 1, distance};
 		double bytes = (double)smaller(distance, p - distance) *
 			       (double)args->elem_bytes;
-		struct gf_link_cost link = gf_net_link(net, &round, bytes);
+		struct gf_link_cost link = gf_cost_link(net, &round, bytes);
 
 		total += gf_cost_send_s(&link, bytes);
 	}

@@ -23,7 +23,7 @@
 #include "coll/parts.h"
 
 static double cost_s(const struct gf_coll_args *args,
-		     const struct gf_net_cost *net)
+		     const struct gf_cost_net *net)
 {
 	double bytes = (double)args->count_elems * (double)args->elem_bytes;
 	double total = 0;
@@ -32,8 +32,9 @@ static double cost_s(const struct gf_coll_args *args,
 	if (!args->count_elems)
 		return 0;
 	for (distance = 1; distance < args->ranks; distance *= 2) {
-		struct gf_net_round round = {args->ranks, distance, 2, 1, true};
-		struct gf_link_cost link = gf_net_link(net, &round, bytes);
+		struct gf_cost_round round = {args->ranks, distance, 2, 1,
+					      true};
+		struct gf_link_cost link = gf_cost_link(net, &round, bytes);
 
 		total += gf_cost_send_reduce_s(&link, bytes) +
 			 gf_cost_send_s(&link, bytes);

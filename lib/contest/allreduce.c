@@ -6,29 +6,29 @@
 
 #include "base/heap.h"
 #include "contest/contest.h"
-#include "contest/memory.h"
-#include "contest/sparse.h"
+#include "contest/message_memory.h"
+#include "contest/set_contestant.h"
 
-const char *const gf_bench_across_names[] = {"max", "mean", "min", "rank0",
-					     NULL};
-const char *const gf_bench_dtype_words[][2] = {
+const char *const gf_contest_across_names[] = {"max", "mean", "min", "rank0",
+					       NULL};
+const char *const gf_contest_dtype_words[][2] = {
 	{"float", "f32"},     {"double", "f64"}, {"half", "f16"},
 	{"bfloat16", "bf16"}, {"int", "i32"},    {"int32", "i32"},
 	{NULL, NULL},
 };
 
-double gf_bench_algbw(double size_bytes, double time_s)
+double gf_contest_algbw(double size_bytes, double time_s)
 {
 	return time_s > 0 ? size_bytes / time_s : 0;
 }
 
-double gf_bench_busbw(double size_bytes, double time_s, int ranks)
+double gf_contest_busbw(double size_bytes, double time_s, int ranks)
 {
-	return gf_bench_algbw(size_bytes, time_s) * 2 * (ranks - 1) / ranks;
+	return gf_contest_algbw(size_bytes, time_s) * 2 * (ranks - 1) / ranks;
 }
 
-int gf_bench_element(enum gf_dtype dtype, enum gf_op op, const char *codec,
-		     struct gf_element *e, struct gf_error *err)
+int gf_contest_element(enum gf_dtype dtype, enum gf_op op, const char *codec,
+		       struct gf_element *e, struct gf_error *err)
 {
 	int rc;
 
@@ -43,7 +43,7 @@ int gf_bench_element(enum gf_dtype dtype, enum gf_op op, const char *codec,
 	return rc;
 }
 
-int gf_bench_gradients(const struct gf_element *e, struct gf_error *err)
+int gf_contest_gradients(const struct gf_element *e, struct gf_error *err)
 {
 	if (e->dtype == GF_F32 && (e->op == GF_OP_SUM || e->op == GF_OP_AVG))
 		return 0;
@@ -57,7 +57,8 @@ int gf_bench_gradients(const struct gf_element *e, struct gf_error *err)
  */
 
 /* A device copies by itself from and to what is pinned. */
-static int pin(struct gf_bench_allreduce *b, size_t bytes, struct gf_error *err)
+static int pin(struct gf_contest_allreduce *b, size_t bytes,
+	       struct gf_error *err)
 {
 	struct gf_gpu *gpu = b->config.device.gpu;
 	int rc = gpu->ops->host_pin(gpu, b->work, bytes, err);
@@ -66,13 +67,13 @@ static int pin(struct gf_bench_allreduce *b, size_t bytes, struct gf_error *err)
 	return gf_comm_agree(b->config.comm, rc, err);
 }
 
-static int allocate(struct gf_bench_allreduce *b, struct gf_error *err)
+static int allocate(struct gf_contest_allreduce *b, struct gf_error *err)
 {
 	struct gf_comm *c = b->config.comm;
 	/* whole words, for copies */
 	size_t bytes = (gf_contest_bytes(b, b->room_elems) + 3) / 4 * 4;
-	int rc = gf_bench_memory_check(2.0 * (double)bytes * c->local_ranks,
-				       err);
+	int rc = gf_contest_memory_check(2.0 * (double)bytes * c->local_ranks,
+					 err);
 
 	if (rc == 0)
 		rc = c->ops->buffer_alloc(c, bytes, &b->work, err);
@@ -81,19 +82,19 @@ static int allocate(struct gf_bench_allreduce *b, struct gf_error *err)
 				  bytes);
 	rc = gf_comm_agree(c, rc, err);
 	if (rc == 0 && b->config.device.gpu)
-		rc = gf_device_bench_open(&b->config.device, c, b->config.lanes,
-					  bytes, &b->device, err);
+		rc = gf_contest_gpu_open(&b->config.device, c, b->config.lanes,
+					 bytes, &b->device, err);
 	if (rc == 0 && b->device && !b->config.device.nccl)
 		rc = pin(b, bytes, err);
 	return rc;
 }
 
-int gf_bench_allreduce_open(const struct gf_bench_allreduce_config *config,
-			    size_t largest_elems,
-			    struct gf_bench_allreduce **bench,
-			    struct gf_error *err)
+int gf_contest_allreduce_open(const struct gf_contest_allreduce_config *config,
+			      size_t largest_elems,
+			      struct gf_contest_allreduce **bench,
+			      struct gf_error *err)
 {
-	struct gf_bench_allreduce *b = gf_xcalloc(1, sizeof(*b));
+	struct gf_contest_allreduce *b = gf_xcalloc(1, sizeof(*b));
 	int rc;
 
 	b->config = *config;
@@ -121,13 +122,13 @@ int gf_bench_allreduce_open(const struct gf_bench_allreduce_config *config,
 			},
 			&b->chooser, err);
 	if (rc)
-		gf_bench_allreduce_close(b);
+		gf_contest_allreduce_close(b);
 	else
 		*bench = b;
 	return rc;
 }
 
-void gf_bench_allreduce_close(struct gf_bench_allreduce *b)
+void gf_contest_allreduce_close(struct gf_contest_allreduce *b)
 {
 	struct gf_comm *c;
 
@@ -135,7 +136,7 @@ void gf_bench_allreduce_close(struct gf_bench_allreduce *b)
 		return;
 	c = b->config.comm;
 	gf_chooser_free(b->chooser);
-	gf_device_bench_close(b->device);
+	gf_contest_gpu_close(b->device);
 	if (b->pinned)
 		b->config.device.gpu->ops->host_unpin(b->config.device.gpu,
 						      b->work);
@@ -147,7 +148,7 @@ void gf_bench_allreduce_close(struct gf_bench_allreduce *b)
 
 /* After a failure that some rank may not come back from, the others hear of
  * it. What all ranks agreed on leaves everything in order. */
-static int conclude(struct gf_bench_allreduce *b, int rc, bool agreed,
+static int conclude(struct gf_contest_allreduce *b, int rc, bool agreed,
 		    struct gf_error *err)
 {
 	if (rc && !agreed)
@@ -163,7 +164,7 @@ static bool all_know(int rc)
 }
 
 /* With the contestants open, or not: rc. */
-static int measure(struct gf_contest *c, int rc, struct gf_bench_row *rows,
+static int measure(struct gf_contest *c, int rc, struct gf_contest_row *rows,
 		   struct gf_error *err)
 {
 	bool ready;
@@ -181,11 +182,11 @@ static int open_burst(struct gf_contest *c, size_t i,
 		      const struct gf_burst_message *messages, size_t n,
 		      int lanes, struct gf_error *err)
 {
-	struct gf_bench_allreduce *b = c->b;
+	struct gf_contest_allreduce *b = c->b;
 
 	if (b->config.device.nccl)
-		return gf_device_send_new(b->device, messages, n, lanes,
-					  &c->of[i].send, err);
+		return gf_contest_send_new(b->device, messages, n, lanes,
+					   &c->of[i].send, err);
 	return gf_burst_new(
 		&(struct gf_burst_config){
 			.comm = b->config.comm,
@@ -201,7 +202,7 @@ static int open_burst(struct gf_contest *c, size_t i,
 static int enter_sparse(struct gf_contest *c, size_t i, size_t count_elems,
 			const struct gf_way *way, struct gf_error *err)
 {
-	struct gf_bench_sparse_config config = {
+	struct gf_contest_sparse_config config = {
 		.comm = c->b->config.comm,
 		.watch = &c->b->watch,
 		.way = *way,
@@ -213,16 +214,16 @@ static int enter_sparse(struct gf_contest *c, size_t i, size_t count_elems,
 		.count_elems = count_elems,
 		.element = c->b->config.element,
 	};
-	int rc = gf_bench_sparse_new(&config, &c->of[i].sparse, err);
+	int rc = gf_contest_sparse_new(&config, &c->of[i].sparse, err);
 
 	if (rc == 0 && c->b->config.device.nccl)
-		rc = gf_device_send_new(c->b->device, &message, 1, 1,
-					&c->of[i].send, err);
+		rc = gf_contest_send_new(c->b->device, &message, 1, 1,
+					 &c->of[i].send, err);
 	return rc;
 }
 
 /* A rule's entry for the size says a codec, too, unless one was asked for. */
-static int element_of(const struct gf_bench_allreduce *b, size_t count_elems,
+static int element_of(const struct gf_contest_allreduce *b, size_t count_elems,
 		      struct gf_element *e, struct gf_error *err)
 {
 	const struct gf_element *asked = &b->config.element;
@@ -235,11 +236,11 @@ static int element_of(const struct gf_bench_allreduce *b, size_t count_elems,
 	*e = *asked;
 	if (!codec)
 		return 0;
-	return gf_bench_element(asked->dtype, asked->op, codec, e, err);
+	return gf_contest_element(asked->dtype, asked->op, codec, e, err);
 }
 
 /* NCCL chooses by itself how `library` goes; hosts are tried. */
-static int choose(struct gf_bench_allreduce *b, size_t count_elems,
+static int choose(struct gf_contest_allreduce *b, size_t count_elems,
 		  struct gf_way *way, struct gf_error *err)
 {
 	if (!b->config.device.nccl)
@@ -254,9 +255,9 @@ static int choose(struct gf_bench_allreduce *b, size_t count_elems,
 }
 
 static int enter(struct gf_contest *c, size_t i, size_t count_elems,
-		 struct gf_bench_row *row, struct gf_error *err)
+		 struct gf_contest_row *row, struct gf_error *err)
 {
-	struct gf_bench_allreduce *b = c->b;
+	struct gf_contest_allreduce *b = c->b;
 	size_t lanes = (size_t)b->config.lanes, k;
 	struct gf_burst_message *messages =
 		gf_xcalloc(lanes, sizeof(*messages));
@@ -281,10 +282,10 @@ static int enter(struct gf_contest *c, size_t i, size_t count_elems,
 	return rc;
 }
 
-int gf_bench_allreduce_size(struct gf_bench_allreduce *b,
-			    const struct gf_way *ways, size_t nways,
-			    size_t count_elems, struct gf_bench_row *rows,
-			    struct gf_error *err)
+int gf_contest_allreduce_size(struct gf_contest_allreduce *b,
+			      const struct gf_way *ways, size_t nways,
+			      size_t count_elems, struct gf_contest_row *rows,
+			      struct gf_error *err)
 {
 	struct gf_contest c;
 	size_t i;
@@ -293,7 +294,7 @@ int gf_bench_allreduce_size(struct gf_bench_allreduce *b,
 	gf_contest_init(&c, b, nways, count_elems * (size_t)b->config.lanes);
 	c.first_elems = count_elems;
 	for (i = 0; i < nways && rc == 0; i++) {
-		rows[i] = (struct gf_bench_row){
+		rows[i] = (struct gf_contest_row){
 			.way = ways[i],
 			.chosen = !ways[i].algorithm,
 			.codec = b->config.element.codec,
@@ -311,16 +312,16 @@ int gf_bench_allreduce_size(struct gf_bench_allreduce *b,
 }
 
 /* Messages as one burst and one row. */
-static int measure_messages(struct gf_bench_allreduce *b,
+static int measure_messages(struct gf_contest_allreduce *b,
 			    const struct gf_burst_message *messages, size_t n,
-			    int lanes, struct gf_bench_row *row,
+			    int lanes, struct gf_contest_row *row,
 			    struct gf_error *err)
 {
 	struct gf_contest c;
 	size_t i, total = 0;
 	int rc;
 
-	*row = (struct gf_bench_row){.way = messages[0].way, .messages = n};
+	*row = (struct gf_contest_row){.way = messages[0].way, .messages = n};
 	for (i = 0; i < n; i++) {
 		const struct gf_codec *codec = messages[i].element.codec;
 
@@ -338,9 +339,9 @@ static int measure_messages(struct gf_bench_allreduce *b,
 	return rc;
 }
 
-int gf_bench_allreduce_plan(struct gf_bench_allreduce *b,
-			    const struct gf_plan *plan,
-			    struct gf_bench_row *rows, struct gf_error *err)
+int gf_contest_allreduce_plan(struct gf_contest_allreduce *b,
+			      const struct gf_plan *plan,
+			      struct gf_contest_row *rows, struct gf_error *err)
 {
 	size_t n = plan->nmessages, i;
 	struct gf_burst_message *messages = gf_xcalloc(n, sizeof(*messages));

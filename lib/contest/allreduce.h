@@ -26,57 +26,57 @@
  * Contestants of one size take turns, repeat by repeat, so that all of them
  * meet the same machine.
  */
-enum gf_bench_across {
+enum gf_contest_across {
 	GF_ACROSS_MAX,
 	GF_ACROSS_MEAN,
 	GF_ACROSS_MIN,
 	GF_ACROSS_RANK0
 };
-extern const char *const gf_bench_across_names[]; /* NULL-terminated */
+extern const char *const gf_contest_across_names[]; /* NULL-terminated */
 /* nccl-tests' words for gf_dtype_names; ends with NULLs. */
-extern const char *const gf_bench_dtype_words[][2];
+extern const char *const gf_contest_dtype_words[][2];
 
-struct gf_bench_timeline;
+struct gf_contest_timeline;
 
-enum gf_bench_placement { GF_OUT_OF_PLACE, GF_IN_PLACE };
+enum gf_contest_placement { GF_OUT_OF_PLACE, GF_IN_PLACE };
 
-struct gf_bench_allreduce_config {
+struct gf_contest_allreduce_config {
 	struct gf_comm *comm;
 	struct gf_element element; /* a number, perhaps coded */
 	int lanes;                 /* messages at once, each of the size */
 	size_t segment_bytes;
 	int warmup, repeats, checks;
-	enum gf_bench_across across;
+	enum gf_contest_across across;
 	size_t spoil;     /* so many elements of rank 0's results are changed
 			   * before they are checked */
 	bool errors;      /* of sums are measured, too */
 	double timeout_s; /* without progress; 0: none */
-	const struct gf_plan *rule;         /* for auto; or NULL */
-	struct gf_bench_timeline *timeline; /* or NULL; timeline.h */
+	const struct gf_plan *rule;           /* for auto; or NULL */
+	struct gf_contest_timeline *timeline; /* or NULL; drawing.h */
 	/* Schedules are proved before they run: on rank 0 a line for each (see
 	 * gf_engine_prove). NULL: they are not. */
 	struct gf_text *proofs;
 	/* The memory that messages lie in; by NCCL, auto is `library` but for a
 	 * rule. */
-	struct gf_bench_device device;
+	struct gf_contest_device device;
 };
 
 /* -EINVAL unless it is what plans are about: f32, added up or averaged. */
-int gf_bench_gradients(const struct gf_element *e, struct gf_error *err);
+int gf_contest_gradients(const struct gf_element *e, struct gf_error *err);
 
 /* Elements of a type under an operation and, unless NULL, a codec. -EINVAL:
  * what contradicts itself, or no such codec. */
-int gf_bench_element(enum gf_dtype dtype, enum gf_op op, const char *codec,
-		     struct gf_element *e, struct gf_error *err);
+int gf_contest_element(enum gf_dtype dtype, enum gf_op op, const char *codec,
+		       struct gf_element *e, struct gf_error *err);
 
 /* Seconds; wrong over all ranks and checks. */
-struct gf_bench_reading {
+struct gf_contest_reading {
 	double median_s, min_s, p90_s, p99_s, max_s;
 	size_t wrong;
 };
 
 /* A contestant at a size. */
-struct gf_bench_row {
+struct gf_contest_row {
 	struct gf_way way;
 	bool chosen;                    /* by auto */
 	const struct gf_codec *codec;   /* NULL: none; of several the worst */
@@ -84,35 +84,37 @@ struct gf_bench_row {
 	size_t size_bytes, count_elems; /* of one; of a plan's, of all */
 	size_t wire_bytes;              /* most that a rank sends; 0: unknown */
 	struct gf_sum_error error;      /* in place; of config.errors */
-	struct gf_bench_reading reading[2]; /* by placement */
+	struct gf_contest_reading reading[2]; /* by placement */
 };
 
-struct gf_bench_allreduce;
+struct gf_contest_allreduce;
 
 /* Collective; messages of up to largest_elems. -ENOMEM where the hosts have not
  * as much memory as it takes. */
-int gf_bench_allreduce_open(const struct gf_bench_allreduce_config *config,
-			    size_t largest_elems, struct gf_bench_allreduce **b,
-			    struct gf_error *err);
-void gf_bench_allreduce_close(struct gf_bench_allreduce *b);
+int gf_contest_allreduce_open(const struct gf_contest_allreduce_config *config,
+			      size_t largest_elems,
+			      struct gf_contest_allreduce **b,
+			      struct gf_error *err);
+void gf_contest_allreduce_close(struct gf_contest_allreduce *b);
 
 /* A way without an algorithm is auto. Measures all of them at a size; rows has
  * room for nways. */
-int gf_bench_allreduce_size(struct gf_bench_allreduce *b,
-			    const struct gf_way *ways, size_t nways,
-			    size_t count_elems, struct gf_bench_row *rows,
-			    struct gf_error *err);
+int gf_contest_allreduce_size(struct gf_contest_allreduce *b,
+			      const struct gf_way *ways, size_t nways,
+			      size_t count_elems, struct gf_contest_row *rows,
+			      struct gf_error *err);
 
 /* Each message of a plan by itself, with its algorithm, stages and codec; then
  * all of them, ready at once, by the plan's order and lanes: nmessages + 1
  * rows. The way of the last is the first message's. */
-int gf_bench_allreduce_plan(struct gf_bench_allreduce *b,
-			    const struct gf_plan *plan,
-			    struct gf_bench_row *rows, struct gf_error *err);
+int gf_contest_allreduce_plan(struct gf_contest_allreduce *b,
+			      const struct gf_plan *plan,
+			      struct gf_contest_row *rows,
+			      struct gf_error *err);
 
 /* The bandwidth of a transfer of size_bytes, in bytes per second: of the whole,
  * and of the part that a link carries, 2 (p-1)/p of it. */
-double gf_bench_algbw(double size_bytes, double time_s);
-double gf_bench_busbw(double size_bytes, double time_s, int ranks);
+double gf_contest_algbw(double size_bytes, double time_s);
+double gf_contest_busbw(double size_bytes, double time_s, int ranks);
 
 #endif

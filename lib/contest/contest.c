@@ -10,9 +10,10 @@
 #include "base/heap.h"
 #include "contest/exact.h"
 #include "cost/stat.h"
-#include "contest/timeline.h"
+#include "contest/drawing.h"
 
-size_t gf_contest_bytes(const struct gf_bench_allreduce *b, size_t count_elems)
+size_t gf_contest_bytes(const struct gf_contest_allreduce *b,
+			size_t count_elems)
 {
 	return count_elems * b->config.element.size_bytes;
 }
@@ -20,7 +21,7 @@ size_t gf_contest_bytes(const struct gf_bench_allreduce *b, size_t count_elems)
 /* --- repeats --------------------------------------------------------------
  */
 
-static int meet(struct gf_bench_allreduce *b, struct gf_error *err)
+static int meet(struct gf_contest_allreduce *b, struct gf_error *err)
 {
 	b->watch.self.phase = GF_PHASE_CALL;
 	b->watch.self.calls++;
@@ -30,11 +31,11 @@ static int meet(struct gf_bench_allreduce *b, struct gf_error *err)
 /* The inputs are put in place. */
 static int refill(const struct gf_contest *c, struct gf_error *err)
 {
-	struct gf_bench_allreduce *b = c->b;
+	struct gf_contest_allreduce *b = c->b;
 	size_t bytes = gf_contest_bytes(b, c->count_elems);
 
 	if (b->device)
-		return gf_device_bench_restore(b->device, bytes, err);
+		return gf_contest_gpu_restore(b->device, bytes, err);
 	memcpy(b->work, b->source, bytes);
 	return 0;
 }
@@ -43,19 +44,18 @@ static int refill(const struct gf_contest *c, struct gf_error *err)
  * is copied down before, and up after it. */
 static int reduce(const struct gf_contest *c, size_t i, struct gf_error *err)
 {
-	struct gf_bench_allreduce *b = c->b;
+	struct gf_contest_allreduce *b = c->b;
 	size_t bytes = gf_contest_bytes(b, c->count_elems);
-	int rc = b->device
-			 ? gf_device_bench_down(b->device, b->work, bytes, err)
-			 : 0;
+	int rc = b->device ? gf_contest_gpu_down(b->device, b->work, bytes, err)
+			   : 0;
 
 	if (rc == 0)
 		rc = c->of[i].sparse
-			     ? gf_bench_sparse_send(c->of[i].sparse, b->work,
-						    err)
+			     ? gf_contest_sparse_send(c->of[i].sparse, b->work,
+						      err)
 			     : gf_burst_send(c->of[i].burst, b->work, err);
 	if (rc == 0 && b->device)
-		rc = gf_device_bench_up(b->device, b->work, bytes, err);
+		rc = gf_contest_gpu_up(b->device, b->work, bytes, err);
 	return rc;
 }
 
@@ -66,7 +66,7 @@ static int run(const struct gf_contest *c, size_t i, bool fill_first,
 	int rc = 0;
 
 	if (c->of[i].send)
-		return gf_device_send_go(c->of[i].send, time_s, err);
+		return gf_contest_send_go(c->of[i].send, time_s, err);
 	if (fill_first)
 		rc = refill(c, err);
 	if (rc == 0)
@@ -76,15 +76,15 @@ static int run(const struct gf_contest *c, size_t i, bool fill_first,
 }
 
 static int once(struct gf_contest *c, size_t i,
-		enum gf_bench_placement placement, double *time_s,
+		enum gf_contest_placement placement, double *time_s,
 		struct gf_error *err)
 {
-	struct gf_bench_allreduce *b = c->b;
+	struct gf_contest_allreduce *b = c->b;
 	const bool fill_first = placement == GF_OUT_OF_PLACE;
 	int rc = fill_first ? 0 : refill(c, err);
 
 	if (rc == 0 && c->of[i].send)
-		rc = gf_device_send_load(c->of[i].send, fill_first, err);
+		rc = gf_contest_send_load(c->of[i].send, fill_first, err);
 	if (rc)
 		return rc;
 	rc = meet(b, err);
@@ -111,7 +111,7 @@ static int repeat(struct gf_contest *c, size_t k, bool last, double *time_s,
 
 	if (record)
 		gf_contest_record(c, k / 2);
-	rc = once(c, k / 2, (enum gf_bench_placement)(k % 2), time_s, err);
+	rc = once(c, k / 2, (enum gf_contest_placement)(k % 2), time_s, err);
 	if (record)
 		gf_contest_recorded(c, k / 2);
 	return rc;
@@ -119,7 +119,7 @@ static int repeat(struct gf_contest *c, size_t k, bool last, double *time_s,
 
 static int repeat_all(struct gf_contest *c, struct gf_error *err)
 {
-	const struct gf_bench_allreduce_config *config = &c->b->config;
+	const struct gf_contest_allreduce_config *config = &c->b->config;
 	double time_s = 0;
 	size_t k;
 	int i, rc = 0;
@@ -140,7 +140,7 @@ static int repeat_all(struct gf_contest *c, struct gf_error *err)
  */
 
 static double combine(const double *all, int ranks, size_t stride,
-		      enum gf_bench_across across)
+		      enum gf_contest_across across)
 {
 	double total = 0, most = 0, least = INFINITY;
 	int r;
@@ -159,8 +159,8 @@ static double combine(const double *all, int ranks, size_t stride,
 }
 
 /* Times over the ranks, then over the repeats. */
-static int summarise(struct gf_bench_allreduce *b, double *times,
-		     struct gf_bench_reading *r, struct gf_error *err)
+static int summarise(struct gf_contest_allreduce *b, double *times,
+		     struct gf_contest_reading *r, struct gf_error *err)
 {
 	struct gf_comm *c = b->config.comm;
 	size_t n = (size_t)b->config.repeats, i;
@@ -182,7 +182,7 @@ static int summarise(struct gf_bench_allreduce *b, double *times,
 	return 0;
 }
 
-static int over_ranks(struct gf_bench_allreduce *b, size_t mine, bool add,
+static int over_ranks(struct gf_contest_allreduce *b, size_t mine, bool add,
 		      size_t *out, struct gf_error *err)
 {
 	struct gf_comm *c = b->config.comm;
@@ -199,7 +199,7 @@ static int over_ranks(struct gf_bench_allreduce *b, size_t mine, bool add,
 
 /* Changes what a check must find: by little, but under a codec, whose results
  * may be off, past every bound. */
-static void spoil(struct gf_bench_allreduce *b, const struct gf_codec *codec,
+static void spoil(struct gf_contest_allreduce *b, const struct gf_codec *codec,
 		  size_t count_elems)
 {
 	size_t i, n = b->config.spoil < count_elems ? b->config.spoil
@@ -220,16 +220,17 @@ static size_t count_wrong(const struct gf_contest *c, size_t which,
 	const void *work = c->b->work;
 
 	return c->of[which].sparse
-		       ? gf_bench_sparse_wrong(c->of[which].sparse, exact, work)
+		       ? gf_contest_sparse_wrong(c->of[which].sparse, exact,
+						 work)
 		       : gf_exact_wrong(exact, work, c->count_elems);
 }
 
 /* Inputs go where they are wanted, and results where they are looked at. */
 static int load(const struct gf_contest *c, struct gf_error *err)
 {
-	struct gf_bench_allreduce *b = c->b;
+	struct gf_contest_allreduce *b = c->b;
 
-	return b->device ? gf_device_bench_load(
+	return b->device ? gf_contest_gpu_load(
 				   b->device, b->source,
 				   gf_contest_bytes(b, c->count_elems), err)
 			 : 0;
@@ -237,9 +238,9 @@ static int load(const struct gf_contest *c, struct gf_error *err)
 
 static int fetch(const struct gf_contest *c, struct gf_error *err)
 {
-	struct gf_bench_allreduce *b = c->b;
+	struct gf_contest_allreduce *b = c->b;
 
-	return b->device ? gf_device_bench_down(
+	return b->device ? gf_contest_gpu_down(
 				   b->device, b->work,
 				   gf_contest_bytes(b, c->count_elems), err)
 			 : 0;
@@ -254,10 +255,10 @@ static int fill(const struct gf_contest *c, const struct gf_exact *exact,
 }
 
 static int check(struct gf_contest *c, size_t which,
-		 enum gf_bench_placement placement, struct gf_bench_row *row,
-		 struct gf_error *err)
+		 enum gf_contest_placement placement,
+		 struct gf_contest_row *row, struct gf_error *err)
 {
-	struct gf_bench_allreduce *b = c->b;
+	struct gf_contest_allreduce *b = c->b;
 	size_t *wrong = &row->reading[placement].wrong;
 	struct gf_exact exact = {
 		.dtype = b->config.element.dtype,
@@ -288,7 +289,7 @@ static int check(struct gf_contest *c, size_t which,
 static int take_error(struct gf_contest *c, size_t which,
 		      struct gf_sum_error *error, struct gf_error *err)
 {
-	struct gf_bench_allreduce *b = c->b;
+	struct gf_contest_allreduce *b = c->b;
 	struct gf_comm *comm = b->config.comm;
 	const struct gf_element *e = &b->config.element;
 	double ignored;
@@ -309,7 +310,7 @@ static int take_error(struct gf_contest *c, size_t which,
 /* Real numbers, not zeros: a codec takes as long as it does in earnest. */
 static int fill_source(struct gf_contest *c, struct gf_error *err)
 {
-	struct gf_bench_allreduce *b = c->b;
+	struct gf_contest_allreduce *b = c->b;
 	struct gf_exact exact = {
 		.dtype = b->config.element.dtype,
 		.op = b->config.element.op,
@@ -322,14 +323,14 @@ static int fill_source(struct gf_contest *c, struct gf_error *err)
 /* Of contestant i, whatever it is. */
 static struct gf_burst *burst_of(const struct gf_contest *c, size_t i)
 {
-	return c->of[i].send     ? gf_device_send_burst(c->of[i].send)
-	       : c->of[i].sparse ? gf_bench_sparse_burst(c->of[i].sparse)
+	return c->of[i].send     ? gf_contest_send_burst(c->of[i].send)
+	       : c->of[i].sparse ? gf_contest_sparse_burst(c->of[i].sparse)
 				 : c->of[i].burst;
 }
 
 static size_t wire_bytes(const struct gf_contest *c, size_t i)
 {
-	return c->of[i].send ? gf_device_send_wire_bytes(c->of[i].send)
+	return c->of[i].send ? gf_contest_send_wire_bytes(c->of[i].send)
 			     : gf_burst_wire_bytes(burst_of(c, i));
 }
 
@@ -345,7 +346,7 @@ int gf_contest_prove(struct gf_contest *c, struct gf_error *err)
 	return rc;
 }
 
-int gf_contest_measure(struct gf_contest *c, struct gf_bench_row *rows,
+int gf_contest_measure(struct gf_contest *c, struct gf_contest_row *rows,
 		       struct gf_error *err)
 {
 	size_t k, i;
@@ -355,11 +356,11 @@ int gf_contest_measure(struct gf_contest *c, struct gf_bench_row *rows,
 	if (rc == 0)
 		rc = repeat_all(c, err);
 	for (k = 0; k < 2 * c->n && rc == 0; k++) {
-		struct gf_bench_reading *r = &rows[k / 2].reading[k % 2];
+		struct gf_contest_reading *r = &rows[k / 2].reading[k % 2];
 
 		rc = summarise(c->b, c->of[k / 2].times[k % 2], r, err);
 		if (rc == 0)
-			rc = check(c, k / 2, (enum gf_bench_placement)(k % 2),
+			rc = check(c, k / 2, (enum gf_contest_placement)(k % 2),
 				   &rows[k / 2], err);
 	}
 	for (i = 0; i < c->n && c->b->config.errors && rc == 0; i++)
@@ -372,7 +373,7 @@ int gf_contest_measure(struct gf_contest *c, struct gf_bench_row *rows,
 	return rc;
 }
 
-void gf_contest_init(struct gf_contest *c, struct gf_bench_allreduce *b,
+void gf_contest_init(struct gf_contest *c, struct gf_contest_allreduce *b,
 		     size_t n, size_t count_elems)
 {
 	size_t k;
@@ -392,8 +393,8 @@ void gf_contest_release(struct gf_contest *c)
 		free(c->of[k / 2].times[k % 2]);
 	for (k = 0; k < c->n; k++) {
 		gf_burst_free(c->of[k].burst);
-		gf_bench_sparse_free(c->of[k].sparse);
-		gf_device_send_free(c->of[k].send);
+		gf_contest_sparse_free(c->of[k].sparse);
+		gf_contest_send_free(c->of[k].send);
 	}
 	free(c->of);
 }

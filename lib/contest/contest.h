@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "contest/allreduce.h"
 #include "contest/device_send.h"
-#include "contest/sparse.h"
+#include "contest/set_contestant.h"
 #include "engine/watch.h"
 #include "engine/burst.h"
 #include "choose/chooser.h"
@@ -16,14 +16,14 @@
  * The data that allreduce.c's measurements share. Contestants use memory for
  * the same messages and take turns. Their results are checked afterwards.
  */
-struct gf_bench_allreduce {
-	struct gf_bench_allreduce_config config;
+struct gf_contest_allreduce {
+	struct gf_contest_allreduce_config config;
 	struct gf_watch watch;
 	struct gf_chooser *chooser;
 	void *source, *work;
-	size_t room_elems;              /* in each */
-	struct gf_device_bench *device; /* where messages lie; NULL: in work */
-	bool pinned;                    /* work is, for copies */
+	size_t room_elems;             /* in each */
+	struct gf_contest_gpu *device; /* where messages lie; NULL: in work */
+	bool pinned;                   /* work is, for copies */
 };
 
 /* When a repeat began, by gf_clock_s, and how long it took: no step of it is
@@ -36,15 +36,15 @@ struct gf_contest_span {
  * `send`. */
 struct gf_contestant {
 	struct gf_burst *burst;
-	struct gf_bench_sparse *sparse;
-	struct gf_device_send *send;
+	struct gf_contest_sparse *sparse;
+	struct gf_contest_send *send;
 	double *times[2];            /* per placement and repeat */
-	struct gf_contest_span span; /* of what was recorded: timeline.h */
+	struct gf_contest_span span; /* of what was recorded: drawing.h */
 };
 
 /* The caller fills the contestants before it measures. */
 struct gf_contest {
-	struct gf_bench_allreduce *b;
+	struct gf_contest_allreduce *b;
 	struct gf_contestant *of;
 	size_t n;
 	struct gf_contest_span latest;
@@ -53,9 +53,10 @@ struct gf_contest {
 };
 
 /* Bytes of so many elements. */
-size_t gf_contest_bytes(const struct gf_bench_allreduce *b, size_t count_elems);
+size_t gf_contest_bytes(const struct gf_contest_allreduce *b,
+			size_t count_elems);
 
-void gf_contest_init(struct gf_contest *c, struct gf_bench_allreduce *b,
+void gf_contest_init(struct gf_contest *c, struct gf_contest_allreduce *b,
 		     size_t n, size_t count_elems);
 /* Closes the contestants. */
 void gf_contest_release(struct gf_contest *c);
@@ -65,7 +66,7 @@ void gf_contest_release(struct gf_contest *c);
 int gf_contest_prove(struct gf_contest *c, struct gf_error *err);
 /* Collective: repeats, times and checks into a row each. After a failure the
  * ranks may not be together any more. */
-int gf_contest_measure(struct gf_contest *c, struct gf_bench_row *rows,
+int gf_contest_measure(struct gf_contest *c, struct gf_contest_row *rows,
 		       struct gf_error *err);
 
 #endif

@@ -8,7 +8,8 @@
 
 #include "choose/own_gpu.h"
 
-int gf_bench_device_check(const struct gf_bench_device *d, struct gf_error *err)
+int gf_contest_device_check(const struct gf_contest_device *d,
+			    struct gf_error *err)
 {
 	const char *name = d->name ? d->name : "cpu";
 	size_t index;
@@ -25,7 +26,7 @@ int gf_bench_device_check(const struct gf_bench_device *d, struct gf_error *err)
 }
 
 /* Collective. Remembers the reason if NCCL cannot be used. */
-static int choose_nccl(struct gf_comm *c, struct gf_bench_device *d,
+static int choose_nccl(struct gf_comm *c, struct gf_contest_device *d,
 		       struct gf_error *err)
 {
 	struct gf_error why = {""};
@@ -38,8 +39,8 @@ static int choose_nccl(struct gf_comm *c, struct gf_bench_device *d,
 	return 0;
 }
 
-int gf_bench_device_open(struct gf_comm *c, struct gf_bench_device *d,
-			 struct gf_error *err)
+int gf_contest_device_open(struct gf_comm *c, struct gf_contest_device *d,
+			   struct gf_error *err)
 {
 	const char *name = d->name ? d->name : "cpu";
 	const bool may_be_host = strcmp(name, "auto") == 0;
@@ -54,13 +55,14 @@ int gf_bench_device_open(struct gf_comm *c, struct gf_bench_device *d,
 	rc = gf_comm_agree(c, rc, &why);
 	if (!rc)
 		return choose_nccl(c, d, err);
-	gf_bench_device_close(d);
+	gf_contest_device_close(d);
 	if (may_be_host && !c->broken)
 		return 0;
 	return gf_error_set(err, rc, "%s", why.text);
 }
 
-void gf_bench_device_suit(struct gf_bench_device *d, const struct gf_element *e)
+void gf_contest_device_suit(struct gf_contest_device *d,
+			    const struct gf_element *e)
 {
 	if (!d->nccl || (e->dtype == GF_F32 && e->op == GF_OP_SUM))
 		return;
@@ -70,20 +72,20 @@ void gf_bench_device_suit(struct gf_bench_device *d, const struct gf_element *e)
 		 gf_op_names[e->op], gf_dtype_names[e->dtype]);
 }
 
-void gf_bench_device_close(struct gf_bench_device *d)
+void gf_contest_device_close(struct gf_contest_device *d)
 {
 	gf_gpu_close(d->gpu);
 	d->gpu = NULL;
 	d->nccl = NULL;
 }
 
-const char *gf_bench_device_kind(const struct gf_bench_device *d)
+const char *gf_contest_device_kind(const struct gf_contest_device *d)
 {
 	return d->gpu ? d->gpu->ops->name : "cpu";
 }
 
-const char *gf_bench_device_transport(const struct gf_bench_device *d,
-				      const struct gf_comm *comm)
+const char *gf_contest_device_transport(const struct gf_contest_device *d,
+					const struct gf_comm *comm)
 {
 	return d->nccl ? d->nccl->name : comm->ops->name;
 }
@@ -108,10 +110,10 @@ static void list_gpu(int index,
 	gf_gpu_close(gpu);
 }
 
-void gf_bench_device_list(void (*add)(void *ctx, const char *kind,
-				      const char *name,
-				      const char *description),
-			  void *ctx)
+void gf_contest_device_list(void (*add)(void *ctx, const char *kind,
+					const char *name,
+					const char *description),
+			    void *ctx)
 {
 	const struct gf_nccl_ops *nccl;
 	struct gf_error why = {""};

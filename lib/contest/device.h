@@ -15,7 +15,7 @@
  * Between GPUs messages go by NCCL where it is installed and every rank has a
  * GPU of its own; else by the host, copied down before and up after.
  */
-struct gf_bench_device {
+struct gf_contest_device {
 	const char *name;               /* what was asked for; NULL: cpu */
 	struct gf_gpu *gpu;             /* NULL: the host */
 	const struct gf_nccl_ops *nccl; /* NULL: by the host */
@@ -25,29 +25,29 @@ struct gf_bench_device {
 
 /* cpu, cuda (the rank's number on its host, in turn), cuda:N, or auto: cuda
  * where every rank can? -EINVAL. */
-int gf_bench_device_check(const struct gf_bench_device *d,
-			  struct gf_error *err);
+int gf_contest_device_check(const struct gf_contest_device *d,
+			    struct gf_error *err);
 
 /* Collective: one whose name passed the check. -ENODEV: some rank has no such
  * GPU. */
-int gf_bench_device_open(struct gf_comm *comm, struct gf_bench_device *d,
-			 struct gf_error *err);
+int gf_contest_device_open(struct gf_comm *comm, struct gf_contest_device *d,
+			   struct gf_error *err);
 /* Messages are of such elements: those that this build does not add between
  * GPUs go by the host. */
-void gf_bench_device_suit(struct gf_bench_device *d,
-			  const struct gf_element *e);
-void gf_bench_device_close(struct gf_bench_device *d);
+void gf_contest_device_suit(struct gf_contest_device *d,
+			    const struct gf_element *e);
+void gf_contest_device_close(struct gf_contest_device *d);
 
 /* "cpu" or "cuda"; and what carries messages, "nccl" or the transport's. */
-const char *gf_bench_device_kind(const struct gf_bench_device *d);
-const char *gf_bench_device_transport(const struct gf_bench_device *d,
-				      const struct gf_comm *comm);
+const char *gf_contest_device_kind(const struct gf_contest_device *d);
+const char *gf_contest_device_transport(const struct gf_contest_device *d,
+					const struct gf_comm *comm);
 
 /* The GPUs that this process sees and NCCL's version, or why there are none: a
  * line each to `add`. */
-void gf_bench_device_list(void (*add)(void *ctx, const char *kind,
-				      const char *name,
-				      const char *description),
-			  void *ctx);
+void gf_contest_device_list(void (*add)(void *ctx, const char *kind,
+					const char *name,
+					const char *description),
+			    void *ctx);
 
 #endif

@@ -7,7 +7,7 @@
 
 /* --- memory --------------------------------------------------------------- */
 
-static int copy(struct gf_device_bench *d, void *to, const void *from,
+static int copy(struct gf_contest_gpu *d, void *to, const void *from,
 		size_t bytes, enum gf_gpu_copy kind, struct gf_error *err)
 {
 	struct gf_gpu *g = d->device.gpu;
@@ -16,14 +16,14 @@ static int copy(struct gf_device_bench *d, void *to, const void *from,
 	return rc ? rc : g->ops->stream_sync(g, d->stream, err);
 }
 
-int gf_device_bench_load(struct gf_device_bench *d, const void *from,
-			 size_t bytes, struct gf_error *err)
+int gf_contest_gpu_load(struct gf_contest_gpu *d, const void *from,
+			size_t bytes, struct gf_error *err)
 {
 	return copy(d, d->source, from, bytes, GF_GPU_TO_DEVICE, err);
 }
 
-int gf_device_bench_refill(struct gf_device_bench *d, size_t bytes,
-			   struct gf_error *err)
+int gf_contest_gpu_refill(struct gf_contest_gpu *d, size_t bytes,
+			  struct gf_error *err)
 {
 	struct gf_gpu *g = d->device.gpu;
 
@@ -31,30 +31,30 @@ int gf_device_bench_refill(struct gf_device_bench *d, size_t bytes,
 			    GF_GPU_WITHIN, err);
 }
 
-int gf_device_bench_restore(struct gf_device_bench *d, size_t bytes,
-			    struct gf_error *err)
+int gf_contest_gpu_restore(struct gf_contest_gpu *d, size_t bytes,
+			   struct gf_error *err)
 {
 	struct gf_gpu *g = d->device.gpu;
-	int rc = gf_device_bench_refill(d, bytes, err);
+	int rc = gf_contest_gpu_refill(d, bytes, err);
 
 	return rc ? rc : g->ops->stream_sync(g, d->stream, err);
 }
 
-int gf_device_bench_down(struct gf_device_bench *d, void *to, size_t bytes,
-			 struct gf_error *err)
+int gf_contest_gpu_down(struct gf_contest_gpu *d, void *to, size_t bytes,
+			struct gf_error *err)
 {
 	return copy(d, to, d->work, bytes, GF_GPU_TO_HOST, err);
 }
 
-int gf_device_bench_up(struct gf_device_bench *d, const void *from,
-		       size_t bytes, struct gf_error *err)
+int gf_contest_gpu_up(struct gf_contest_gpu *d, const void *from, size_t bytes,
+		      struct gf_error *err)
 {
 	return copy(d, d->work, from, bytes, GF_GPU_TO_DEVICE, err);
 }
 
 /* --- opening -------------------------------------------------------------- */
 
-static int zeros(struct gf_device_bench *d, size_t bytes, void **p,
+static int zeros(struct gf_contest_gpu *d, size_t bytes, void **p,
 		 struct gf_error *err)
 {
 	struct gf_gpu *g = d->device.gpu;
@@ -68,8 +68,8 @@ static int zeros(struct gf_device_bench *d, size_t bytes, void **p,
 	return rc ? rc : g->ops->stream_sync(g, d->stream, err);
 }
 
-int gf_device_bench_reserve(struct gf_device_bench *d, size_t bytes,
-			    struct gf_error *err)
+int gf_contest_gpu_reserve(struct gf_contest_gpu *d, size_t bytes,
+			   struct gf_error *err)
 {
 	int rc;
 
@@ -85,7 +85,7 @@ int gf_device_bench_reserve(struct gf_device_bench *d, size_t bytes,
 	return rc;
 }
 
-static int open_memory(struct gf_device_bench *d, size_t bytes,
+static int open_memory(struct gf_contest_gpu *d, size_t bytes,
 		       struct gf_error *err)
 {
 	struct gf_gpu *g = d->device.gpu;
@@ -96,14 +96,14 @@ static int open_memory(struct gf_device_bench *d, size_t bytes,
 	if (rc == 0)
 		rc = g->ops->event_new(g, true, &d->ended, err);
 	rc = gf_comm_agree(d->comm, rc, err);
-	return rc ? rc : gf_device_bench_reserve(d, bytes, err);
+	return rc ? rc : gf_contest_gpu_reserve(d, bytes, err);
 }
 
-int gf_device_bench_open(const struct gf_bench_device *device,
-			 struct gf_comm *comm, int lanes, size_t bytes,
-			 struct gf_device_bench **bench, struct gf_error *err)
+int gf_contest_gpu_open(const struct gf_contest_device *device,
+			struct gf_comm *comm, int lanes, size_t bytes,
+			struct gf_contest_gpu **bench, struct gf_error *err)
 {
-	struct gf_device_bench *d = gf_xcalloc(1, sizeof(*d));
+	struct gf_contest_gpu *d = gf_xcalloc(1, sizeof(*d));
 	int rc;
 
 	d->device = *device;
@@ -125,13 +125,13 @@ int gf_device_bench_open(const struct gf_bench_device *device,
 			},
 			&d->engine, err);
 	if (rc)
-		gf_device_bench_close(d);
+		gf_contest_gpu_close(d);
 	else
 		*bench = d;
 	return rc;
 }
 
-void gf_device_bench_close(struct gf_device_bench *d)
+void gf_contest_gpu_close(struct gf_contest_gpu *d)
 {
 	struct gf_gpu *g;
 

@@ -7,8 +7,8 @@
 
 /* The engine and memory that device_bench.c opens and device_send.c sends with;
  * private to them. */
-struct gf_device_bench {
-	struct gf_bench_device device;
+struct gf_contest_gpu {
+	struct gf_contest_device device;
 	struct gf_comm *comm;
 	struct gf_gpu_stream *stream;
 	struct gf_gpu_event *begun, *ended;

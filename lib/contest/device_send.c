@@ -8,8 +8,8 @@
 #include "contest/device_parts.h"
 #include "select/sets_gpu.h"
 
-struct gf_device_send {
-	struct gf_device_bench *d;
+struct gf_contest_send {
+	struct gf_contest_gpu *d;
 	struct gf_burst *burst;
 	struct gf_gpu_hold *hold; /* of what is loaded, or NULL */
 	size_t n, bytes, wire_bytes;
@@ -36,7 +36,7 @@ static int check(const struct gf_burst_message *m, const struct gf_comm *comm,
 		 size_t *wire_bytes, struct gf_error *err)
 {
 	struct gf_coll_args args = gf_way_args(&m->way, comm->ranks);
-	struct gf_device_program p = {0};
+	struct gf_lane_program p = {0};
 	int rc = check_element(&m->element, err);
 
 	args.count_elems = m->count_elems;
@@ -46,16 +46,16 @@ static int check(const struct gf_burst_message *m, const struct gf_comm *comm,
 			err, -EINVAL, "%s: want values as they are, got %s",
 			m->way.algorithm->name, m->element.codec->name);
 	if (rc == 0 && !(m->way.density > 0))
-		rc = gf_device_program_new(m->way.algorithm, &args, comm->rank,
-					   m->element.codec, &p, err);
+		rc = gf_lane_program_new(m->way.algorithm, &args, comm->rank,
+					 m->element.codec, &p, err);
 	if (rc == 0)
-		*wire_bytes += gf_device_program_sent(&p);
-	gf_device_program_release(&p);
+		*wire_bytes += gf_lane_program_sent(&p);
+	gf_lane_program_release(&p);
 	return rc;
 }
 
-int gf_device_send_check(const struct gf_burst_message *m,
-			 const struct gf_comm *comm, struct gf_error *err)
+int gf_contest_send_check(const struct gf_burst_message *m,
+			  const struct gf_comm *comm, struct gf_error *err)
 {
 	size_t ignored = 0;
 
@@ -63,11 +63,11 @@ int gf_device_send_check(const struct gf_burst_message *m,
 }
 
 /* The only message becomes one of sets. */
-static int select_from(struct gf_device_send *s, struct gf_burst_message *m,
+static int select_from(struct gf_contest_send *s, struct gf_burst_message *m,
 		       struct gf_error *err)
 {
 	static const uint32_t one = 1;
-	struct gf_device_bench *d = s->d;
+	struct gf_contest_gpu *d = s->d;
 	struct gf_gpu *g = d->device.gpu;
 	struct gf_work w;
 	int rc = g->ops->alloc(g, s->bytes, &s->residual, err);
@@ -99,18 +99,17 @@ static int select_from(struct gf_device_send *s, struct gf_burst_message *m,
 	m->sets = w.sets;
 	m->data = w.data;
 	m->count_elems = w.count_elems;
-	s->wire_bytes =
-		gf_device_program_sent(gf_sparse_gpu_program(s->sparse));
+	s->wire_bytes = gf_lane_program_sent(gf_sparse_gpu_program(s->sparse));
 	return 0;
 }
 
 /* With a rank's own part done: rc. */
-static int open_burst(struct gf_device_send *s, int rc,
+static int open_burst(struct gf_contest_send *s, int rc,
 		      const struct gf_burst_message *messages, size_t n,
-		      int lanes, struct gf_device_send **send,
+		      int lanes, struct gf_contest_send **send,
 		      struct gf_error *err)
 {
-	struct gf_device_bench *d = s->d;
+	struct gf_contest_gpu *d = s->d;
 
 	s->n = n;
 	rc = gf_comm_agree(d->comm, rc, err);
@@ -125,18 +124,18 @@ static int open_burst(struct gf_device_send *s, int rc,
 			},
 			&s->burst, err);
 	if (rc)
-		gf_device_send_free(s);
+		gf_contest_send_free(s);
 	else
 		*send = s;
 	return rc;
 }
 
-int gf_device_send_new(struct gf_device_bench *d,
-		       const struct gf_burst_message *messages, size_t n,
-		       int lanes, struct gf_device_send **send,
-		       struct gf_error *err)
+int gf_contest_send_new(struct gf_contest_gpu *d,
+			const struct gf_burst_message *messages, size_t n,
+			int lanes, struct gf_contest_send **send,
+			struct gf_error *err)
 {
-	struct gf_device_send *s = gf_xcalloc(1, sizeof(*s));
+	struct gf_contest_send *s = gf_xcalloc(1, sizeof(*s));
 	struct gf_burst_message only = messages[0];
 	size_t i;
 	int rc = 0;
@@ -152,11 +151,11 @@ int gf_device_send_new(struct gf_device_bench *d,
 			  err);
 }
 
-int gf_device_send_steps(struct gf_device_bench *d,
-			 const struct gf_schedule *schedule, int n,
-			 struct gf_device_send **send, struct gf_error *err)
+int gf_contest_send_steps(struct gf_contest_gpu *d,
+			  const struct gf_schedule *schedule, int n,
+			  struct gf_contest_send **send, struct gf_error *err)
 {
-	struct gf_device_send *s = gf_xcalloc(1, sizeof(*s));
+	struct gf_contest_send *s = gf_xcalloc(1, sizeof(*s));
 	struct gf_burst_message *messages =
 		gf_xcalloc((size_t)n, sizeof(*messages));
 	int i, rc;
@@ -174,7 +173,7 @@ int gf_device_send_steps(struct gf_device_bench *d,
 	return rc;
 }
 
-void gf_device_send_free(struct gf_device_send *s)
+void gf_contest_send_free(struct gf_contest_send *s)
 {
 	struct gf_gpu *g;
 
@@ -192,9 +191,9 @@ void gf_device_send_free(struct gf_device_send *s)
 /* --- sending -------------------------------------------------------------- */
 
 /* Enqueues everything. Sets, too, end as sums where the values were. */
-static int enqueue(struct gf_device_send *s, struct gf_error *err)
+static int enqueue(struct gf_contest_send *s, struct gf_error *err)
 {
-	struct gf_device_bench *d = s->d;
+	struct gf_contest_gpu *d = s->d;
 	struct gf_gpu *g = d->device.gpu;
 	int rc = 0;
 
@@ -209,7 +208,7 @@ static int enqueue(struct gf_device_send *s, struct gf_error *err)
 	return rc ? rc : g->ops->record(g, d->ended, d->stream, err);
 }
 
-static int finish(struct gf_device_bench *d, struct gf_error *err)
+static int finish(struct gf_contest_gpu *d, struct gf_error *err)
 {
 	struct gf_gpu *g = d->device.gpu;
 	int rc = gf_engine_settle(d->engine, err);
@@ -217,23 +216,23 @@ static int finish(struct gf_device_bench *d, struct gf_error *err)
 	return rc ? rc : g->ops->stream_sync(g, d->stream, err);
 }
 
-int gf_device_send_load(struct gf_device_send *s, bool refill,
-			struct gf_error *err)
+int gf_contest_send_load(struct gf_contest_send *s, bool refill,
+			 struct gf_error *err)
 {
-	struct gf_device_bench *d = s->d;
+	struct gf_contest_gpu *d = s->d;
 	struct gf_gpu *g = d->device.gpu;
 	int rc = g->ops->hold(g, d->stream, &s->hold, err);
 
 	rc = rc ? rc : g->ops->record(g, d->begun, d->stream, err);
 	if (rc == 0 && refill)
-		rc = gf_device_bench_refill(d, s->bytes, err);
+		rc = gf_contest_gpu_refill(d, s->bytes, err);
 	return rc ? rc : enqueue(s, err);
 }
 
-int gf_device_send_go(struct gf_device_send *s, double *time_s,
-		      struct gf_error *err)
+int gf_contest_send_go(struct gf_contest_send *s, double *time_s,
+		       struct gf_error *err)
 {
-	struct gf_device_bench *d = s->d;
+	struct gf_contest_gpu *d = s->d;
 	struct gf_gpu *g = d->device.gpu;
 	int rc;
 
@@ -243,10 +242,10 @@ int gf_device_send_go(struct gf_device_send *s, double *time_s,
 	return rc ? rc : g->ops->event_s(g, d->begun, d->ended, time_s, err);
 }
 
-int gf_device_send_begin(struct gf_device_send *s, struct gf_gpu_event *after,
-			 struct gf_error *err)
+int gf_contest_send_begin(struct gf_contest_send *s, struct gf_gpu_event *after,
+			  struct gf_error *err)
 {
-	struct gf_device_bench *d = s->d;
+	struct gf_contest_gpu *d = s->d;
 	struct gf_gpu *g = d->device.gpu;
 	int rc = g->ops->wait(g, d->stream, after, err);
 
@@ -256,10 +255,10 @@ int gf_device_send_begin(struct gf_device_send *s, struct gf_gpu_event *after,
 
 /* All messages became ready when the stream had waited for `from`: their times
  * count from then. */
-int gf_device_send_end(struct gf_device_send *s, struct gf_gpu_event *from,
-		       double *ends_s, struct gf_error *err)
+int gf_contest_send_end(struct gf_contest_send *s, struct gf_gpu_event *from,
+			double *ends_s, struct gf_error *err)
 {
-	struct gf_device_bench *d = s->d;
+	struct gf_contest_gpu *d = s->d;
 	struct gf_gpu *g = d->device.gpu;
 	const struct gf_message_times *times;
 	double begun_s = 0;
@@ -276,12 +275,12 @@ int gf_device_send_end(struct gf_device_send *s, struct gf_gpu_event *from,
 	return rc;
 }
 
-struct gf_burst *gf_device_send_burst(const struct gf_device_send *s)
+struct gf_burst *gf_contest_send_burst(const struct gf_contest_send *s)
 {
 	return s->burst;
 }
 
-size_t gf_device_send_wire_bytes(const struct gf_device_send *s)
+size_t gf_contest_send_wire_bytes(const struct gf_contest_send *s)
 {
 	return s->wire_bytes;
 }

@@ -17,69 +17,69 @@
  * ranks. Times are the device's own, between two events; the host waits for
  * the second, and gives up as it does between hosts (comm->on_wait).
  */
-struct gf_device_bench;
+struct gf_contest_gpu;
 
 /* Collective. Room for `bytes` bytes; lanes only if messages go by NCCL. */
-int gf_device_bench_open(const struct gf_bench_device *device,
-			 struct gf_comm *comm, int lanes, size_t bytes,
-			 struct gf_device_bench **d, struct gf_error *err);
+int gf_contest_gpu_open(const struct gf_contest_device *device,
+			struct gf_comm *comm, int lanes, size_t bytes,
+			struct gf_contest_gpu **d, struct gf_error *err);
 /* Collective: room for more. The old contents are lost; the new ones are zeros,
  * and so are their sums. */
-int gf_device_bench_reserve(struct gf_device_bench *d, size_t bytes,
-			    struct gf_error *err);
+int gf_contest_gpu_reserve(struct gf_contest_gpu *d, size_t bytes,
+			   struct gf_error *err);
 /* NULL is allowed. Collective, unless something has failed. */
-void gf_device_bench_close(struct gf_device_bench *d);
+void gf_contest_gpu_close(struct gf_contest_gpu *d);
 
 /* Inputs up, and put in place; results down; both wait. */
-int gf_device_bench_load(struct gf_device_bench *d, const void *from,
-			 size_t bytes, struct gf_error *err);
-int gf_device_bench_restore(struct gf_device_bench *d, size_t bytes,
-			    struct gf_error *err);
-int gf_device_bench_down(struct gf_device_bench *d, void *to, size_t bytes,
-			 struct gf_error *err);
-int gf_device_bench_up(struct gf_device_bench *d, const void *from,
-		       size_t bytes, struct gf_error *err);
+int gf_contest_gpu_load(struct gf_contest_gpu *d, const void *from,
+			size_t bytes, struct gf_error *err);
+int gf_contest_gpu_restore(struct gf_contest_gpu *d, size_t bytes,
+			   struct gf_error *err);
+int gf_contest_gpu_down(struct gf_contest_gpu *d, void *to, size_t bytes,
+			struct gf_error *err);
+int gf_contest_gpu_up(struct gf_contest_gpu *d, const void *from, size_t bytes,
+		      struct gf_error *err);
 
 /* The inputs put in place, enqueued alone. */
-int gf_device_bench_refill(struct gf_device_bench *d, size_t bytes,
-			   struct gf_error *err);
+int gf_contest_gpu_refill(struct gf_contest_gpu *d, size_t bytes,
+			  struct gf_error *err);
 
 /* Messages by NCCL, one after the other in the memory, started as
  * engine/burst.h says, on that many of the lanes. Collective. -ENOTSUP: other
  * elements than f32's sums, or no way. */
-struct gf_device_send;
-int gf_device_send_new(struct gf_device_bench *d,
-		       const struct gf_burst_message *messages, size_t n,
-		       int lanes, struct gf_device_send **s,
-		       struct gf_error *err);
+struct gf_contest_send;
+int gf_contest_send_new(struct gf_contest_gpu *d,
+			const struct gf_burst_message *messages, size_t n,
+			int lanes, struct gf_contest_send **s,
+			struct gf_error *err);
 /* Any steps, of which n go at once on as many of the lanes, each in memory of
  * its own. Collective. */
-int gf_device_send_steps(struct gf_device_bench *d,
-			 const struct gf_schedule *schedule, int n,
-			 struct gf_device_send **s, struct gf_error *err);
-void gf_device_send_free(struct gf_device_send *s);
+int gf_contest_send_steps(struct gf_contest_gpu *d,
+			  const struct gf_schedule *schedule, int n,
+			  struct gf_contest_send **s, struct gf_error *err);
+void gf_contest_send_free(struct gf_contest_send *s);
 /* A run in two halves, between which the ranks meet: all of it is enqueued, and
  * held back; then it goes, and only now its time begins. So the host's launches
  * do not count, as in training, where the host is ahead. refill: the inputs are
  * put in place first, as part of the time. After a failure in between, free. */
-int gf_device_send_load(struct gf_device_send *s, bool refill,
-			struct gf_error *err);
-int gf_device_send_go(struct gf_device_send *s, double *time_s,
-		      struct gf_error *err);
+int gf_contest_send_load(struct gf_contest_send *s, bool refill,
+			 struct gf_error *err);
+int gf_contest_send_go(struct gf_contest_send *s, double *time_s,
+		       struct gf_error *err);
 /* The same for work beside it: begin enqueues it after an event of the
  * caller's, end waits for it. ends_s: the end of each message, counted from
  * a timed event that has happened (NULL: not wanted). */
-int gf_device_send_begin(struct gf_device_send *s, struct gf_gpu_event *after,
-			 struct gf_error *err);
-int gf_device_send_end(struct gf_device_send *s, struct gf_gpu_event *from,
-		       double *ends_s, struct gf_error *err);
+int gf_contest_send_begin(struct gf_contest_send *s, struct gf_gpu_event *after,
+			  struct gf_error *err);
+int gf_contest_send_end(struct gf_contest_send *s, struct gf_gpu_event *from,
+			double *ends_s, struct gf_error *err);
 /* Its own; borrowed. */
-struct gf_burst *gf_device_send_burst(const struct gf_device_send *s);
+struct gf_burst *gf_contest_send_burst(const struct gf_contest_send *s);
 /* Bytes that this rank sends; 0: NCCL's own affair. */
-size_t gf_device_send_wire_bytes(const struct gf_device_send *s);
+size_t gf_contest_send_wire_bytes(const struct gf_contest_send *s);
 
 /* Can such a message go by NCCL? Not collective. */
-int gf_device_send_check(const struct gf_burst_message *m,
-			 const struct gf_comm *comm, struct gf_error *err);
+int gf_contest_send_check(const struct gf_burst_message *m,
+			  const struct gf_comm *comm, struct gf_error *err);
 
 #endif

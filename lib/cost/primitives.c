@@ -39,7 +39,7 @@ static long long larger(long long a, long long b)
 }
 
 /* The number of ranks among 0..x - 1 in groups that take part. */
-static long long taking_part(const struct gf_net_round *round, long long x)
+static long long taking_part(const struct gf_cost_round *round, long long x)
 {
 	return x / round->stride * round->active +
 	       smaller(x % round->stride, round->active);
@@ -48,7 +48,7 @@ static long long taking_part(const struct gf_net_round *round, long long x)
 /* The number of ranks among from..to - 1 that send to the first of their group
  * (`last`): the groups' last members, which lie in the last `stride` of a span.
  * The others send forward. */
-static long long count(const struct gf_net_round *round, bool last,
+static long long count(const struct gf_cost_round *round, bool last,
 		       long long from, long long to)
 {
 	long long span = (long long)round->stride * round->factor;
@@ -65,7 +65,7 @@ static long long count(const struct gf_net_round *round, bool last,
 }
 
 /* The messages that leave, or enter, the unit of ranks from `first` on. */
-static long long crossing_of(const struct gf_net_round *round, long long unit,
+static long long crossing_of(const struct gf_cost_round *round, long long unit,
 			     long long first)
 {
 	long long ranks = round->ranks, ahead = round->stride;
@@ -97,7 +97,7 @@ static long long crossing_of(const struct gf_net_round *round, long long unit,
  * are no more of them than spans, than units, or than places of an end in a
  * unit: some hundreds among 10^5 ranks.
  */
-static long long crossing(const struct gf_net_round *round, long long unit)
+static long long crossing(const struct gf_cost_round *round, long long unit)
 {
 	long long stride = round->stride, span = stride * round->factor;
 	long long most = smaller(unit, round->active), at, first = 0, period;
@@ -120,15 +120,15 @@ static long long crossing(const struct gf_net_round *round, long long unit)
 
 /* Whether messages that enter level i have their two ranks meet there: not
  * where it joins nothing, or the shortest of them goes beyond its groups. */
-static bool meets(const struct gf_net_cost *net,
-		  const struct gf_net_round *round, size_t i, long long unit)
+static bool meets(const struct gf_cost_net *net,
+		  const struct gf_cost_round *round, size_t i, long long unit)
 {
 	return i + 1 == net->nlevels || unit >= round->ranks ||
 	       (net->sizes[i] > 1 && round->stride < unit * net->sizes[i]);
 }
 
-struct gf_link_cost gf_net_level(const struct gf_net_cost *net, size_t level,
-				 double bytes)
+struct gf_link_cost gf_cost_level(const struct gf_cost_net *net, size_t level,
+				  double bytes)
 {
 	struct gf_link_cost link = net->links[level];
 	struct gf_cost_lines lines = {
@@ -155,8 +155,9 @@ struct gf_link_cost gf_net_level(const struct gf_net_cost *net, size_t level,
 	return link;
 }
 
-struct gf_link_cost gf_net_link(const struct gf_net_cost *net,
-				const struct gf_net_round *round, double bytes)
+struct gf_link_cost gf_cost_link(const struct gf_cost_net *net,
+				 const struct gf_cost_round *round,
+				 double bytes)
 {
 	struct gf_link_cost cost = {0}, level;
 	double alpha_s = -1; /* no two ranks met */
@@ -168,7 +169,7 @@ struct gf_link_cost gf_net_link(const struct gf_net_cost *net,
 		long long messages = crossing(round, unit);
 
 		if (messages) {
-			level = gf_net_level(net, i, bytes);
+			level = gf_cost_level(net, i, bytes);
 			crossed = true;
 			if (meets(net, round, i, unit))
 				alpha_s = fmax(alpha_s, level.alpha_s);
@@ -182,9 +183,9 @@ struct gf_link_cost gf_net_link(const struct gf_net_cost *net,
 		unit *= net->sizes[i];
 	}
 	if (!crossed)
-		return gf_net_level(net, 0, bytes);
+		return gf_cost_level(net, 0, bytes);
 	cost.alpha_s =
-		alpha_s >= 0 ? alpha_s : gf_net_level(net, 0, bytes).alpha_s;
+		alpha_s >= 0 ? alpha_s : gf_cost_level(net, 0, bytes).alpha_s;
 	return cost;
 }
 
@@ -201,7 +202,7 @@ static struct line plus(struct line a, double times, struct line b)
 
 /* Whether `a` is the larger line in messages of the given bytes; the choice is
  * narrowed to the sizes in which that holds. */
-static bool exceeds(const struct gf_net_cost *net, double bytes, struct line a,
+static bool exceeds(const struct gf_cost_net *net, double bytes, struct line a,
 		    struct line b)
 {
 	struct gf_line_choice *c = net->choice;
@@ -221,7 +222,7 @@ static bool exceeds(const struct gf_net_cost *net, double bytes, struct line a,
 }
 
 /* How many units a group passes through; 1: it lies in one. */
-static double visited(const struct gf_net_round *round, long long unit)
+static double visited(const struct gf_cost_round *round, long long unit)
 {
 	long long way = (long long)round->stride * (round->factor - 1);
 	long long span = way + round->stride, first = unit - 1;
@@ -246,8 +247,8 @@ struct climb {
 	double gamma_s_per_byte;
 };
 
-static bool climb(const struct gf_net_cost *net,
-		  const struct gf_net_round *round, double bytes,
+static bool climb(const struct gf_cost_net *net,
+		  const struct gf_cost_round *round, double bytes,
 		  struct climb *c)
 {
 	struct gf_link_cost link;
@@ -256,7 +257,7 @@ static bool climb(const struct gf_net_cost *net,
 	if (c->level == net->nlevels || before <= 1)
 		return false;
 	c->unit = c->level ? c->unit * net->sizes[c->level - 1] : 1;
-	link = gf_net_level(net, c->level++, bytes);
+	link = gf_cost_level(net, c->level++, bytes);
 	beta = link.beta_s_per_byte * (double)crossing(round, c->unit);
 	c->hop.s = link.alpha_s;
 	c->hop.per_byte_s = fmax(c->hop.per_byte_s, beta);
@@ -282,7 +283,7 @@ struct chains {
 	int nleft;
 };
 
-static struct line paying(const struct gf_net_cost *net, double bytes,
+static struct line paying(const struct gf_cost_net *net, double bytes,
 			  double times, struct line gain)
 {
 	static const struct line none;
@@ -293,7 +294,7 @@ static struct line paying(const struct gf_net_cost *net, double bytes,
 }
 
 /* To a level of so many units, which hops join. */
-static void join(const struct gf_net_cost *net, double bytes, double units,
+static void join(const struct gf_cost_net *net, double bytes, double units,
 		 struct line hop, struct chains *c)
 {
 	int n;
@@ -316,9 +317,9 @@ static void join(const struct gf_net_cost *net, double bytes, double units,
 /* Levels that join ranks, each at least two units of the one before. */
 #define GF_NET_JOINS_MOST 32
 
-double gf_net_ring_s(const struct gf_net_cost *net,
-		     const struct gf_net_round *round, double bytes, int sends,
-		     int reduces)
+double gf_cost_ring_s(const struct gf_cost_net *net,
+		      const struct gf_cost_round *round, double bytes,
+		      int sends, int reduces)
 {
 	struct climb at = {0}, met[GF_NET_JOINS_MOST];
 	struct chains chains = {0};

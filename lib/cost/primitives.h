@@ -36,7 +36,7 @@ struct gf_line_choice {
  * ranks inside one group one level down share link[i]'s bandwidth (that is
  * what a topology's bandwidth means). nlevels = 1: uniform.
  */
-struct gf_net_cost {
+struct gf_cost_net {
 	size_t nlevels;
 	const int *sizes;
 	const struct gf_link_cost *links;
@@ -53,14 +53,14 @@ struct gf_net_cost {
  * masters of groups of g: stride g, factor p/g, active 1. One way, the last
  * member of a group does not send: a tree's pairs.
  */
-struct gf_net_round {
+struct gf_cost_round {
 	int ranks, stride, factor, active;
 	bool one_way;
 };
 
 /* A level's cost for messages of the given bytes. */
-struct gf_link_cost gf_net_level(const struct gf_net_cost *net, size_t level,
-				 double bytes);
+struct gf_link_cost gf_cost_level(const struct gf_cost_net *net, size_t level,
+				  double bytes);
 
 /*
  * The cost of each of the round's messages, of the given size. The latency is
@@ -71,8 +71,9 @@ struct gf_link_cost gf_net_level(const struct gf_net_cost *net, size_t level,
  * sizes meet at the outermost level. nlevels 1 reads no sizes. The result has
  * one line, which holds for messages of that size.
  */
-struct gf_link_cost gf_net_link(const struct gf_net_cost *net,
-				const struct gf_net_round *round, double bytes);
+struct gf_link_cost gf_cost_link(const struct gf_cost_net *net,
+				 const struct gf_cost_round *round,
+				 double bytes);
 
 /*
  * Rings: `sends` rounds in a row on the way round the round's groups (factor -
@@ -83,9 +84,9 @@ struct gf_link_cost gf_net_link(const struct gf_net_cost *net,
  * before. Chains that go round add the hops' latencies up (as NCCL's tuning
  * does); those that wait cross the slowest link alone.
  */
-double gf_net_ring_s(const struct gf_net_cost *net,
-		     const struct gf_net_round *round, double bytes, int sends,
-		     int reduces);
+double gf_cost_ring_s(const struct gf_cost_net *net,
+		      const struct gf_cost_round *round, double bytes,
+		      int sends, int reduces);
 
 /* One round of m bytes on a link, with and without reduction. */
 double gf_cost_send_s(const struct gf_link_cost *link, double bytes);

@@ -10,8 +10,8 @@
 #include "doc/model.h"
 
 /*
- * Labelled samples in two parts. A format is one file (idx.c, text.c, ...) and
- * one entry in registry.c.
+ * Labelled samples in two parts. A format is one file (idx.c, text_data.c, ...)
+ * and one entry in registry.c.
  *
  * IMAGES have one label each. A byte v becomes v / max, where max is the
  * largest byte of the training part unless the data says another: inputs lie

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "data/formats.h"
+#include "data/data_formats.h"
 
 #include <stddef.h>
 
 /*
  * To add a data format: one file here that recognises a folder, opens it and
- * hands out samples (formats.h), and a row below; a paragraph in gf-train(1),
- * hostile files in tests/unit/test_data_*.c.
+ * hands out samples (data_formats.h), and a row below; a paragraph in
+ * gf-train(1), hostile files in tests/unit/test_data_*.c.
  *
  * Formats are asked in this order whether they recognise a path.
  */

@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "json/json.h"
 #include "doc/profile.h"
-#include "doc/select.h"
+#include "doc/selection.h"
 #include "doc/topology.h"
 
 /*

@@ -8,7 +8,7 @@
 #include "base/array.h"
 #include "base/heap.h"
 #include "codec/codec.h"
-#include "doc/algorithm.h"
+#include "doc/algorithm_traits.h"
 #include "doc/shared.h"
 
 /* Checks across the keys of a plan. */

@@ -12,7 +12,7 @@ extern const struct gf_field_own gf_plan_tensors_own;
 /* `predicted`: one entry per message. The place is the plan. */
 extern const struct gf_field_own gf_predicted_own;
 /* `selection`: its keys depend on the method. The place is the selection
- * (select.c). */
+ * (selection.c). */
 extern const struct gf_field_own gf_selection_own;
 
 /* Everything that must hold between the keys of a plan; fills types, and a

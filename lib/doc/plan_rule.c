@@ -5,7 +5,7 @@
 
 #include "base/array.h"
 #include "base/heap.h"
-#include "doc/algorithm.h"
+#include "doc/algorithm_traits.h"
 
 /* Stages are of the ranks that they were found on. */
 static bool is_for(const struct gf_rule_algorithm *entry, int ranks)

@@ -7,7 +7,7 @@
 
 #include "base/heap.h"
 #include "codec/codec.h"
-#include "doc/select.h"
+#include "doc/selection.h"
 #include "json/record.h"
 
 #define OF(member) offsetof(struct gf_processing_entry, member)

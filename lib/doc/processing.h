@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "doc/fit.h"
+#include "doc/fitted.h"
 
 struct gf_record;
 

@@ -8,7 +8,7 @@
 #include "base/dtype.h"
 #include "base/error.h"
 #include "doc/cost_line.h"
-#include "doc/fit.h"
+#include "doc/fitted.h"
 #include "doc/processing.h"
 #include "json/json.h"
 

@@ -7,9 +7,9 @@
 #include <string.h>
 
 #include "codec/codec.h"
-#include "doc/algorithm.h"
+#include "doc/algorithm_traits.h"
 #include "doc/contention.h"
-#include "doc/fit.h"
+#include "doc/fitted.h"
 #include "doc/topology.h"
 #include "json/record.h"
 #include "doc/shared.h"

@@ -2,7 +2,7 @@
 #ifndef GF_DOC_SELECT_CSC_H
 #define GF_DOC_SELECT_CSC_H
 
-#include "doc/select.h"
+#include "doc/selection.h"
 
 /*
  * csc: coarse-grained sparse communication (GradientFlow, Sun et al. 2019,

@@ -2,7 +2,7 @@
 #ifndef GF_DOC_SELECT_DENSE_H
 #define GF_DOC_SELECT_DENSE_H
 
-#include "doc/select.h"
+#include "doc/selection.h"
 
 /* All gradients of a message, as they are: no keys. */
 extern const struct gf_select_plan gf_select_plan_dense;

@@ -4,7 +4,7 @@
 
 #include <stddef.h>
 
-#include "doc/select.h"
+#include "doc/selection.h"
 #include "json/record.h"
 
 /*

@@ -2,7 +2,7 @@
 #ifndef GF_DOC_SELECT_DGC_H
 #define GF_DOC_SELECT_DGC_H
 
-#include "doc/select.h"
+#include "doc/selection.h"
 
 /*
  * dgc: Deep Gradient Compression (Lin, Han, Mao, Wang, Dally: Deep Gradient

@@ -2,7 +2,7 @@
 #ifndef GF_DOC_SELECT_EF21_H
 #define GF_DOC_SELECT_EF21_H
 
-#include "doc/select.h"
+#include "doc/selection.h"
 
 /*
  * ef21: error feedback of 2021 (Richtarik, Sokolov, Fatkhullin: EF21: A New,

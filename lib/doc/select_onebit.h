@@ -2,7 +2,7 @@
 #ifndef GF_DOC_SELECT_ONEBIT_H
 #define GF_DOC_SELECT_ONEBIT_H
 
-#include "doc/select.h"
+#include "doc/selection.h"
 
 /*
  * onebit: the sign of every element and one scale per chunk, with error

@@ -2,7 +2,7 @@
 #ifndef GF_DOC_SELECT_POWERSGD_H
 #define GF_DOC_SELECT_POWERSGD_H
 
-#include "doc/select.h"
+#include "doc/selection.h"
 
 /*
  * powersgd: a matrix of low rank for every gradient matrix, with error feedback

@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-#include "doc/select.h"
+#include "doc/selection.h"
 
 /*
  * randomk: k random elements of every message, the same on all ranks, with

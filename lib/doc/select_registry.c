@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "doc/select.h"
+#include "doc/selection.h"
 
 /* Every selection that a plan may name, in the order of listings. */
 /* clang-format off */

@@ -2,7 +2,7 @@
 #ifndef GF_DOC_SELECT_TOPK_H
 #define GF_DOC_SELECT_TOPK_H
 
-#include "doc/select.h"
+#include "doc/selection.h"
 #include "doc/select_density.h"
 
 /*

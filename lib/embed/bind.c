@@ -7,10 +7,10 @@
 
 #include "base/heap.h"
 #include "base/text.h"
-#include "embed/job.h"
+#include "embed/embedded.h"
 #include "engine/runnable.h"
 #include "train/assign.h"
-#include "train/choose.h"
+#include "train/choose_ways.h"
 
 static size_t count_of(const struct gradflow_tensor *t)
 {

@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <pthread.h>
 
-#include "embed/job.h"
+#include "embed/embedded.h"
 
 #define API __attribute__((visibility("default")))
 

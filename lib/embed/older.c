@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "base/heap.h"
-#include "embed/exchange.h"
+#include "embed/handle.h"
 
 #define API __attribute__((visibility("default")))
 

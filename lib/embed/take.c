@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "embed/job.h"
+#include "embed/embedded.h"
 
 /* Of the first libgradflow.so.0 that had them. */
 #define FIRST_EXCHANGE offsetof(struct gradflow_exchange_options, on_device)

@@ -6,7 +6,7 @@
 #include "base/heap.h"
 #include "engine/engine.h"
 #include "lane/program.h"
-#include "trace/trace.h"
+#include "trace/rank_traces.h"
 
 struct gf_burst {
 	struct gf_comm *comm;
@@ -47,7 +47,7 @@ static void make_list(struct gf_burst *b,
 		b->offset_bytes[i] = offset;
 		if (!m->sets)
 			b->list[i].skew_elems =
-				offset / sizeof(float) % GF_DEVICE_GRAIN_ELEMS;
+				offset / sizeof(float) % GF_LANE_GRAIN_ELEMS;
 		offset += m->count_elems * m->element.size_bytes;
 	}
 }

@@ -33,7 +33,7 @@ struct gf_burst_message {
 	bool simultaneous;
 	/* Between GPUs, both borrowed: sets, at a place of their own; or steps
 	 * of f32, in place of a way. */
-	const struct gf_device_sets *sets;
+	const struct gf_lane_sets *sets;
 	void *data;
 	const struct gf_schedule *schedule;
 };
@@ -68,8 +68,8 @@ int gf_burst_prove(struct gf_burst *b, struct gf_text *out,
 
 /* From now on sends are recorded, step by step; or no more, as at first. */
 void gf_burst_record(struct gf_burst *b, bool on);
-/* Draws what the last send that was recorded did (trace/trace.h); nothing of
- * the transport's own all-reduce. */
+/* Draws what the last send that was recorded did (trace/rank_traces.h); nothing
+ * of the transport's own all-reduce. */
 void gf_burst_draw(const struct gf_burst *b, double shift_s,
 		   struct gf_trace *trace);
 

@@ -32,7 +32,7 @@ void gf_streams_fail(struct gf_streams *e, int rc, const struct gf_error *why)
 {
 	if (e->base.thread.rc || !rc)
 		return;
-	gf_device_lanes_abort(e->lanes, e->nlanes);
+	gf_lanes_abort(e->lanes, e->nlanes);
 	gf_comm_thread_keep(&e->base.thread, rc, why);
 }
 
@@ -154,7 +154,7 @@ static int issue(struct gf_streams *e, struct gf_streams_step *s, size_t i,
 {
 	const struct gf_gpu_ops *ops = e->gpu->ops;
 	struct gf_streams_message *m = &s->messages[i];
-	struct gf_device_lane *lane = &e->lanes[m->lane];
+	struct gf_lane *lane = &e->lanes[m->lane];
 	uint64_t bytes;
 	int rc = prepare(e, s, i, err);
 
@@ -162,8 +162,7 @@ static int issue(struct gf_streams *e, struct gf_streams_step *s, size_t i,
 		rc = wait_for_ends(e, lane->stream, m->lane, err);
 	rc = rc ? rc : ops->record(e->gpu, m->start, lane->stream, err);
 	rc = rc ? rc
-		: gf_device_lane_run(lane, &m->path->program, s->work[i].data,
-				     err);
+		: gf_lane_run(lane, &m->path->program, s->work[i].data, err);
 	rc = rc ? rc : finish(e, m, i, err);
 	rc = rc ? rc : ops->record(e->gpu, m->end, lane->stream, err);
 	if (rc)
@@ -402,7 +401,7 @@ static int expect(struct gf_engine *engine, const struct gf_work *like,
 			rc = gf_streams_path_prepare(e, path, err);
 	}
 	for (i = 0; i < e->nlanes && !rc; i++)
-		rc = gf_device_lane_reserve(&e->lanes[i], err);
+		rc = gf_lane_reserve(&e->lanes[i], err);
 	pthread_mutex_unlock(&e->base.thread.lock);
 	return rc;
 }

@@ -183,7 +183,7 @@ int gf_streams_list(struct gf_streams *e, struct gf_streams_step *s,
 		rc = find_path(e, &work[i], &s->messages[i], &grew, err);
 	}
 	for (i = 0; i < e->nlanes && grew && !rc; i++)
-		rc = gf_device_lane_reserve(&e->lanes[i], err);
+		rc = gf_lane_reserve(&e->lanes[i], err);
 	if (rc)
 		return rc;
 	s->nmessages = nwork;
@@ -215,7 +215,7 @@ static int open_lane(struct gf_streams *e, size_t lane,
 		     const struct gf_engine_config *config,
 		     struct gf_error *err)
 {
-	struct gf_device_lane *l = &e->lanes[lane];
+	struct gf_lane *l = &e->lanes[lane];
 	struct gf_comm *c = e->base.comm;
 	unsigned char id[GF_NCCL_ID_BYTES] = {0};
 	int rc = 0;
@@ -226,22 +226,21 @@ static int open_lane(struct gf_streams *e, size_t lane,
 	rc = rc ? rc : gf_comm_bcast(c, 0, id, sizeof(id), err);
 	if (rc)
 		return rc;
-	*l = (struct gf_device_lane){.gpu = e->gpu,
-				     .nccl = e->nccl,
-				     .timeout_s = config->timeout_s,
-				     .on_wait = on_wait,
-				     .on_wait_ctx = c,
-				     .captures = config->place.graphs};
-	rc = gf_device_lane_open(l, id, c->ranks, c->rank, blocks_of_lane(e),
-				 err);
+	*l = (struct gf_lane){.gpu = e->gpu,
+			      .nccl = e->nccl,
+			      .timeout_s = config->timeout_s,
+			      .on_wait = on_wait,
+			      .on_wait_ctx = c,
+			      .captures = config->place.graphs};
+	rc = gf_lane_open(l, id, c->ranks, c->rank, blocks_of_lane(e), err);
 	if (rc)
 		gf_error_prefix(err, "lane %zu", lane);
 	rc = gf_comm_agree(c, rc, err);
 	if (rc)
 		return rc;
-	rc = gf_device_lane_meet(l, err);
+	rc = gf_lane_meet(l, err);
 	rc = rc ? rc : prepare_paths(e, e->paths, lane, err);
-	rc = rc ? rc : gf_device_lane_reserve(l, err);
+	rc = rc ? rc : gf_lane_reserve(l, err);
 	if (rc)
 		gf_error_prefix(err, "lane %zu", lane);
 	return gf_comm_agree(c, rc, err);
@@ -353,7 +352,7 @@ void gf_streams_close(struct gf_engine *engine)
 		whole = !gf_streams_sync(e, &ignored) || !e->base.lent;
 	gf_comm_thread_stop(&e->base.thread);
 	if (!whole)
-		gf_device_lanes_abort(e->lanes, e->nlanes);
+		gf_lanes_abort(e->lanes, e->nlanes);
 	/* what is enqueued after it uses memory that its owners free next */
 	for (i = 0; i < e->nlanes && !whole; i++)
 		if (e->lanes[i].stream)
@@ -362,7 +361,7 @@ void gf_streams_close(struct gf_engine *engine)
 	if (e->preparing)
 		(void)e->gpu->ops->stream_sync(e->gpu, e->preparing, &ignored);
 	for (i = 0; i < e->nlanes; i++)
-		gf_device_lane_close(&e->lanes[i]);
+		gf_lane_close(&e->lanes[i]);
 	for (i = 0; i < e->nslots; i++)
 		free_step(e, &e->steps[i]);
 	gf_streams_paths_free(e);

@@ -38,11 +38,11 @@ struct gf_streams_path {
 	const struct gf_way *way;
 	const struct gf_schedule *schedule;
 	const struct gf_algorithm *sparse;
-	const struct gf_device_sets *sets;
+	const struct gf_lane_sets *sets;
 	size_t set_bytes; /* that the lane is prepared for */
 	enum gf_coll_half half;
 	size_t count_elems, skew_elems;
-	struct gf_device_program program;
+	struct gf_lane_program program;
 	struct gf_streams_path *next;
 };
 
@@ -72,7 +72,7 @@ struct gf_streams {
 	struct gf_gpu *gpu;
 	struct gf_gpu_stream *compute;
 	const struct gf_nccl_ops *nccl;
-	struct gf_device_lane *lanes;
+	struct gf_lane *lanes;
 	size_t nlanes;
 	size_t *lane_of; /* per message of the plan */
 	/* Where `prepare` is enqueued; NULL: there is no such hook. */

@@ -39,7 +39,7 @@ int gf_streams_recipe(const struct gf_engine *e, const struct gf_work *w,
 /* The program of a message of sets. w->sets has now the largest size that the
  * sets will have. */
 static int make_sets(const struct gf_work *w, const struct gf_recipe *r,
-		     int rank, struct gf_device_program *program,
+		     int rank, struct gf_lane_program *program,
 		     struct gf_error *err)
 {
 	struct gf_schedule s;
@@ -48,14 +48,14 @@ static int make_sets(const struct gf_work *w, const struct gf_recipe *r,
 
 	if (rc)
 		return rc;
-	gf_device_program_of_sets(&s, w->sets, program);
+	gf_lane_program_of_sets(&s, w->sets, program);
 	gf_schedule_release(&s);
 	return 0;
 }
 
 static int make_values(const struct gf_recipe *r, int rank,
 		       const struct gf_codec *codec,
-		       struct gf_device_program *program, struct gf_error *err)
+		       struct gf_lane_program *program, struct gf_error *err)
 {
 	const struct gf_algorithm *a = r->way.algorithm;
 
@@ -65,18 +65,18 @@ static int make_values(const struct gf_recipe *r, int rank,
 				    "whole, not in halves; gf-plan without "
 				    "--halves plans that",
 				    a->name);
-	return gf_device_program_new(a, &r->args, rank, codec, program, err);
+	return gf_lane_program_new(a, &r->args, rank, codec, program, err);
 }
 
 static int make_program(const struct gf_engine *e, const struct gf_work *w,
-			int rank, struct gf_device_program *program,
+			int rank, struct gf_lane_program *program,
 			struct gf_error *err)
 {
 	struct gf_recipe r;
 	int rc;
 
 	if (w->schedule) {
-		gf_device_program_of(w->schedule, NULL, program);
+		gf_lane_program_of(w->schedule, NULL, program);
 		return 0;
 	}
 	rc = gf_streams_recipe(e, w, &r, err);
@@ -89,15 +89,15 @@ static int make_program(const struct gf_engine *e, const struct gf_work *w,
 int gf_streams_schedule(const struct gf_engine *e, const struct gf_work *w,
 			int rank, struct gf_schedule *s, struct gf_error *err)
 {
-	struct gf_device_program program = {0};
+	struct gf_lane_program program = {0};
 	int rc = make_program(e, w, rank, &program, err);
 
 	if (!rc && w->way && !w->way->algorithm->build)
 		rc = gf_error_set(err, -ENOTSUP, "%s has no steps of its own",
 				  w->way->algorithm->name);
 	if (!rc)
-		gf_device_program_schedule(&program, s);
-	gf_device_program_release(&program);
+		gf_lane_program_schedule(&program, s);
+	gf_lane_program_release(&program);
 	return rc;
 }
 
@@ -141,8 +141,7 @@ int gf_streams_path_prepare(struct gf_streams *e, struct gf_streams_path *path,
 			    struct gf_error *err)
 {
 	path->set_bytes = path->sets ? path->sets->size_bytes : 0;
-	return gf_device_lane_prepare(&e->lanes[path->lane], &path->program,
-				      err);
+	return gf_lane_prepare(&e->lanes[path->lane], &path->program, err);
 }
 
 void gf_streams_forget(struct gf_engine *engine, const struct gf_work *like,
@@ -162,9 +161,8 @@ void gf_streams_forget(struct gf_engine *engine, const struct gf_work *like,
 				continue;
 			}
 			*p = gone->next;
-			gf_device_lane_forget(&e->lanes[gone->lane],
-					      &gone->program);
-			gf_device_program_release(&gone->program);
+			gf_lane_forget(&e->lanes[gone->lane], &gone->program);
+			gf_lane_program_release(&gone->program);
 			free(gone);
 		}
 	pthread_mutex_unlock(&e->base.thread.lock);
@@ -176,7 +174,7 @@ void gf_streams_paths_free(struct gf_streams *e)
 
 	for (p = e->paths; p; p = next) {
 		next = p->next;
-		gf_device_program_release(&p->program);
+		gf_lane_program_release(&p->program);
 		free(p);
 	}
 	e->paths = NULL;
@@ -192,13 +190,13 @@ static uint64_t ring_bytes(const struct gf_streams *e, size_t count_elems)
 }
 
 static uint64_t program_bytes(const struct gf_streams *e,
-			      const struct gf_device_program *p)
+			      const struct gf_lane_program *p)
 {
-	uint64_t bytes = gf_device_program_sent(p);
+	uint64_t bytes = gf_lane_program_sent(p);
 	size_t i;
 
 	for (i = 0; i < p->nsteps; i++)
-		if (p->steps[i].op == GF_DEVICE_ALL_REDUCE)
+		if (p->steps[i].op == GF_LANE_ALL_REDUCE)
 			bytes += ring_bytes(e, p->steps[i].range.count);
 	return bytes;
 }
@@ -213,7 +211,7 @@ uint64_t gf_streams_path_bytes(const struct gf_streams *e,
 void gf_streams_weigh(struct gf_streams *e, size_t i)
 {
 	const struct gf_work *w = &e->base.plan_work[i];
-	struct gf_device_program whole = {0};
+	struct gf_lane_program whole = {0};
 	struct gf_recipe r;
 
 	if (gf_streams_recipe(&e->base, w, &r, NULL) ||
@@ -221,5 +219,5 @@ void gf_streams_weigh(struct gf_streams *e, size_t i)
 		e->base.dense_bytes += ring_bytes(e, w->count_elems);
 	else
 		e->base.dense_bytes += program_bytes(e, &whole);
-	gf_device_program_release(&whole);
+	gf_lane_program_release(&whole);
 }

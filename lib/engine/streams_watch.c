@@ -40,7 +40,7 @@ int gf_streams_look(struct gf_streams *e, bool *under_way, struct gf_error *err)
 		*under_way = rc == 1;
 	}
 	for (i = 0; i < e->nlanes && rc >= 0; i++) {
-		rc = gf_device_lane_check(&e->lanes[i], err);
+		rc = gf_lane_check(&e->lanes[i], err);
 		if (rc)
 			gf_error_prefix(err, "lane %zu", i);
 	}
@@ -82,7 +82,7 @@ static int check_stuck(struct gf_streams *e, bool under_way, double passed_s,
 	rc = gf_watch_stuck(e->base.thread.watch, e->stuck_s,
 			    under_way ? s->seen : 0, err);
 	if (rc == -ETIMEDOUT) {
-		peers = gf_device_program_peers(
+		peers = gf_lane_program_peers(
 			&s->messages[s->seen].path->program);
 		gf_error_prefix(err, "no end for %g s, with %s",
 				e->base.thread.watch->timeout_s, peers);

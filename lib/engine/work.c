@@ -29,7 +29,7 @@ static struct gf_work of_message(const struct gf_message *m,
 		.data = pool->data + pool->offsets[m->first],
 		.skew_elems = pool->lent ? 0
 					 : pool->offsets[m->first] %
-						   GF_DEVICE_GRAIN_ELEMS,
+						   GF_LANE_GRAIN_ELEMS,
 		.count_elems =
 			pool->offsets[m->last + 1] - pool->offsets[m->first],
 	};

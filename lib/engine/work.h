@@ -12,7 +12,7 @@
 #include "doc/plan.h"
 #include "engine/pool.h"
 
-struct gf_device_sets;
+struct gf_lane_sets;
 
 /* Of gf_work.after: every earlier message of the step. */
 #define GF_AFTER_ALL SIZE_MAX
@@ -43,11 +43,11 @@ struct gf_work {
 	struct gf_element element; /* with `sparse` or `way` */
 	/* Sets on a GPU (lane/program.h); borrowed. Their size is then the
 	 * largest when the engine first sees them. */
-	const struct gf_device_sets *sets;
+	const struct gf_lane_sets *sets;
 	void *data;
 	size_t count_elems;
 	/* Streams: data lies so many elements past a multiple of
-	 * GF_DEVICE_GRAIN_ELEMS, on every rank. */
+	 * GF_LANE_GRAIN_ELEMS, on every rank. */
 	size_t skew_elems;
 	const char *name; /* in failures; NULL: the message's number */
 };

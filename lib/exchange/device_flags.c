@@ -5,7 +5,7 @@
 
 #include "base/heap.h"
 
-int gf_device_flags_open(struct gf_device_flags *f, struct gf_error *err)
+int gf_exchange_flags_open(struct gf_exchange_flags *f, struct gf_error *err)
 {
 	const struct gf_gpu_ops *ops = f->gpu->ops;
 	size_t size_bytes = f->count * sizeof(uint32_t), i;
@@ -19,7 +19,7 @@ int gf_device_flags_open(struct gf_device_flags *f, struct gf_error *err)
 	return rc;
 }
 
-void gf_device_flags_close(struct gf_device_flags *f)
+void gf_exchange_flags_close(struct gf_exchange_flags *f)
 {
 	size_t i;
 
@@ -30,28 +30,28 @@ void gf_device_flags_close(struct gf_device_flags *f)
 	f->gpu->ops->host_free(f->gpu, f->seen);
 	f->gpu->ops->free(f->gpu, f->words);
 	free(f->known);
-	*f = (struct gf_device_flags){0};
+	*f = (struct gf_exchange_flags){0};
 }
 
-uint32_t *gf_device_flag(const struct gf_device_flags *f, size_t step)
+uint32_t *gf_exchange_flag(const struct gf_exchange_flags *f, size_t step)
 {
 	return (uint32_t *)f->words + step % f->count;
 }
 
-int gf_device_flag_send(struct gf_device_flags *f, struct gf_gpu_stream *s,
-			size_t step, struct gf_error *err)
+int gf_exchange_flag_send(struct gf_exchange_flags *f, struct gf_gpu_stream *s,
+			  size_t step, struct gf_error *err)
 {
 	const struct gf_gpu_ops *ops = f->gpu->ops;
 	int rc = ops->copy(f->gpu, s, (uint32_t *)f->seen + step % f->count,
-			   gf_device_flag(f, step), sizeof(uint32_t),
+			   gf_exchange_flag(f, step), sizeof(uint32_t),
 			   GF_GPU_TO_HOST, err);
 
 	return rc ? rc : ops->record(f->gpu, f->known[step % f->count], s, err);
 }
 
-int gf_device_flags_copy(struct gf_device_flags *f, struct gf_gpu_stream *s,
-			 uint32_t *words, enum gf_gpu_copy kind,
-			 struct gf_error *err)
+int gf_exchange_flags_copy(struct gf_exchange_flags *f, struct gf_gpu_stream *s,
+			   uint32_t *words, enum gf_gpu_copy kind,
+			   struct gf_error *err)
 {
 	const struct gf_gpu_ops *ops = f->gpu->ops;
 	const bool down = kind == GF_GPU_TO_HOST;
@@ -62,8 +62,8 @@ int gf_device_flags_copy(struct gf_device_flags *f, struct gf_gpu_stream *s,
 	return rc ? rc : ops->stream_sync(f->gpu, s, err);
 }
 
-int gf_device_flag_read(struct gf_device_flags *f, size_t step, bool *bad,
-			struct gf_error *err)
+int gf_exchange_flag_read(struct gf_exchange_flags *f, size_t step, bool *bad,
+			  struct gf_error *err)
 {
 	const size_t slot = step % f->count;
 	int rc = f->gpu->ops->event_sync(f->gpu, f->known[slot], err);

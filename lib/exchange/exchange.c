@@ -72,9 +72,9 @@ static int open_flags(struct gf_exchange *x, struct gf_error *err)
 {
 	if (!x->env.place.nccl)
 		return 0;
-	x->flags = (struct gf_device_flags){.gpu = x->env.place.gpu,
-					    .count = x->ledger.depth + 1};
-	return gf_device_flags_open(&x->flags, err);
+	x->flags = (struct gf_exchange_flags){.gpu = x->env.place.gpu,
+					      .count = x->ledger.depth + 1};
+	return gf_exchange_flags_open(&x->flags, err);
 }
 
 static int open_engine(struct gf_exchange *x, struct gf_error *err)
@@ -159,7 +159,7 @@ void gf_exchange_close(struct gf_exchange *x)
 		(void)at->gpu->ops->stream_sync(at->gpu, at->stream, &ignored);
 	gf_memory_close(&x->memory);
 	gf_select_close(&x->select);
-	gf_device_flags_close(&x->flags);
+	gf_exchange_flags_close(&x->flags);
 	for (i = 0; x->pools && i < x->ledger.depth; i++)
 		gf_pool_release(&x->pools[i]);
 	free(x->pools);

@@ -37,7 +37,7 @@
  *
  * CALLER'S MEMORY. With env.dtypes gradients lie where gf_exchange_post says,
  * and their means come back there as soon as their messages have come
- * (exchange/memory.h). gf_exchange_take_all ends the step.
+ * (exchange/callers_memory.h). gf_exchange_take_all ends the step.
  *
  * GPUS. With place.nccl gradients go from GPU to GPU and the host is ahead:
  * what a step sends may depend on how the one before has ended. So a step

@@ -6,19 +6,19 @@
 #include "exchange/device_flags.h"
 #include "exchange/exchange.h"
 #include "exchange/ledger.h"
-#include "exchange/memory.h"
+#include "exchange/callers_memory.h"
 #include "select/select.h"
 
-/* Behind the door: exchange.c opens it, steps.c is the way of a step,
+/* Behind the door: exchange.c opens it, exchange_steps.c is the way of a step,
  * in_flight.c has what a checkpoint holds of it. */
 struct gf_exchange {
 	struct gf_exchange_env env;
 	struct gf_ledger ledger;
 	struct gf_pool *pools; /* per slot; between GPUs theirs */
 	struct gf_selector select;
-	struct gf_memory memory;      /* with env.dtypes */
-	struct gf_engine *engine;     /* for all else that communicates, too */
-	struct gf_device_flags flags; /* between GPUs: which are bad */
+	struct gf_memory memory;  /* with env.dtypes */
+	struct gf_engine *engine; /* for all else that communicates, too */
+	struct gf_exchange_flags flags; /* between GPUs: which are bad */
 	/* As of gf_exchange_settle: gradients that have come and wait to be
 	 * taken, oldest first; K - 1 pools, zeros where there is none. */
 	float *flight;

@@ -71,7 +71,8 @@ static float *room(struct gf_exchange *x, size_t age)
 /* Per gradient: is it bad? A device's flags come from there. */
 static int find_bad(struct gf_exchange *x, struct gf_error *err)
 {
-	const struct gf_device_flags *f = x->env.place.nccl ? &x->flags : NULL;
+	const struct gf_exchange_flags *f =
+		x->env.place.nccl ? &x->flags : NULL;
 	uint32_t *flags;
 	size_t age;
 	int rc;
@@ -84,8 +85,8 @@ static int find_bad(struct gf_exchange *x, struct gf_error *err)
 		return 0;
 	}
 	flags = gf_xcalloc(f->count, sizeof(*flags));
-	rc = gf_device_flags_copy(&x->flags, x->env.place.stream, flags,
-				  GF_GPU_TO_HOST, err);
+	rc = gf_exchange_flags_copy(&x->flags, x->env.place.stream, flags,
+				    GF_GPU_TO_HOST, err);
 	for (age = 0; age < x->nflight; age++)
 		x->flight_bad[age] =
 			flags[(x->ledger.taken + age) % f->count] != 0;
@@ -125,8 +126,8 @@ static int send_flags(struct gf_exchange *x, struct gf_error *err)
 	flags = gf_xcalloc(x->flags.count, sizeof(*flags));
 	for (age = 0; age < x->nflight; age++)
 		flags[age] = x->flight_bad[age] != 0;
-	rc = gf_device_flags_copy(&x->flags, x->env.place.stream, flags,
-				  GF_GPU_TO_DEVICE, err);
+	rc = gf_exchange_flags_copy(&x->flags, x->env.place.stream, flags,
+				    GF_GPU_TO_DEVICE, err);
 	free(flags);
 	return rc;
 }

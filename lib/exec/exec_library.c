@@ -7,7 +7,7 @@
  */
 #include <errno.h>
 
-#include "codec/run.h"
+#include "codec/encode.h"
 #include "exec/exec_parts.h"
 
 /* The element that a codec's encoded values are, as numbers. */

@@ -21,7 +21,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "codec/run.h"
+#include "codec/encode.h"
 #include "exec/exec_parts.h"
 
 /* After BEHIND_AFTER passes without movement, each pass also tests ASK_BEHIND

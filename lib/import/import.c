@@ -68,7 +68,7 @@ int gf_import_curve(const struct gf_import *in, const char *algorithm,
 		    struct gf_error *err)
 {
 	const size_t count = points->count;
-	struct gf_bench_curve curve = {0};
+	struct gf_measure_curve curve = {0};
 	struct gf_allreduce_cost *cost;
 	int rc;
 
@@ -83,8 +83,8 @@ int gf_import_curve(const struct gf_import *in, const char *algorithm,
 	cost->fit.time_s =
 		gf_xmemdup(points->time_s, count * sizeof(*points->time_s));
 	curve.fit = cost->fit;
-	rc = gf_bench_fit(&curve, cost->algorithm, GF_FIT_LINES_MOST, remarks,
-			  err);
+	rc = gf_measure_fit(&curve, cost->algorithm, GF_FIT_LINES_MOST, remarks,
+			    err);
 	cost->fit = curve.fit;
 	cost->startup_s = curve.startup_s;
 	cost->per_byte_s = curve.per_byte_s;

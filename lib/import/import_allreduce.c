@@ -20,7 +20,7 @@
 #include "base/heap.h"
 #include "base/units.h"
 #include "import/csv.h"
-#include "import/log.h"
+#include "import/log_lines.h"
 #include "import/readings.h"
 #include "json/json.h"
 

@@ -21,7 +21,7 @@
 
 #include "base/heap.h"
 #include "base/units.h"
-#include "import/log.h"
+#include "import/log_lines.h"
 #include "import/nccl_run.h"
 
 enum { MOST_WORDS = 64 };

@@ -15,7 +15,7 @@
 
 #include "base/heap.h"
 #include "base/units.h"
-#include "import/log.h"
+#include "import/log_lines.h"
 #include "import/readings.h"
 
 static const char heading[] = "# OSU MPI";

@@ -8,7 +8,7 @@
 
 #include "base/array.h"
 #include "base/heap.h"
-#include "doc/algorithm.h"
+#include "doc/algorithm_traits.h"
 
 /* NULL: its algorithm was measured with other factors, too. */
 static struct gf_readings_curve *curve_of(struct gf_readings *all,

@@ -21,9 +21,9 @@
 
 /* Messages come in the same order in every step: the next one is likely to be
  * the one wanted. *places: that the program has, if it is not found. */
-static struct gf_device_graph *find(struct gf_device_lane *l,
-				    const struct gf_device_program *p,
-				    const void *data, size_t *places)
+static struct gf_lane_graph *find(struct gf_lane *l,
+				  const struct gf_lane_program *p,
+				  const void *data, size_t *places)
 {
 	size_t i, k;
 
@@ -41,7 +41,7 @@ static struct gf_device_graph *find(struct gf_device_lane *l,
 	return NULL;
 }
 
-static int capture(struct gf_device_lane *l, struct gf_device_graph *g,
+static int capture(struct gf_lane *l, struct gf_lane_graph *g,
 		   struct gf_error *err)
 {
 	const struct gf_gpu_ops *ops = l->gpu->ops;
@@ -51,7 +51,7 @@ static int capture(struct gf_device_lane *l, struct gf_device_graph *g,
 
 	if (rc)
 		return rc;
-	rc = gf_device_lane_enqueue(l, g->program, g->data, err);
+	rc = gf_lane_enqueue(l, g->program, g->data, err);
 	ended = ops->capture_end(l->gpu, l->stream, &graph,
 				 rc ? &ignored : err);
 	rc = rc ? rc : ended;
@@ -63,26 +63,25 @@ static int capture(struct gf_device_lane *l, struct gf_device_graph *g,
 	return 0;
 }
 
-int gf_device_lane_run(struct gf_device_lane *l,
-		       const struct gf_device_program *p, void *data,
-		       struct gf_error *err)
+int gf_lane_run(struct gf_lane *l, const struct gf_lane_program *p, void *data,
+		struct gf_error *err)
 {
-	struct gf_device_graph *g;
+	struct gf_lane_graph *g;
 	size_t places;
 	int rc = 0;
 
 	/* the size of sets varies */
 	if (!l->captures || !l->gpu->ops->capture_begin || p->sets ||
 	    !p->nsteps)
-		return gf_device_lane_enqueue(l, p, data, err);
+		return gf_lane_enqueue(l, p, data, err);
 	g = find(l, p, data, &places);
 	if (!g && places == PLACES_MOST)
-		return gf_device_lane_enqueue(l, p, data, err);
+		return gf_lane_enqueue(l, p, data, err);
 	if (!g) {
 		g = gf_array_push(&l->graphs, &l->ngraphs, &l->graphs_capacity);
-		*g = (struct gf_device_graph){p, data, NULL};
+		*g = (struct gf_lane_graph){p, data, NULL};
 		if (!places)
-			return gf_device_lane_enqueue(l, p, data, err);
+			return gf_lane_enqueue(l, p, data, err);
 	}
 	if (!g->graph)
 		rc = capture(l, g, err);
@@ -93,8 +92,7 @@ int gf_device_lane_run(struct gf_device_lane *l,
 	return rc;
 }
 
-void gf_device_lane_forget(struct gf_device_lane *l,
-			   const struct gf_device_program *p)
+void gf_lane_forget(struct gf_lane *l, const struct gf_lane_program *p)
 {
 	size_t i, kept = 0;
 
@@ -107,7 +105,7 @@ void gf_device_lane_forget(struct gf_device_lane *l,
 	l->ngraphs = kept;
 }
 
-void gf_device_lane_drop(struct gf_device_lane *l)
+void gf_lane_drop(struct gf_lane *l)
 {
 	size_t i;
 

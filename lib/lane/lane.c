@@ -12,7 +12,7 @@
 #include "comm/backoff.h"
 
 /* Until the communicator can be used again; nearly always at once. */
-static int settle(struct gf_device_lane *l, struct gf_nccl_comm *c,
+static int settle(struct gf_lane *l, struct gf_nccl_comm *c,
 		  struct gf_error *err)
 {
 	struct gf_backoff backoff = {0};
@@ -32,9 +32,8 @@ static int settle(struct gf_device_lane *l, struct gf_nccl_comm *c,
 	return rc < 0 ? rc : 0;
 }
 
-int gf_device_lane_open(struct gf_device_lane *l,
-			const unsigned char id[GF_NCCL_ID_BYTES], int ranks,
-			int rank, int max_blocks, struct gf_error *err)
+int gf_lane_open(struct gf_lane *l, const unsigned char id[GF_NCCL_ID_BYTES],
+		 int ranks, int rank, int max_blocks, struct gf_error *err)
 {
 	int rc = l->gpu->ops->stream_new(l->gpu, true, &l->stream, err);
 
@@ -45,12 +44,12 @@ int gf_device_lane_open(struct gf_device_lane *l,
 	return rc;
 }
 
-int gf_device_lane_meet(struct gf_device_lane *l, struct gf_error *err)
+int gf_lane_meet(struct gf_lane *l, struct gf_error *err)
 {
 	return settle(l, l->all, err);
 }
 
-static struct gf_nccl_comm *team_comm(const struct gf_device_lane *l,
+static struct gf_nccl_comm *team_comm(const struct gf_lane *l,
 				      const struct gf_group *team)
 {
 	size_t i;
@@ -64,30 +63,28 @@ static struct gf_nccl_comm *team_comm(const struct gf_device_lane *l,
 
 /* Stride and size say how all ranks are parted; the first rank of a team is
  * its color. */
-static int split(struct gf_device_lane *l, const struct gf_group *team,
+static int split(struct gf_lane *l, const struct gf_group *team,
 		 struct gf_error *err)
 {
-	struct gf_device_team *t =
+	struct gf_lane_team *t =
 		gf_array_push(&l->teams, &l->nteams, &l->teams_capacity);
 	int rc;
 
-	*t = (struct gf_device_team){team->stride, team->size, NULL};
+	*t = (struct gf_lane_team){team->stride, team->size, NULL};
 	rc = l->nccl->comm_split(l->all, team->first, team->me, &t->comm, err);
 	/* the parent is ready when the child is made */
 	rc = rc ? rc : settle(l, l->all, err);
 	return rc ? rc : settle(l, t->comm, err);
 }
 
-int gf_device_lane_prepare(struct gf_device_lane *l,
-			   const struct gf_device_program *p,
-			   struct gf_error *err)
+int gf_lane_prepare(struct gf_lane *l, const struct gf_lane_program *p,
+		    struct gf_error *err)
 {
-	const size_t scratch_bytes =
-		gf_device_program_bytes(p, p->scratch_elems);
+	const size_t scratch_bytes = gf_lane_program_bytes(p, p->scratch_elems);
 	size_t i;
 	int rc = 0;
 
-	gf_device_lane_forget(l, p); /* another one may have lain there */
+	gf_lane_forget(l, p); /* another one may have lain there */
 	for (i = 0; i < p->nteams && !rc; i++)
 		if (!team_comm(l, &p->teams[i]))
 			rc = split(l, &p->teams[i], err);
@@ -116,13 +113,13 @@ static int grow(struct gf_gpu *g, void **p, size_t *room, size_t wanted,
 	return 0;
 }
 
-int gf_device_lane_reserve(struct gf_device_lane *l, struct gf_error *err)
+int gf_lane_reserve(struct gf_lane *l, struct gf_error *err)
 {
 	void *scratch = l->scratch, *wire = l->wire;
 	int rc;
 
 	/* not only where memory grows, which it does not on all ranks */
-	gf_device_lane_drop(l);
+	gf_lane_drop(l);
 	rc = grow(l->gpu, &scratch, &l->scratch_room, l->scratch_bytes, err);
 	rc = rc ? rc : grow(l->gpu, &wire, &l->wire_room, l->wire_bytes, err);
 	l->scratch = scratch;
@@ -135,19 +132,18 @@ int gf_device_lane_reserve(struct gf_device_lane *l, struct gf_error *err)
 
 /* --- what a program does -------------------------------------------------- */
 
-static void *at(const struct gf_device_lane *l,
-		const struct gf_device_program *p, void *data,
-		struct gf_range range)
+static void *at(const struct gf_lane *l, const struct gf_lane_program *p,
+		void *data, struct gf_range range)
 {
 	char *base = range.buffer == GF_BUFFER_DATA ? data : l->scratch;
 
-	return base + gf_device_program_bytes(p, range.first);
+	return base + gf_lane_program_bytes(p, range.first);
 }
 
 /* values += from */
-static int add_up(const struct gf_device_lane *l,
-		  const struct gf_device_program *p, void *values,
-		  const void *from, size_t n, struct gf_error *err)
+static int add_up(const struct gf_lane *l, const struct gf_lane_program *p,
+		  void *values, const void *from, size_t n,
+		  struct gf_error *err)
 {
 	if (p->sets) {
 		assert(n == 1);
@@ -158,9 +154,8 @@ static int add_up(const struct gf_device_lane *l,
 	return 0;
 }
 
-static int code(const struct gf_device_lane *l,
-		const struct gf_device_program *p,
-		const struct gf_device_step *step, void *values,
+static int code(const struct gf_lane *l, const struct gf_lane_program *p,
+		const struct gf_lane_step *step, void *values,
 		struct gf_error *err)
 {
 	const struct gf_gpu_codec *codec;
@@ -173,25 +168,24 @@ static int code(const struct gf_device_lane *l,
 	if (!codec->encode)
 		return gf_error_set(err, -ENOTSUP, "no codec %s on GPUs",
 				    p->codec->name);
-	if (step->op == GF_DEVICE_ENCODE)
+	if (step->op == GF_LANE_ENCODE)
 		codec->encode(l->stream, wire, values, n,
 			      p->codec->block_elems);
 	else
-		(step->op == GF_DEVICE_DECODE ? codec->decode
-					      : codec->decode_add)(
+		(step->op == GF_LANE_DECODE ? codec->decode
+					    : codec->decode_add)(
 			l->stream, values, wire, n, p->codec->block_elems);
 	return 0;
 }
 
-static int transfer(const struct gf_device_lane *l,
-		    const struct gf_device_program *p,
-		    const struct gf_device_step *step, void *values,
+static int transfer(const struct gf_lane *l, const struct gf_lane_program *p,
+		    const struct gf_lane_step *step, void *values,
 		    struct gf_error *err)
 {
 	void *memory = step->on_wire ? l->wire + step->wire_at : values;
-	size_t bytes = gf_device_program_wire_bytes(p, step->range.count);
+	size_t bytes = gf_lane_program_wire_bytes(p, step->range.count);
 
-	const bool sends = step->op == GF_DEVICE_SEND;
+	const bool sends = step->op == GF_LANE_SEND;
 	int rc = sends ? l->nccl->send(l->all, l->stream, memory, bytes,
 				       step->peer, err)
 		       : l->nccl->recv(l->all, l->stream, memory, bytes,
@@ -203,15 +197,15 @@ static int transfer(const struct gf_device_lane *l,
 	return rc;
 }
 
-static int in_team(struct gf_device_lane *l, const struct gf_device_program *p,
-		   const struct gf_device_step *step, void *values,
+static int in_team(struct gf_lane *l, const struct gf_lane_program *p,
+		   const struct gf_lane_step *step, void *values,
 		   struct gf_error *err)
 {
 	const struct gf_group *team = &p->teams[step->team];
 	struct gf_nccl_comm *c = team_comm(l, team);
 	size_t part = step->range.count / (size_t)team->size;
-	int rc = (step->op == GF_DEVICE_REDUCE_SCATTER ? l->nccl->reduce_scatter
-						       : l->nccl->all_gather)(
+	int rc = (step->op == GF_LANE_REDUCE_SCATTER ? l->nccl->reduce_scatter
+						     : l->nccl->all_gather)(
 		c, l->stream, values, part, team->me, err);
 
 	rc = rc ? rc : settle(l, c, err);
@@ -221,52 +215,51 @@ static int in_team(struct gf_device_lane *l, const struct gf_device_program *p,
 	return rc;
 }
 
-static int run_step(struct gf_device_lane *l, const struct gf_device_program *p,
-		    const struct gf_device_step *step, void *data,
+static int run_step(struct gf_lane *l, const struct gf_lane_program *p,
+		    const struct gf_lane_step *step, void *data,
 		    struct gf_error *err)
 {
 	void *values = at(l, p, data, step->range);
 	int rc;
 
 	switch (step->op) {
-	case GF_DEVICE_ENCODE:
-	case GF_DEVICE_DECODE:
-	case GF_DEVICE_REDUCE_WIRE:
+	case GF_LANE_ENCODE:
+	case GF_LANE_DECODE:
+	case GF_LANE_REDUCE_WIRE:
 		return code(l, p, step, values, err);
-	case GF_DEVICE_COPY:
+	case GF_LANE_COPY:
 		return l->gpu->ops->copy(
 			l->gpu, l->stream, values, at(l, p, data, step->from),
-			gf_device_program_bytes(p, step->range.count),
+			gf_lane_program_bytes(p, step->range.count),
 			GF_GPU_WITHIN, err);
-	case GF_DEVICE_REDUCE:
+	case GF_LANE_REDUCE:
 		return add_up(l, p, values, at(l, p, data, step->from),
 			      step->range.count, err);
-	case GF_DEVICE_GROUP:
+	case GF_LANE_GROUP:
 		return l->nccl->group_begin(err);
-	case GF_DEVICE_GROUP_END:
+	case GF_LANE_GROUP_END:
 		rc = l->nccl->group_end(err);
 		return rc ? rc : settle(l, l->all, err);
-	case GF_DEVICE_SEND:
-	case GF_DEVICE_RECV:
+	case GF_LANE_SEND:
+	case GF_LANE_RECV:
 		return transfer(l, p, step, values, err);
-	case GF_DEVICE_ALL_REDUCE:
+	case GF_LANE_ALL_REDUCE:
 		rc = l->nccl->all_reduce(l->all, l->stream, values,
 					 step->range.count, err);
 		rc = rc ? rc : settle(l, l->all, err);
 		if (rc)
 			gf_error_prefix(err, "among all ranks");
 		return rc;
-	case GF_DEVICE_REDUCE_SCATTER:
-	case GF_DEVICE_ALL_GATHER:
+	case GF_LANE_REDUCE_SCATTER:
+	case GF_LANE_ALL_GATHER:
 		return in_team(l, p, step, values, err);
 	}
 	return gf_error_set(err, -EINVAL, "step %d of a program",
 			    (int)step->op);
 }
 
-int gf_device_lane_enqueue(struct gf_device_lane *l,
-			   const struct gf_device_program *p, void *data,
-			   struct gf_error *err)
+int gf_lane_enqueue(struct gf_lane *l, const struct gf_lane_program *p,
+		    void *data, struct gf_error *err)
 {
 	struct gf_error ignored;
 	bool grouped = false;
@@ -275,9 +268,9 @@ int gf_device_lane_enqueue(struct gf_device_lane *l,
 
 	for (i = 0; i < p->nsteps && !rc; i++) {
 		rc = run_step(l, p, &p->steps[i], data, err);
-		if (p->steps[i].op == GF_DEVICE_GROUP)
+		if (p->steps[i].op == GF_LANE_GROUP)
 			grouped = !rc;
-		else if (p->steps[i].op == GF_DEVICE_GROUP_END)
+		else if (p->steps[i].op == GF_LANE_GROUP_END)
 			grouped = false;
 	}
 	/* An open group would hold back the abort that comes next. */
@@ -286,7 +279,7 @@ int gf_device_lane_enqueue(struct gf_device_lane *l,
 	return rc ? rc : l->gpu->ops->check(l->gpu, err);
 }
 
-int gf_device_lane_check(struct gf_device_lane *l, struct gf_error *err)
+int gf_lane_check(struct gf_lane *l, struct gf_error *err)
 {
 	size_t i;
 	int rc = l->all ? l->nccl->state(l->all, err) : 0;
@@ -298,7 +291,7 @@ int gf_device_lane_check(struct gf_device_lane *l, struct gf_error *err)
 }
 
 /* Takes the communicators that there are off the lanes. */
-static size_t take_comms(struct gf_device_lane *lanes, size_t n,
+static size_t take_comms(struct gf_lane *lanes, size_t n,
 			 struct gf_nccl_comm **comms)
 {
 	size_t i, k, count = 0;
@@ -316,13 +309,13 @@ static size_t take_comms(struct gf_device_lane *lanes, size_t n,
 	return count;
 }
 
-void gf_device_lanes_abort(struct gf_device_lane *lanes, size_t n)
+void gf_lanes_abort(struct gf_lane *lanes, size_t n)
 {
 	struct gf_nccl_comm **comms;
 	size_t i, count, most = n;
 
 	for (i = 0; i < n; i++) {
-		gf_device_lane_drop(&lanes[i]); /* NCCL would wait for them */
+		gf_lane_drop(&lanes[i]); /* NCCL would wait for them */
 		most += lanes[i].nteams;
 	}
 	comms = gf_xcalloc(most + 1, sizeof(struct gf_nccl_comm *));
@@ -334,13 +327,13 @@ void gf_device_lanes_abort(struct gf_device_lane *lanes, size_t n)
 	free(comms);
 }
 
-void gf_device_lane_close(struct gf_device_lane *l)
+void gf_lane_close(struct gf_lane *l)
 {
 	size_t i;
 
 	if (!l->gpu)
 		return;
-	gf_device_lane_drop(l);
+	gf_lane_drop(l);
 	free(l->graphs);
 	for (i = 0; i < l->nteams; i++)
 		l->nccl->destroy(l->teams[i].comm);

@@ -18,12 +18,12 @@
  * All ranks open their lanes, prepare the same programs in the same order, and
  * enqueue them in the same order. One thread at a time.
  */
-struct gf_device_team {
+struct gf_lane_team {
 	int stride, size;
 	struct gf_nccl_comm *comm;
 };
 
-struct gf_device_lane {
+struct gf_lane {
 	struct gf_gpu *gpu; /* borrowed */
 	const struct gf_nccl_ops *nccl;
 	double timeout_s; /* for a communicator to be ready; <= 0: no limit */
@@ -37,45 +37,41 @@ struct gf_device_lane {
 	int rank;
 	struct gf_gpu_stream *stream;
 	struct gf_nccl_comm *all;
-	struct gf_device_team *teams; /* made by splitting `all` */
+	struct gf_lane_team *teams; /* made by splitting `all` */
 	size_t nteams, teams_capacity;
 	size_t scratch_bytes, wire_bytes; /* the most that a program wants */
 	size_t scratch_room, wire_room;   /* what is reserved, likewise */
 	char *scratch, *wire;
-	struct gf_device_graph *graphs; /* of programs that have run */
+	struct gf_lane_graph *graphs; /* of programs that have run */
 	size_t ngraphs, graphs_capacity, next_graph;
 };
 
 /* On all ranks, with the id that one of them has made. The fields down to
  * on_wait_ctx are the caller's. max_blocks: see lane/nccl.h. */
-int gf_device_lane_open(struct gf_device_lane *l,
-			const unsigned char id[GF_NCCL_ID_BYTES], int ranks,
-			int rank, int max_blocks, struct gf_error *err);
+int gf_lane_open(struct gf_lane *l, const unsigned char id[GF_NCCL_ID_BYTES],
+		 int ranks, int rank, int max_blocks, struct gf_error *err);
 /* When all ranks have opened it: waits until they have found each other. If a
  * rank could not open its lane, the others would wait for ever: agree first. */
-int gf_device_lane_meet(struct gf_device_lane *l, struct gf_error *err);
+int gf_lane_meet(struct gf_lane *l, struct gf_error *err);
 /* Makes the communicators that a program wants and there are not yet; on all
  * ranks. The program lives until it is forgotten, or the lane is closed. */
-int gf_device_lane_prepare(struct gf_device_lane *l,
-			   const struct gf_device_program *p,
-			   struct gf_error *err);
+int gf_lane_prepare(struct gf_lane *l, const struct gf_lane_program *p,
+		    struct gf_error *err);
 /* After the last of the programs: reserves their memory. More programs may be
  * prepared later, and memory for them reserved, while nothing is under way.
  * Programs are captured anew then, on all ranks. */
-int gf_device_lane_reserve(struct gf_device_lane *l, struct gf_error *err);
+int gf_lane_reserve(struct gf_lane *l, struct gf_error *err);
 /* On all ranks: the program may go. */
-void gf_device_lane_forget(struct gf_device_lane *l,
-			   const struct gf_device_program *p);
+void gf_lane_forget(struct gf_lane *l, const struct gf_lane_program *p);
 /* Enqueues it on data, of the program's elements; allocates nothing. */
-int gf_device_lane_run(struct gf_device_lane *l,
-		       const struct gf_device_program *p, void *data,
-		       struct gf_error *err);
+int gf_lane_run(struct gf_lane *l, const struct gf_lane_program *p, void *data,
+		struct gf_error *err);
 /* Has something failed on the way? 0 or a negative errno. */
-int gf_device_lane_check(struct gf_device_lane *l, struct gf_error *err);
+int gf_lane_check(struct gf_lane *l, struct gf_error *err);
 /* Gives up the work under way on a device, of all its lanes at once; only close
  * is left. Zeros are allowed, here and there. */
-void gf_device_lanes_abort(struct gf_device_lane *lanes, size_t n);
+void gf_lanes_abort(struct gf_lane *lanes, size_t n);
 /* Zeroes. */
-void gf_device_lane_close(struct gf_device_lane *l);
+void gf_lane_close(struct gf_lane *l);
 
 #endif

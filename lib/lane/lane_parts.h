@@ -8,17 +8,16 @@
  * keeps them as graphs. */
 
 /* A program on its data. */
-struct gf_device_graph {
-	const struct gf_device_program *program;
+struct gf_lane_graph {
+	const struct gf_lane_program *program;
 	void *data;
 	struct gf_gpu_graph *graph; /* NULL: not captured, or not any more */
 };
 
 /* Operation by operation. */
-int gf_device_lane_enqueue(struct gf_device_lane *l,
-			   const struct gf_device_program *p, void *data,
-			   struct gf_error *err);
+int gf_lane_enqueue(struct gf_lane *l, const struct gf_lane_program *p,
+		    void *data, struct gf_error *err);
 /* Frees all graphs of a lane; they are captured anew when they are wanted. */
-void gf_device_lane_drop(struct gf_device_lane *l);
+void gf_lane_drop(struct gf_lane *l);
 
 #endif

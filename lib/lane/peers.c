@@ -7,23 +7,23 @@
 
 #define NAMED 8 /* of many */
 
-static void mark(const struct gf_device_program *p,
-		 const struct gf_device_step *step, bool *met)
+static void mark(const struct gf_lane_program *p,
+		 const struct gf_lane_step *step, bool *met)
 {
 	const struct gf_group all = {0, 1, p->ranks, p->rank};
 	const struct gf_group *team = NULL;
 	int i;
 
 	switch (step->op) {
-	case GF_DEVICE_SEND:
-	case GF_DEVICE_RECV:
+	case GF_LANE_SEND:
+	case GF_LANE_RECV:
 		met[step->peer] = true;
 		break;
-	case GF_DEVICE_ALL_REDUCE:
+	case GF_LANE_ALL_REDUCE:
 		team = &all;
 		break;
-	case GF_DEVICE_REDUCE_SCATTER:
-	case GF_DEVICE_ALL_GATHER:
+	case GF_LANE_REDUCE_SCATTER:
+	case GF_LANE_ALL_GATHER:
 		team = &p->teams[step->team];
 		break;
 	default:
@@ -33,7 +33,7 @@ static void mark(const struct gf_device_program *p,
 		met[team->first + i * team->stride] = true;
 }
 
-char *gf_device_program_peers(const struct gf_device_program *p)
+char *gf_lane_program_peers(const struct gf_lane_program *p)
 {
 	bool *met = gf_xcalloc((size_t)p->ranks + 1, sizeof(*met));
 	struct gf_text t = {0};

@@ -6,26 +6,26 @@
 #include <string.h>
 
 #include "base/array.h"
-#include "doc/algorithm.h"
+#include "doc/algorithm_traits.h"
 
-size_t gf_device_program_bytes(const struct gf_device_program *p,
-			       size_t count_elems)
+size_t gf_lane_program_bytes(const struct gf_lane_program *p,
+			     size_t count_elems)
 {
 	return count_elems * (p->sets ? p->sets->size_bytes : sizeof(float));
 }
 
-size_t gf_device_program_wire_bytes(const struct gf_device_program *p,
-				    size_t count_elems)
+size_t gf_lane_program_wire_bytes(const struct gf_lane_program *p,
+				  size_t count_elems)
 {
 	return p->codec ? gf_codec_wire_bytes(p->codec, count_elems)
-			: gf_device_program_bytes(p, count_elems);
+			: gf_lane_program_bytes(p, count_elems);
 }
 
-struct gf_device_step *gf_device_program_add(struct gf_device_program *p,
-					     enum gf_device_op op,
-					     struct gf_range range)
+struct gf_lane_step *gf_lane_program_add(struct gf_lane_program *p,
+					 enum gf_lane_op op,
+					 struct gf_range range)
 {
-	struct gf_device_step *step =
+	struct gf_lane_step *step =
 		gf_array_push(&p->steps, &p->nsteps, &p->capacity);
 
 	memset(step, 0, sizeof(*step));
@@ -34,7 +34,7 @@ struct gf_device_step *gf_device_program_add(struct gf_device_program *p,
 	return step;
 }
 
-static void begin(struct gf_device_program *p, int rank,
+static void begin(struct gf_lane_program *p, int rank,
 		  const struct gf_coll_args *args)
 {
 	memset(p, 0, sizeof(*p));
@@ -46,7 +46,7 @@ static void begin(struct gf_device_program *p, int rank,
 
 /* --- by stage ------------------------------------------------------------- */
 
-static void add_stages(struct gf_device_program *p,
+static void add_stages(struct gf_lane_program *p,
 		       const struct gf_coll_args *args, struct gf_range held)
 {
 	int stride = 1;
@@ -58,7 +58,7 @@ static void add_stages(struct gf_device_program *p,
 		struct gf_group *team;
 
 		if (size > 1) {
-			gf_device_program_add(p, GF_DEVICE_REDUCE_SCATTER, held)
+			gf_lane_program_add(p, GF_LANE_REDUCE_SCATTER, held)
 				->team = p->nteams;
 			team = gf_array_push(&p->teams, &p->nteams,
 					     &p->teams_capacity);
@@ -75,8 +75,8 @@ static void add_stages(struct gf_device_program *p,
 static struct gf_range even_part(const struct gf_coll_args *args)
 {
 	const size_t ranks = (size_t)args->ranks, n = args->count_elems;
-	const size_t head = gf_device_program_head(args->skew_elems);
-	const size_t unit = ranks * GF_DEVICE_GRAIN_ELEMS;
+	const size_t head = gf_lane_program_head(args->skew_elems);
+	const size_t unit = ranks * GF_LANE_GRAIN_ELEMS;
 
 	if (n < head + unit)
 		return gf_data(0, n - n % ranks);
@@ -84,7 +84,7 @@ static struct gf_range even_part(const struct gf_coll_args *args)
 }
 
 static void by_stage(const struct gf_coll_args *args, int rank,
-		     struct gf_device_program *p)
+		     struct gf_lane_program *p)
 {
 	const struct gf_range even = even_part(args);
 	const size_t rest = even.first + even.count;
@@ -95,17 +95,17 @@ static void by_stage(const struct gf_coll_args *args, int rank,
 		add_stages(p, args, even);
 	end = p->nsteps;
 	for (i = end; i-- > 0;) {
-		const struct gf_device_step out = p->steps[i];
+		const struct gf_lane_step out = p->steps[i];
 
-		gf_device_program_add(p, GF_DEVICE_ALL_GATHER, out.range)
-			->team = out.team;
+		gf_lane_program_add(p, GF_LANE_ALL_GATHER, out.range)->team =
+			out.team;
 	}
 	if (even.first)
-		gf_device_program_add(p, GF_DEVICE_ALL_REDUCE,
-				      gf_data(0, even.first));
+		gf_lane_program_add(p, GF_LANE_ALL_REDUCE,
+				    gf_data(0, even.first));
 	if (rest < args->count_elems)
-		gf_device_program_add(p, GF_DEVICE_ALL_REDUCE,
-				      gf_data(rest, args->count_elems - rest));
+		gf_lane_program_add(p, GF_LANE_ALL_REDUCE,
+				    gf_data(rest, args->count_elems - rest));
 }
 
 static bool goes_by_stage(const struct gf_algorithm *a,
@@ -118,7 +118,7 @@ static bool goes_by_stage(const struct gf_algorithm *a,
 
 static int by_step(const struct gf_algorithm *a,
 		   const struct gf_coll_args *args, int rank,
-		   const struct gf_codec *codec, struct gf_device_program *p,
+		   const struct gf_codec *codec, struct gf_lane_program *p,
 		   struct gf_error *err)
 {
 	struct gf_coll_args whole = *args;
@@ -129,19 +129,19 @@ static int by_step(const struct gf_algorithm *a,
 	whole.segment_elems = 0;
 	whole.lossy = codec != NULL;
 	/* coded, parts go from aligned places on the wire */
-	whole.grain_elems = codec ? 0 : GF_DEVICE_GRAIN_ELEMS;
+	whole.grain_elems = codec ? 0 : GF_LANE_GRAIN_ELEMS;
 	rc = gf_algorithm_schedule(a, &whole, rank, &s, err);
 	if (rc)
 		return rc;
-	gf_device_program_skewed(&s, codec, args->skew_elems, p);
+	gf_lane_program_skewed(&s, codec, args->skew_elems, p);
 	gf_schedule_release(&s);
 	return 0;
 }
 
-int gf_device_program_new(const struct gf_algorithm *a,
-			  const struct gf_coll_args *args, int rank,
-			  const struct gf_codec *codec,
-			  struct gf_device_program *p, struct gf_error *err)
+int gf_lane_program_new(const struct gf_algorithm *a,
+			const struct gf_coll_args *args, int rank,
+			const struct gf_codec *codec, struct gf_lane_program *p,
+			struct gf_error *err)
 {
 	if (codec && codec->plain)
 		codec = NULL;
@@ -152,8 +152,8 @@ int gf_device_program_new(const struct gf_algorithm *a,
 					    a->name, codec->name);
 		begin(p, rank, args);
 		if (args->count_elems && args->ranks > 1)
-			gf_device_program_add(p, GF_DEVICE_ALL_REDUCE,
-					      gf_data(0, args->count_elems));
+			gf_lane_program_add(p, GF_LANE_ALL_REDUCE,
+					    gf_data(0, args->count_elems));
 		return 0;
 	}
 	if (goes_by_stage(a, args, codec)) {
@@ -163,7 +163,7 @@ int gf_device_program_new(const struct gf_algorithm *a,
 	return by_step(a, args, rank, codec, p, err);
 }
 
-void gf_device_program_release(struct gf_device_program *p)
+void gf_lane_program_release(struct gf_lane_program *p)
 {
 	if (!p)
 		return;
@@ -172,18 +172,17 @@ void gf_device_program_release(struct gf_device_program *p)
 	memset(p, 0, sizeof(*p));
 }
 
-size_t gf_device_program_sent(const struct gf_device_program *p)
+size_t gf_lane_program_sent(const struct gf_lane_program *p)
 {
 	size_t bytes = 0, i;
 
 	for (i = 0; i < p->nsteps; i++) {
-		const struct gf_device_step *s = &p->steps[i];
+		const struct gf_lane_step *s = &p->steps[i];
 
-		if (s->op == GF_DEVICE_SEND) {
-			bytes +=
-				gf_device_program_wire_bytes(p, s->range.count);
-		} else if (s->op == GF_DEVICE_REDUCE_SCATTER ||
-			   s->op == GF_DEVICE_ALL_GATHER) {
+		if (s->op == GF_LANE_SEND) {
+			bytes += gf_lane_program_wire_bytes(p, s->range.count);
+		} else if (s->op == GF_LANE_REDUCE_SCATTER ||
+			   s->op == GF_LANE_ALL_GATHER) {
 			size_t size = (size_t)p->teams[s->team].size;
 
 			bytes += s->range.count / size * (size - 1) *

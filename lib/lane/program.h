@@ -29,27 +29,27 @@
  *    Encoded data that is sent on goes as it came. Data for many peers is
  *    encoded once.
  *
- * gf_device_program_schedule turns one back into a schedule, whose steps wait
+ * gf_lane_program_schedule turns one back into a schedule, whose steps wait
  * for each other as the stream makes them, for the verifier: it proves that no
  * group waits for ever and that every sum is complete.
  */
-enum gf_device_op {
-	GF_DEVICE_ENCODE,      /* wire = range */
-	GF_DEVICE_DECODE,      /* range = wire */
-	GF_DEVICE_REDUCE_WIRE, /* range = range + wire */
-	GF_DEVICE_COPY,        /* range = from */
-	GF_DEVICE_REDUCE,      /* range = range + from */
-	GF_DEVICE_GROUP,
-	GF_DEVICE_GROUP_END,
-	GF_DEVICE_SEND, /* range, or wire */
-	GF_DEVICE_RECV,
-	GF_DEVICE_ALL_REDUCE,     /* range, over all ranks */
-	GF_DEVICE_REDUCE_SCATTER, /* range, in `team`; its part remains */
-	GF_DEVICE_ALL_GATHER,     /* the way back */
+enum gf_lane_op {
+	GF_LANE_ENCODE,      /* wire = range */
+	GF_LANE_DECODE,      /* range = wire */
+	GF_LANE_REDUCE_WIRE, /* range = range + wire */
+	GF_LANE_COPY,        /* range = from */
+	GF_LANE_REDUCE,      /* range = range + from */
+	GF_LANE_GROUP,
+	GF_LANE_GROUP_END,
+	GF_LANE_SEND, /* range, or wire */
+	GF_LANE_RECV,
+	GF_LANE_ALL_REDUCE,     /* range, over all ranks */
+	GF_LANE_REDUCE_SCATTER, /* range, in `team`; its part remains */
+	GF_LANE_ALL_GATHER,     /* the way back */
 };
 
-struct gf_device_step {
-	enum gf_device_op op;
+struct gf_lane_step {
+	enum gf_lane_op op;
 	bool on_wire; /* SEND, RECV */
 	int peer;
 	size_t team;           /* into the program's teams */
@@ -63,14 +63,14 @@ struct gf_device_step {
 /* NCCL moves 16 bytes at a time if both sides begin at multiples of 16, and one
  * otherwise; it is fastest from cache lines. So parts that go as they lie begin
  * at multiples of this many f32 in memory. */
-#define GF_DEVICE_GRAIN_ELEMS 32
+#define GF_LANE_GRAIN_ELEMS 32
 
 /*
  * Elements that are sparse sets (coll/gtopk.c), each of the same size, and
  * merged where others are added. The size may change between two runs of a
  * program, but not beyond what it was made with.
  */
-struct gf_device_sets {
+struct gf_lane_sets {
 	size_t size_bytes;
 	/* Enqueues: the set at `to` becomes the sum of both. */
 	int (*merge)(void *ctx, struct gf_gpu_stream *s, void *to,
@@ -78,14 +78,14 @@ struct gf_device_sets {
 	void *ctx;
 };
 
-struct gf_device_program {
+struct gf_lane_program {
 	int rank, ranks, contributors; /* as the schedule's */
 	size_t count_elems, scratch_elems, wire_bytes;
 	size_t skew_elems;     /* that the message lies past such a multiple */
 	struct gf_range owned; /* of a half */
-	const struct gf_codec *codec;      /* NULL: as it is */
-	const struct gf_device_sets *sets; /* NULL: elements are f32 */
-	struct gf_device_step *steps;
+	const struct gf_codec *codec;    /* NULL: as it is */
+	const struct gf_lane_sets *sets; /* NULL: elements are f32 */
+	struct gf_lane_step *steps;
 	size_t nsteps, capacity;
 	struct gf_group *teams; /* this rank's, whose size is above 1 */
 	size_t nteams, teams_capacity;
@@ -94,37 +94,37 @@ struct gf_device_program {
 /* How an algorithm goes; args->skew_elems is the program's. -ENOTSUP: there is
  * no way. codec: NULL or "f32" is f32; another one goes by step, or not with
  * `library`. */
-int gf_device_program_new(const struct gf_algorithm *a,
-			  const struct gf_coll_args *args, int rank,
-			  const struct gf_codec *codec,
-			  struct gf_device_program *p, struct gf_error *err);
+int gf_lane_program_new(const struct gf_algorithm *a,
+			const struct gf_coll_args *args, int rank,
+			const struct gf_codec *codec, struct gf_lane_program *p,
+			struct gf_error *err);
 /* By step, whatever the algorithm. */
-void gf_device_program_of(const struct gf_schedule *s,
-			  const struct gf_codec *codec,
-			  struct gf_device_program *p);
+void gf_lane_program_of(const struct gf_schedule *s,
+			const struct gf_codec *codec,
+			struct gf_lane_program *p);
 /* The same with elements that are sets; borrowed for as long as p lives. */
-void gf_device_program_of_sets(const struct gf_schedule *s,
-			       const struct gf_device_sets *sets,
-			       struct gf_device_program *p);
-void gf_device_program_release(struct gf_device_program *p);
+void gf_lane_program_of_sets(const struct gf_schedule *s,
+			     const struct gf_lane_sets *sets,
+			     struct gf_lane_program *p);
+void gf_lane_program_release(struct gf_lane_program *p);
 
 /* For the verifier; sets must have multiples of 256 bytes. With a codec, the
  * schedule has steps of its own that round values: it is not `lossy`. */
-void gf_device_program_schedule(const struct gf_device_program *p,
-				struct gf_schedule *s);
+void gf_lane_program_schedule(const struct gf_lane_program *p,
+			      struct gf_schedule *s);
 
 /* The ranks that this rank exchanges data with, as "ranks 0, 2 and 5 more"; the
  * caller frees. */
-char *gf_device_program_peers(const struct gf_device_program *p);
+char *gf_lane_program_peers(const struct gf_lane_program *p);
 
 /* Bytes that this rank sends. Those of `library` are unknown and not
  * counted. */
-size_t gf_device_program_sent(const struct gf_device_program *p);
+size_t gf_lane_program_sent(const struct gf_lane_program *p);
 
 /* Bytes of elements in memory, and on the wire. */
-size_t gf_device_program_bytes(const struct gf_device_program *p,
-			       size_t count_elems);
-size_t gf_device_program_wire_bytes(const struct gf_device_program *p,
-				    size_t count_elems);
+size_t gf_lane_program_bytes(const struct gf_lane_program *p,
+			     size_t count_elems);
+size_t gf_lane_program_wire_bytes(const struct gf_lane_program *p,
+				  size_t count_elems);
 
 #endif

@@ -8,15 +8,15 @@
 /* Kernels want their vectors aligned. */
 #define ALIGN 256
 
-void gf_device_wire_release(struct gf_device_wire *w)
+void gf_lane_wire_release(struct gf_lane_wire *w)
 {
 	free(w->places);
 	memset(w, 0, sizeof(*w));
 }
 
 /* The first gap that is large enough. */
-size_t gf_device_wire_take(struct gf_device_wire *w,
-			   struct gf_device_place place, size_t size_bytes)
+size_t gf_lane_wire_take(struct gf_lane_wire *w, struct gf_lane_place place,
+			 size_t size_bytes)
 {
 	size_t i;
 
@@ -38,14 +38,14 @@ size_t gf_device_wire_take(struct gf_device_wire *w,
 	return place.at;
 }
 
-const struct gf_device_place *
-gf_device_wire_find(const struct gf_device_wire *w, struct gf_range range,
-		    uint32_t step)
+const struct gf_lane_place *gf_lane_wire_find(const struct gf_lane_wire *w,
+					      struct gf_range range,
+					      uint32_t step)
 {
 	size_t i;
 
 	for (i = 0; i < w->nplaces; i++) {
-		const struct gf_device_place *p = &w->places[i];
+		const struct gf_lane_place *p = &w->places[i];
 
 		if (p->range.count && gf_range_same(p->range, range) &&
 		    p->until >= step)
@@ -54,7 +54,7 @@ gf_device_wire_find(const struct gf_device_wire *w, struct gf_range range,
 	return NULL;
 }
 
-void gf_device_wire_pass(struct gf_device_wire *w, uint32_t step)
+void gf_lane_wire_pass(struct gf_lane_wire *w, uint32_t step)
 {
 	size_t i, kept = 0;
 

@@ -6,7 +6,7 @@
 #include "base/clock.h"
 #include "base/heap.h"
 #include "measure/crowd.h"
-#include "measure/exchange.h"
+#include "measure/chain.h"
 #include "measure/overlap.h"
 #include "measure/twins.h"
 
@@ -16,12 +16,12 @@ enum { FEWER_REPEATS = 9, FEWEST_REPEATS = 3 };
 /* Of shorter messages the startup tells more. */
 #define BELOW_LEAST ((size_t)8 << 10)
 
-static struct gf_bench_overlap load_of(const struct gf_bench_beside *c,
-				       const struct gf_profile *p,
-				       const struct gf_allreduce_cost *cost,
-				       int lanes)
+static struct gf_measure_overlap load_of(const struct gf_measure_beside *c,
+					 const struct gf_profile *p,
+					 const struct gf_allreduce_cost *cost,
+					 int lanes)
 {
-	return (struct gf_bench_overlap){
+	return (struct gf_measure_overlap){
 		.comm = c->comm,
 		.device = c->device,
 		.cost = cost,
@@ -36,7 +36,7 @@ static struct gf_bench_overlap load_of(const struct gf_bench_beside *c,
 
 /* The next number of lanes of an algorithm. */
 static void note(struct gf_allreduce_cost *cost,
-		 const struct gf_bench_mutual *found)
+		 const struct gf_measure_mutual *found)
 {
 	struct gf_beside_backward *b = &cost->beside;
 	size_t n = b->ncompute_slowdown;
@@ -55,12 +55,12 @@ static void note(struct gf_allreduce_cost *cost,
 
 /* A message below the first size at which another line begins may fare worse:
  * MPI's own all-reduce sends it in another way. */
-static int measure_below(const struct gf_bench_overlap *like,
-			 struct gf_bench_step *step,
+static int measure_below(const struct gf_measure_overlap *like,
+			 struct gf_measure_step *step,
 			 struct gf_allreduce_cost *cost, struct gf_error *err)
 {
-	struct gf_bench_overlap o = *like;
-	struct gf_bench_mutual found = {0};
+	struct gf_measure_overlap o = *like;
+	struct gf_measure_mutual found = {0};
 	int rc;
 
 	if (!cost->nlarger)
@@ -68,22 +68,22 @@ static int measure_below(const struct gf_bench_overlap *like,
 	o.bytes = cost->larger[0].from_bytes / 8 * 4;
 	if (o.bytes < BELOW_LEAST)
 		return 0;
-	rc = gf_bench_overlap(&o, step, &found, err);
+	rc = gf_measure_overlap(&o, step, &found, err);
 	if (rc == 0 && found.message > cost->beside.message_slowdown)
 		cost->beside.message_slowdown = found.message;
 	return rc;
 }
 
 /* What shorter messages tell, which long ones hide. */
-static int measure_short(const struct gf_bench_overlap *o,
-			 struct gf_bench_step *step,
+static int measure_short(const struct gf_measure_overlap *o,
+			 struct gf_measure_step *step,
 			 struct gf_allreduce_cost *cost, double *issue_s,
 			 struct gf_error *err)
 {
-	struct gf_bench_issued issued = {0};
+	struct gf_measure_issued issued = {0};
 	int rc = measure_below(o, step, cost, err);
 
-	rc = rc ? rc : gf_bench_issue(o, step, &issued, err);
+	rc = rc ? rc : gf_measure_issue(o, step, &issued, err);
 	if (rc)
 		return rc;
 	cost->beside.startup_extra_s = issued.extra_s;
@@ -92,23 +92,23 @@ static int measure_short(const struct gf_bench_overlap *o,
 	return 0;
 }
 
-static int time_is_left(const struct gf_bench_beside *c, double began_s,
+static int time_is_left(const struct gf_measure_beside *c, double began_s,
 			bool *left, struct gf_error *err)
 {
 	double passed_s = gf_clock_s() - began_s;
-	int rc = gf_bench_slowest(c->comm, &passed_s, 1, err);
+	int rc = gf_measure_slowest(c->comm, &passed_s, 1, err);
 
 	*left = passed_s < c->budget_s;
 	return rc;
 }
 
-static int measure_others(const struct gf_bench_beside *c,
-			  struct gf_bench_step *step, struct gf_profile *p,
+static int measure_others(const struct gf_measure_beside *c,
+			  struct gf_measure_step *step, struct gf_profile *p,
 			  const size_t *twins, double began_s,
 			  struct gf_error *err)
 {
 	struct gf_network *net = p->network;
-	struct gf_bench_mutual found;
+	struct gf_measure_mutual found;
 	bool left = true;
 	size_t i;
 	int lanes, rc = 0;
@@ -116,7 +116,8 @@ static int measure_others(const struct gf_bench_beside *c,
 	for (lanes = 1; lanes <= c->lanes; lanes++)
 		for (i = 0; i < net->nallreduce && rc == 0 && left; i++) {
 			struct gf_allreduce_cost *cost = &net->allreduce[i];
-			struct gf_bench_overlap o = load_of(c, p, cost, lanes);
+			struct gf_measure_overlap o =
+				load_of(c, p, cost, lanes);
 
 			if (twins[i] < i ||
 			    (int)cost->beside.ncompute_slowdown >= lanes)
@@ -129,7 +130,7 @@ static int measure_others(const struct gf_bench_beside *c,
 				o.repeats = FEWEST_REPEATS;
 			left |= lanes == 1;
 			if (rc == 0 && left)
-				rc = gf_bench_overlap(&o, step, &found, err);
+				rc = gf_measure_overlap(&o, step, &found, err);
 			if (rc == 0 && left)
 				note(cost, &found);
 			if (rc == 0 && left && lanes == 1)
@@ -164,9 +165,9 @@ static void fill_in(struct gf_network *net, const struct gf_beside_backward *b,
 	}
 }
 
-static int measure(const struct gf_bench_beside *c, struct gf_bench_step *step,
-		   struct gf_profile *p, const size_t *twins,
-		   struct gf_error *err)
+static int measure(const struct gf_measure_beside *c,
+		   struct gf_measure_step *step, struct gf_profile *p,
+		   const size_t *twins, struct gf_error *err)
 {
 	struct gf_network *net = p->network;
 	/* the one that would carry the whole gradient */
@@ -174,10 +175,10 @@ static int measure(const struct gf_bench_beside *c, struct gf_bench_step *step,
 		net, (double)gf_model_profile_bytes(p->model));
 	struct gf_allreduce_cost *first =
 		&net->allreduce[twins[cheapest - net->allreduce]];
-	struct gf_bench_overlap o = load_of(c, p, first, 1);
-	struct gf_bench_mutual found = {0};
+	struct gf_measure_overlap o = load_of(c, p, first, 1);
+	struct gf_measure_mutual found = {0};
 	double began_s = gf_clock_s();
-	int rc = gf_bench_overlap(&o, step, &found, err);
+	int rc = gf_measure_overlap(&o, step, &found, err);
 
 	if (rc)
 		return rc;
@@ -190,15 +191,17 @@ static int measure(const struct gf_bench_beside *c, struct gf_bench_step *step,
 	if (rc)
 		return rc;
 	fill_in(net, &first->beside, twins);
-	return c->comm->crowded ? gf_bench_crowd(&o, c->budget_s, step, p, err)
-				: 0;
+	return c->comm->crowded
+		       ? gf_measure_crowd(&o, c->budget_s, step, p, err)
+		       : 0;
 }
 
-int gf_bench_beside(const struct gf_bench_beside *c, struct gf_bench_step *step,
-		    struct gf_profile *p, struct gf_error *err)
+int gf_measure_beside(const struct gf_measure_beside *c,
+		      struct gf_measure_step *step, struct gf_profile *p,
+		      struct gf_error *err)
 {
 	size_t *twins;
-	int rc = gf_bench_twins(c->comm, p->network, &twins, err);
+	int rc = gf_measure_twins(c->comm, p->network, &twins, err);
 
 	rc = rc ? rc : measure(c, step, p, twins, err);
 	free(twins);

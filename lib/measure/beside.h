@@ -6,7 +6,7 @@
 
 #include "contest/device.h"
 #include "doc/profile.h"
-#include "measure/step.h"
+#include "measure/compute_step.h"
 
 /*
  * What messages cost backward and backward costs messages, for a profile with
@@ -15,17 +15,17 @@
  * comes first, and the others follow as long as there is time. By NCCL only the
  * model's figure is measured.
  */
-struct gf_bench_beside {
+struct gf_measure_beside {
 	struct gf_comm *comm;
-	const struct gf_bench_device *device;
+	const struct gf_contest_device *device;
 	int lanes, threads, repeats;
-	bool callers_memory; /* measure/exchange.h */
+	bool callers_memory; /* measure/chain.h */
 	double budget_s, timeout_s;
 };
 
 /* Collective; all ranks get the same. */
-int gf_bench_beside(const struct gf_bench_beside *config,
-		    struct gf_bench_step *step, struct gf_profile *profile,
-		    struct gf_error *err);
+int gf_measure_beside(const struct gf_measure_beside *config,
+		      struct gf_measure_step *step, struct gf_profile *profile,
+		      struct gf_error *err);
 
 #endif

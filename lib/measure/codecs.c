@@ -8,10 +8,10 @@
 #include "base/heap.h"
 #include "base/rng.h"
 #include "codec/codec.h"
-#include "codec/run.h"
+#include "codec/encode.h"
 #include "coll/algorithm.h"
 #include "cost/stat.h"
-#include "measure/exchange.h"
+#include "measure/chain.h"
 
 /* About what one transfer encodes (exec's segments): it stays in the cache. */
 enum { ELEMS = 1 << 16, SITTINGS = 9 };
@@ -78,8 +78,8 @@ static void add(struct gf_processing *out, const char *codec,
 	};
 }
 
-int gf_bench_codecs(struct gf_comm *comm, struct gf_processing *out,
-		    struct gf_error *err)
+int gf_measure_codecs(struct gf_comm *comm, struct gf_processing *out,
+		      struct gf_error *err)
 {
 	struct bench b = {.data = gf_xcalloc(ELEMS, sizeof(float))};
 	double costs[2];
@@ -96,7 +96,7 @@ int gf_bench_codecs(struct gf_comm *comm, struct gf_processing *out,
 			encode(&b);
 			costs[1] = per_byte_s(&b, decode);
 			costs[0] = per_byte_s(&b, encode);
-			rc = gf_bench_slowest(comm, costs, 2, err);
+			rc = gf_measure_slowest(comm, costs, 2, err);
 		}
 		if (rc == 0)
 			add(out, b.codec->name, costs);
@@ -141,18 +141,18 @@ static double hops_of(const struct gf_allreduce_cost *by, int ranks)
 {
 	const struct gf_algorithm *a = gf_algorithm_find(by->algorithm);
 	struct gf_link_cost unit = {0, 1, 0};
-	struct gf_net_cost net = {.nlevels = 1, .links = &unit};
+	struct gf_cost_net net = {.nlevels = 1, .links = &unit};
 	struct gf_coll_args args = {.ranks = ranks, .elem_bytes = 4};
 
 	args.count_elems = gf_coll_divisible(&args);
 	return a->cost_s(&args, &net) / (4 * (double)args.count_elems);
 }
 
-static int time_of(const struct gf_bench_codecs_run *c,
+static int time_of(const struct gf_measure_codecs_run *c,
 		   const struct gf_allreduce_cost *by, const char *codec,
 		   size_t bytes, double *time_s, struct gf_error *err)
 {
-	const struct gf_bench_exchange_config config = {
+	const struct gf_measure_exchange_config config = {
 		.comm = c->comm,
 		.algorithm = by->algorithm,
 		.stages = by->stages,
@@ -165,19 +165,19 @@ static int time_of(const struct gf_bench_codecs_run *c,
 		.callers_memory = c->callers_memory,
 		.timeout_s = c->timeout_s,
 	};
-	const struct gf_bench_budget budget = {c->time_s, 5, 100};
-	struct gf_bench_samples samples = {0};
-	int rc = gf_bench_exchange_sitting(&config, &budget, &samples, err);
+	const struct gf_measure_budget budget = {c->time_s, 5, 100};
+	struct gf_measure_samples samples = {0};
+	int rc = gf_measure_exchange_sitting(&config, &budget, &samples, err);
 
 	if (rc == 0)
 		*time_s = gf_stat_median(samples.values, samples.count) /
 			  MESSAGES;
-	gf_bench_samples_release(&samples);
+	gf_measure_samples_release(&samples);
 	return rc;
 }
 
 /* Seconds per byte of f32. */
-static int slope_of(const struct gf_bench_codecs_run *c,
+static int slope_of(const struct gf_measure_codecs_run *c,
 		    const struct gf_allreduce_cost *by, const char *codec,
 		    double *per_byte_s, struct gf_error *err)
 {
@@ -202,8 +202,8 @@ static void raise_to(struct gf_codec_cost *c, double least)
 	c->decode_s_per_byte *= least / both;
 }
 
-int gf_bench_codecs_run(const struct gf_bench_codecs_run *c,
-			struct gf_processing *p, struct gf_error *err)
+int gf_measure_codecs_run(const struct gf_measure_codecs_run *c,
+			  struct gf_processing *p, struct gf_error *err)
 {
 	const struct gf_allreduce_cost *by =
 		cheapest_with_steps(c->network, (double)most_bytes);

@@ -13,8 +13,8 @@
  * messages are encoded and decoded, on one thread of every rank at once. The
  * slowest rank's counts; all ranks get the same. Takes about a tenth of a
  * second for each codec. Adds to `out`. */
-int gf_bench_codecs(struct gf_comm *comm, struct gf_processing *out,
-		    struct gf_error *err);
+int gf_measure_codecs(struct gf_comm *comm, struct gf_processing *out,
+		      struct gf_error *err);
 
 /*
  * Messages of a codec may also move in another way than f32, which ranks of one
@@ -24,19 +24,19 @@ int gf_bench_codecs(struct gf_comm *comm, struct gf_processing *out,
  * take as f32 and a tenth of that for noise, is its cost, if that is more than
  * encoding and decoding alone.
  */
-struct gf_bench_codecs_run {
+struct gf_measure_codecs_run {
 	struct gf_comm *comm;
 	const struct gf_network *network; /* measured */
 	int threads;         /* that compute beside messages, per rank */
-	bool callers_memory; /* measure/exchange.h */
+	bool callers_memory; /* measure/chain.h */
 	size_t max_bytes;    /* of a message */
 	double time_s;       /* of a point, roughly */
 	double timeout_s;
 };
 
-/* Collective, after gf_bench_codecs: raises the costs in `p`; all ranks get the
- * same. */
-int gf_bench_codecs_run(const struct gf_bench_codecs_run *c,
-			struct gf_processing *p, struct gf_error *err);
+/* Collective, after gf_measure_codecs: raises the costs in `p`; all ranks get
+ * the same. */
+int gf_measure_codecs_run(const struct gf_measure_codecs_run *c,
+			  struct gf_processing *p, struct gf_error *err);
 
 #endif

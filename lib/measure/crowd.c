@@ -7,7 +7,7 @@
 #include "base/clock.h"
 #include "base/heap.h"
 #include "cost/stat.h"
-#include "measure/exchange.h"
+#include "measure/chain.h"
 #include "measure/overlap_parts.h"
 #include "sim/step.h"
 
@@ -20,11 +20,12 @@ enum { HALVINGS = 40 };
 /* A prediction that depends on it by less than this share tells nothing. */
 static const double least_effect = 0.01;
 
-static struct gf_bench_parts cut(const struct gf_bench_step *s, size_t count)
+static struct gf_measure_parts cut(const struct gf_measure_step *s,
+				   size_t count)
 {
 	size_t all = s->offsets[s->ntensors], i, tensor = 0;
-	struct gf_bench_parts p = {.count = count,
-				   .elems = (all + count - 1) / count};
+	struct gf_measure_parts p = {.count = count,
+				     .elems = (all + count - 1) / count};
 
 	for (i = 0; i < count; i++) {
 		size_t to = (i + 1) * p.elems;
@@ -39,8 +40,8 @@ static struct gf_bench_parts cut(const struct gf_bench_step *s, size_t count)
 /* --- steps as training does them ------------------------------------------ */
 
 struct turn {
-	struct gf_bench_exchange exchange;
-	const struct gf_bench_parts *parts;
+	struct gf_measure_exchange exchange;
+	const struct gf_measure_parts *parts;
 	size_t next; /* message to be made ready */
 };
 
@@ -49,29 +50,29 @@ static void made(void *ctx, size_t tensor)
 	struct turn *t = ctx;
 
 	while (t->next < t->parts->count && t->parts->last[t->next] <= tensor)
-		gf_bench_exchange_ready(&t->exchange, t->next++);
+		gf_measure_exchange_ready(&t->exchange, t->next++);
 }
 
-static int one_step(struct turn *t, struct gf_bench_pass *pass,
+static int one_step(struct turn *t, struct gf_measure_pass *pass,
 		    struct gf_error *err)
 {
 	t->next = 0;
-	gf_bench_exchange_begin(&t->exchange);
-	gf_bench_pass_forward(pass);
-	gf_bench_pass_begin(pass);
-	(void)gf_bench_pass_backward(pass);
+	gf_measure_exchange_begin(&t->exchange);
+	gf_measure_pass_forward(pass);
+	gf_measure_pass_begin(pass);
+	(void)gf_measure_pass_backward(pass);
 	gf_engine_backward_end(t->exchange.engine);
-	return gf_bench_exchange_wait(&t->exchange, err);
+	return gf_measure_exchange_wait(&t->exchange, err);
 }
 
 /* The times of a turn's steps on this rank. */
-static int take_turn(const struct gf_bench_overlap *c,
+static int take_turn(const struct gf_measure_overlap *c,
 		     const struct gf_allreduce_cost *cost,
-		     const struct gf_bench_parts *parts,
-		     struct gf_bench_pass *pass, double *took_s, int steps,
+		     const struct gf_measure_parts *parts,
+		     struct gf_measure_pass *pass, double *took_s, int steps,
 		     struct gf_error *err)
 {
-	const struct gf_bench_exchange_config config = {
+	const struct gf_measure_exchange_config config = {
 		.comm = c->comm,
 		.algorithm = cost->algorithm,
 		.stages = cost->stages,
@@ -84,7 +85,7 @@ static int take_turn(const struct gf_bench_overlap *c,
 		.timeout_s = c->timeout_s,
 	};
 	struct turn t = {.parts = parts};
-	int i, rc = gf_bench_exchange_open(&t.exchange, &config, err);
+	int i, rc = gf_measure_exchange_open(&t.exchange, &config, err);
 
 	if (rc)
 		return rc;
@@ -99,7 +100,7 @@ static int take_turn(const struct gf_bench_overlap *c,
 	}
 	pass->on_grad = NULL;
 	pass->on_grad_ctx = NULL;
-	gf_bench_exchange_close(&t.exchange);
+	gf_measure_exchange_close(&t.exchange);
 	return rc;
 }
 
@@ -131,11 +132,11 @@ static int median_of_ranks(struct gf_comm *comm, const double *mine, int n,
 }
 
 /* By how much longer a step takes in parts. */
-static int measure_ratio(const struct gf_bench_overlap *c, int steps,
+static int measure_ratio(const struct gf_measure_overlap *c, int steps,
 			 const struct gf_allreduce_cost *cost,
-			 const struct gf_bench_parts *whole,
-			 const struct gf_bench_parts *parts,
-			 struct gf_bench_pass *pass, double *ratio,
+			 const struct gf_measure_parts *whole,
+			 const struct gf_measure_parts *parts,
+			 struct gf_measure_pass *pass, double *ratio,
 			 struct gf_error *err)
 {
 	double *took_s = gf_xcalloc((size_t)steps, sizeof(*took_s));
@@ -164,14 +165,14 @@ static int measure_ratio(const struct gf_bench_overlap *c, int steps,
 
 static double predict_s(const struct gf_model_profile *model,
 			const struct gf_allreduce_cost *cost, double slowdown,
-			const struct gf_bench_parts *parts)
+			const struct gf_measure_parts *parts)
 {
 	struct gf_beside_backward mutual = cost->beside;
 	struct gf_cost_lines lines = gf_allreduce_lines(cost);
 	double bytes = (double)(parts->elems * sizeof(float));
 	struct gf_cost_line line = gf_cost_line_at(&lines, bytes, 1, NULL);
-	struct gf_sim_message messages[GF_BENCH_PARTS] = {0};
-	struct gf_predicted_message times[GF_BENCH_PARTS];
+	struct gf_sim_message messages[GF_MEASURE_PARTS] = {0};
+	struct gf_predicted_message times[GF_MEASURE_PARTS];
 	struct gf_sim_result result = {.messages = times};
 	size_t i;
 
@@ -194,10 +195,10 @@ static double predict_s(const struct gf_model_profile *model,
 	return result.iteration_s - model->update_s;
 }
 
-double gf_bench_joint_rate(const struct gf_model_profile *model,
-			   const struct gf_allreduce_cost *cost,
-			   const struct gf_bench_parts *whole,
-			   const struct gf_bench_parts *parts, double ratio)
+double gf_measure_joint_rate(const struct gf_model_profile *model,
+			     const struct gf_allreduce_cost *cost,
+			     const struct gf_measure_parts *whole,
+			     const struct gf_measure_parts *parts, double ratio)
 {
 	double low = 1, high = most_slowdown, whole_s;
 	double message = fmax(cost->beside.message_slowdown, 1);
@@ -231,27 +232,27 @@ static void set_slowdown(struct gf_beside_backward *b, double rate)
 	}
 }
 
-int gf_bench_crowd(const struct gf_bench_overlap *c, double budget_s,
-		   struct gf_bench_step *step, struct gf_profile *p,
-		   struct gf_error *err)
+int gf_measure_crowd(const struct gf_measure_overlap *c, double budget_s,
+		     struct gf_measure_step *step, struct gf_profile *p,
+		     struct gf_error *err)
 {
-	const struct gf_bench_parts whole = cut(step, 1),
-				    parts = cut(step, GF_BENCH_PARTS);
+	const struct gf_measure_parts whole = cut(step, 1),
+				      parts = cut(step, GF_MEASURE_PARTS);
 	const struct gf_allreduce_cost *cost = gf_network_cheapest(
 		p->network, (double)(parts.elems * sizeof(float)));
-	struct gf_bench_pass pass;
+	struct gf_measure_pass pass;
 	double ratio = 0, rate;
 	size_t i;
-	int rc = gf_comm_agree(c->comm, gf_bench_pass_open(&pass, step, err),
+	int rc = gf_comm_agree(c->comm, gf_measure_pass_open(&pass, step, err),
 			       err);
 
 	if (rc == 0)
 		rc = measure_ratio(c, steps_of_turn(p, budget_s), cost, &whole,
 				   &parts, &pass, &ratio, err);
-	rc = gf_bench_pass_conclude(&pass, c->comm, rc, err);
+	rc = gf_measure_pass_conclude(&pass, c->comm, rc, err);
 	if (rc)
 		return rc;
-	rate = gf_bench_joint_rate(p->model, cost, &whole, &parts, ratio);
+	rate = gf_measure_joint_rate(p->model, cost, &whole, &parts, ratio);
 	for (i = 0; i < p->network->nallreduce && !isnan(rate); i++)
 		set_slowdown(&p->network->allreduce[i].beside, rate);
 	return 0;

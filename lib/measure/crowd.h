@@ -23,28 +23,29 @@
  */
 
 /* Into how many messages the gradient is cut, at most. */
-enum { GF_BENCH_PARTS = 3 };
+enum { GF_MEASURE_PARTS = 3 };
 
 /* The gradient in equal messages. */
-struct gf_bench_parts {
+struct gf_measure_parts {
 	size_t count;
-	size_t elems;                /* of each */
-	size_t last[GF_BENCH_PARTS]; /* tensor with which each is ready */
+	size_t elems;                  /* of each */
+	size_t last[GF_MEASURE_PARTS]; /* tensor with which each is ready */
 };
 
 /* What both do together in a second if a step in parts takes so many times as
  * long as one with the whole gradient: 1 / compute_slowdown + 1 /
  * message_slowdown of cost's algorithm. NAN: the ratio does not tell. */
-double gf_bench_joint_rate(const struct gf_model_profile *model,
-			   const struct gf_allreduce_cost *cost,
-			   const struct gf_bench_parts *whole,
-			   const struct gf_bench_parts *parts, double ratio);
+double gf_measure_joint_rate(const struct gf_model_profile *model,
+			     const struct gf_allreduce_cost *cost,
+			     const struct gf_measure_parts *whole,
+			     const struct gf_measure_parts *parts,
+			     double ratio);
 
 /* Sets compute_slowdown of every algorithm of the profile, which has both
  * halves. load: how messages go; its `cost` and `repeats` do not count.
  * Collective; all ranks get the same. */
-int gf_bench_crowd(const struct gf_bench_overlap *load, double budget_s,
-		   struct gf_bench_step *step, struct gf_profile *profile,
-		   struct gf_error *err);
+int gf_measure_crowd(const struct gf_measure_overlap *load, double budget_s,
+		     struct gf_measure_step *step, struct gf_profile *profile,
+		     struct gf_error *err);
 
 #endif

@@ -7,7 +7,7 @@
 
 #include "base/clock.h"
 #include "base/heap.h"
-#include "measure/contention.h"
+#include "measure/gamma.h"
 #include "cost/stat.h"
 
 /* The curve's share of the time; the rest is for contention. */
@@ -17,10 +17,10 @@ static const double telling_s = 0.02;
 
 /* Details begin with a tab: the verdict on the profile is enough for most. */
 static void judge_fit(const struct gf_lines_fit *f,
-		      const struct gf_bench_curve *curve, const char *name,
+		      const struct gf_measure_curve *curve, const char *name,
 		      struct gf_text *remarks)
 {
-	struct gf_cost_lines lines = gf_bench_curve_lines(curve);
+	struct gf_cost_lines lines = gf_measure_curve_lines(curve);
 
 	if (f->clamped_startup)
 		gf_text_addf(remarks,
@@ -40,7 +40,8 @@ static void judge_fit(const struct gf_lines_fit *f,
 			     name, f->r_squared, 100 * f->residual_max);
 }
 
-struct gf_cost_lines gf_bench_curve_lines(const struct gf_bench_curve *curve)
+struct gf_cost_lines
+gf_measure_curve_lines(const struct gf_measure_curve *curve)
 {
 	return (struct gf_cost_lines){
 		{0, curve->startup_s, curve->per_byte_s, NULL},
@@ -48,7 +49,7 @@ struct gf_cost_lines gf_bench_curve_lines(const struct gf_bench_curve *curve)
 		curve->nlarger};
 }
 
-static void take_lines(struct gf_bench_curve *curve,
+static void take_lines(struct gf_measure_curve *curve,
 		       const struct gf_lines_fit *f)
 {
 	struct gf_cost_line first = {0, f->lines[0].startup_s,
@@ -65,8 +66,8 @@ static void take_lines(struct gf_bench_curve *curve,
 						       NULL});
 }
 
-int gf_bench_fit(struct gf_bench_curve *curve, const char *name, size_t lines,
-		 struct gf_text *remarks, struct gf_error *err)
+int gf_measure_fit(struct gf_measure_curve *curve, const char *name,
+		   size_t lines, struct gf_text *remarks, struct gf_error *err)
 {
 	struct gf_fit *fit = &curve->fit;
 	double *sizes = gf_xcalloc(fit->npoints + 1, sizeof(*sizes));
@@ -90,23 +91,23 @@ int gf_bench_fit(struct gf_bench_curve *curve, const char *name, size_t lines,
 }
 
 /* One message of that size, once. */
-static int look_at(const struct gf_bench_subject *subject, size_t bytes,
+static int look_at(const struct gf_measure_subject *subject, size_t bytes,
 		   double *time_s, struct gf_error *err)
 {
-	struct gf_bench_sitting once = {bytes, 1, 1, {0, 1, 1}};
-	struct gf_bench_samples samples = {0};
+	struct gf_measure_sitting once = {bytes, 1, 1, {0, 1, 1}};
+	struct gf_measure_samples samples = {0};
 	int rc = subject->sit(subject->ctx, &once, &samples, err);
 
 	if (rc == 0)
 		*time_s = gf_stat_median(samples.values, samples.count);
-	gf_bench_samples_release(&samples);
+	gf_measure_samples_release(&samples);
 	return rc;
 }
 
 /* From the smallest size up, as far as time allows. */
-static int look(const struct gf_bench_curve_config *c,
-		const struct gf_bench_subject *subject,
-		struct gf_bench_pace *pace, struct gf_error *err)
+static int look(const struct gf_measure_curve_config *c,
+		const struct gf_measure_subject *subject,
+		struct gf_measure_pace *pace, struct gf_error *err)
 {
 	size_t bytes = c->limits.min_bytes / 4 * 4, first = bytes;
 	double began = gf_clock_s(), small_s, big_s;
@@ -115,8 +116,8 @@ static int look(const struct gf_bench_curve_config *c,
 	if (rc)
 		return rc;
 	pace->sitting_s = gf_clock_s() - began -
-			  small_s * (1 + gf_bench_uncounted(small_s));
-	rc = gf_bench_slowest(c->comm, &pace->sitting_s, 1, err);
+			  small_s * (1 + gf_measure_uncounted(small_s));
+	rc = gf_measure_slowest(c->comm, &pace->sitting_s, 1, err);
 	big_s = small_s;
 	while (rc == 0 && big_s < telling_s && bytes < c->limits.max_bytes) {
 		bytes = bytes > c->limits.max_bytes / 16
@@ -132,24 +133,24 @@ static int look(const struct gf_bench_curve_config *c,
 	return rc;
 }
 
-static void summarise(struct gf_fit *fit, size_t i, struct gf_bench_samples *s,
-		      int chain)
+static void summarise(struct gf_fit *fit, size_t i,
+		      struct gf_measure_samples *s, int chain)
 {
 	fit->time_s[i] = gf_stat_median(s->values, s->count) / chain;
 	fit->spread_s[i] = gf_stat_spread(s->values, s->count) / chain;
 }
 
 /* The points of an empty fit, which takes the sizes. */
-static int measure_points(const struct gf_bench_curve_config *c,
-			  const struct gf_bench_subject *subject,
-			  const struct gf_bench_pace *pace,
-			  const struct gf_bench_sweep *sweep,
+static int measure_points(const struct gf_measure_curve_config *c,
+			  const struct gf_measure_subject *subject,
+			  const struct gf_measure_pace *pace,
+			  const struct gf_measure_sweep *sweep,
 			  struct gf_fit *fit, struct gf_error *err)
 {
-	struct gf_bench_samples *samples =
+	struct gf_measure_samples *samples =
 		gf_xcalloc(sweep->count, sizeof(*samples));
-	struct gf_bench_sitting sitting = {.lanes = 1,
-					   .budget = sweep->sitting};
+	struct gf_measure_sitting sitting = {.lanes = 1,
+					     .budget = sweep->sitting};
 	size_t all = sweep->count * (size_t)sweep->rounds, done, i;
 	int rc = 0;
 
@@ -160,7 +161,7 @@ static int measure_points(const struct gf_bench_curve_config *c,
 	for (done = 0; done < all && rc == 0; done++) {
 		i = done % sweep->count;
 		sitting.bytes = fit->size_bytes[i];
-		sitting.messages = gf_bench_chain(pace, sitting.bytes);
+		sitting.messages = gf_measure_chain(pace, sitting.bytes);
 		if (c->progress)
 			c->progress(c->progress_ctx,
 				    sweep_share * (double)done / (double)all);
@@ -169,15 +170,15 @@ static int measure_points(const struct gf_bench_curve_config *c,
 	for (i = 0; i < sweep->count; i++) {
 		if (rc == 0)
 			summarise(fit, i, &samples[i],
-				  gf_bench_chain(pace, fit->size_bytes[i]));
-		gf_bench_samples_release(&samples[i]);
+				  gf_measure_chain(pace, fit->size_bytes[i]));
+		gf_measure_samples_release(&samples[i]);
 	}
 	free(samples);
 	return rc;
 }
 
-static void remark_time(const struct gf_bench_limits *l,
-			const struct gf_bench_sweep *sweep, const char *name,
+static void remark_time(const struct gf_measure_limits *l,
+			const struct gf_measure_sweep *sweep, const char *name,
 			struct gf_text *remarks)
 {
 	size_t last = sweep->sizes[sweep->count - 1];
@@ -197,36 +198,37 @@ static void remark_time(const struct gf_bench_limits *l,
 			name, last, l->max_bytes);
 }
 
-int gf_bench_curve(const struct gf_bench_curve_config *c,
-		   const struct gf_bench_subject *subject,
-		   struct gf_bench_curve *curve, struct gf_text *remarks,
-		   struct gf_error *err)
+int gf_measure_curve(const struct gf_measure_curve_config *c,
+		     const struct gf_measure_subject *subject,
+		     struct gf_measure_curve *curve, struct gf_text *remarks,
+		     struct gf_error *err)
 {
-	struct gf_bench_limits sweep_limits = c->limits;
-	struct gf_bench_pace pace = {0};
-	struct gf_bench_sweep sweep;
+	struct gf_measure_limits sweep_limits = c->limits;
+	struct gf_measure_pace pace = {0};
+	struct gf_measure_sweep sweep;
 	int rc = look(c, subject, &pace, err);
 
 	if (rc < 0)
 		return rc;
 	if (c->lanes > 1)
 		sweep_limits.budget_s *= sweep_share;
-	gf_bench_sweep_choose(&sweep_limits, &pace, &sweep);
+	gf_measure_sweep_choose(&sweep_limits, &pace, &sweep);
 	remark_time(&sweep_limits, &sweep, subject->name, remarks);
 	rc = measure_points(c, subject, &pace, &sweep, &curve->fit, err);
 	if (rc == 0)
-		rc = gf_bench_fit(curve, subject->name, c->lines, remarks, err);
+		rc = gf_measure_fit(curve, subject->name, c->lines, remarks,
+				    err);
 	if (rc == 0 && c->progress)
 		c->progress(c->progress_ctx, sweep_share);
 	if (rc == 0 && c->lanes > 1)
-		rc = gf_bench_contention(c, subject, pace.sitting_s, curve,
-					 err);
+		rc = gf_measure_contention(c, subject, pace.sitting_s, curve,
+					   err);
 	if (rc < 0)
-		gf_bench_curve_release(curve);
+		gf_measure_curve_release(curve);
 	return rc;
 }
 
-void gf_bench_curve_release(struct gf_bench_curve *curve)
+void gf_measure_curve_release(struct gf_measure_curve *curve)
 {
 	size_t i;
 

@@ -28,7 +28,7 @@ struct link {
 
 /* A chain of copies, one after the other, all of it enqueued before the first
  * begins. */
-static int once(struct link *l, const struct gf_bench_sitting *s,
+static int once(struct link *l, const struct gf_measure_sitting *s,
 		double *time_s, struct gf_error *err)
 {
 	const struct gf_gpu_ops *ops = l->gpu->ops;
@@ -55,8 +55,8 @@ static int once(struct link *l, const struct gf_bench_sitting *s,
 }
 
 /* The ranks meet before each repeat, failed or not. */
-static int run(struct link *l, const struct gf_bench_sitting *s, double *times,
-	       int repeats, struct gf_error *err)
+static int run(struct link *l, const struct gf_measure_sitting *s,
+	       double *times, int repeats, struct gf_error *err)
 {
 	int i, rc = 0, met = 0;
 
@@ -68,13 +68,14 @@ static int run(struct link *l, const struct gf_bench_sitting *s, double *times,
 	if (met)
 		return met;
 	rc = gf_comm_agree(l->comm, rc, err);
-	return rc ? rc : gf_bench_slowest(l->comm, times, (size_t)repeats, err);
+	return rc ? rc
+		  : gf_measure_slowest(l->comm, times, (size_t)repeats, err);
 }
 
-static int sit(void *ctx, const struct gf_bench_sitting *s,
-	       struct gf_bench_samples *samples, struct gf_error *err)
+static int sit(void *ctx, const struct gf_measure_sitting *s,
+	       struct gf_measure_samples *samples, struct gf_error *err)
 {
-	const struct gf_bench_budget *b = &s->budget;
+	const struct gf_measure_budget *b = &s->budget;
 	double first = 0, *times;
 	int i, repeats, rc = run(ctx, s, &first, 1, err);
 
@@ -86,7 +87,7 @@ static int sit(void *ctx, const struct gf_bench_sitting *s,
 	times = gf_xcalloc((size_t)repeats, sizeof(*times));
 	rc = run(ctx, s, times, repeats, err);
 	for (i = 0; i < repeats && rc == 0; i++)
-		gf_bench_samples_add(samples, times[i]);
+		gf_measure_samples_add(samples, times[i]);
 	free(times);
 	return rc;
 }
@@ -121,11 +122,11 @@ static void close_link(struct link *l)
 	ops->stream_free(l->gpu, l->stream);
 }
 
-static int measure(const struct gf_bench_device_copies *c, struct link *l,
+static int measure(const struct gf_measure_device_copies *c, struct link *l,
 		   const char *name, struct gf_copy_cost *cost,
 		   struct gf_text *remarks, struct gf_error *err)
 {
-	struct gf_bench_curve_config config = {
+	struct gf_measure_curve_config config = {
 		.comm = c->comm,
 		.limits = {.min_bytes = 1024,
 			   .max_bytes = c->max_bytes,
@@ -134,9 +135,9 @@ static int measure(const struct gf_bench_device_copies *c, struct link *l,
 		.lanes = 1,
 		.lines = 1,
 	};
-	struct gf_bench_subject subject = {name, sit, l};
-	struct gf_bench_curve curve = {0};
-	int rc = gf_bench_curve(&config, &subject, &curve, remarks, err);
+	struct gf_measure_subject subject = {name, sit, l};
+	struct gf_measure_curve curve = {0};
+	int rc = gf_measure_curve(&config, &subject, &curve, remarks, err);
 
 	if (rc)
 		return rc;
@@ -147,9 +148,9 @@ static int measure(const struct gf_bench_device_copies *c, struct link *l,
 	return 0;
 }
 
-int gf_bench_device_copies(const struct gf_bench_device_copies *c,
-			   struct gf_profile *p, struct gf_text *remarks,
-			   struct gf_error *err)
+int gf_measure_device_copies(const struct gf_measure_device_copies *c,
+			     struct gf_profile *p, struct gf_text *remarks,
+			     struct gf_error *err)
 {
 	struct link l = {.comm = c->comm, .gpu = c->gpu};
 	size_t i;

@@ -14,7 +14,7 @@
  * time, as in training, so that GPUs on one bridge share it. A repeat's time is
  * the slowest rank's, measured by events on the device.
  */
-struct gf_bench_device_copies {
+struct gf_measure_device_copies {
 	struct gf_comm *comm;
 	struct gf_gpu *gpu;
 	size_t max_bytes;
@@ -23,9 +23,9 @@ struct gf_bench_device_copies {
 };
 
 /* Collective; all ranks get the same: "host-to-device", "device-to-host" and
- * "within-device" in the profile's copies. remarks as gf_bench_curve's. */
-int gf_bench_device_copies(const struct gf_bench_device_copies *config,
-			   struct gf_profile *p, struct gf_text *remarks,
-			   struct gf_error *err);
+ * "within-device" in the profile's copies. remarks as gf_measure_curve's. */
+int gf_measure_device_copies(const struct gf_measure_device_copies *config,
+			     struct gf_profile *p, struct gf_text *remarks,
+			     struct gf_error *err);
 
 #endif

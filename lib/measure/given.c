@@ -43,9 +43,9 @@ static int read_model(const char *text, size_t length, struct gf_model *model,
 	return rc;
 }
 
-int gf_bench_given_model(struct gf_comm *comm, const struct gf_model *model,
-			 struct gf_model *copy, bool *given,
-			 struct gf_error *err)
+int gf_measure_given_model(struct gf_comm *comm, const struct gf_model *model,
+			   struct gf_model *copy, bool *given,
+			   struct gf_error *err)
 {
 	char *text = NULL;
 	size_t length = 0;
@@ -66,13 +66,13 @@ int gf_bench_given_model(struct gf_comm *comm, const struct gf_model *model,
 	return rc;
 }
 
-int gf_bench_given(struct gf_comm *comm, const struct gf_documents *d,
-		   bool network, struct gf_model *model, bool *given,
-		   struct gf_error *err)
+int gf_measure_given(struct gf_comm *comm, const struct gf_documents *d,
+		     bool network, struct gf_model *model, bool *given,
+		     struct gf_error *err)
 {
 	int rc = comm->rank ? 0 : check(d, network, comm->ranks, err);
 
 	rc = gf_comm_agree(comm, rc, err);
 	return rc ? rc
-		  : gf_bench_given_model(comm, d->model, model, given, err);
+		  : gf_measure_given_model(comm, d->model, model, given, err);
 }

@@ -7,22 +7,22 @@
 #include "base/clock.h"
 #include "base/heap.h"
 
-void gf_bench_link_open(struct gf_bench_link *l, struct gf_comm *comm,
-			double timeout_s)
+void gf_measure_link_open(struct gf_measure_link *l, struct gf_comm *comm,
+			  double timeout_s)
 {
-	*l = (struct gf_bench_link){.comm = comm, .exec = gf_exec_new(comm)};
+	*l = (struct gf_measure_link){.comm = comm, .exec = gf_exec_new(comm)};
 	gf_watch_init(&l->watch, comm, timeout_s);
 	l->watch.self.phase = GF_PHASE_CALL;
 }
 
-void gf_bench_link_close(struct gf_bench_link *l)
+void gf_measure_link_close(struct gf_measure_link *l)
 {
 	gf_watch_release(&l->watch);
 	gf_exec_free(l->exec);
 	memset(l, 0, sizeof(*l));
 }
 
-static void receive(struct gf_schedule *s, const struct gf_bench_hop *hop,
+static void receive(struct gf_schedule *s, const struct gf_measure_hop *hop,
 		    struct gf_range range)
 {
 	if (hop->reduce)
@@ -32,8 +32,8 @@ static void receive(struct gf_schedule *s, const struct gf_bench_hop *hop,
 }
 
 /* Two halves: what is sent, and what comes. */
-void gf_bench_hop_schedule(const struct gf_bench_hop *hop, int rank, int ranks,
-			   struct gf_schedule *s)
+void gf_measure_hop_schedule(const struct gf_measure_hop *hop, int rank,
+			     int ranks, struct gf_schedule *s)
 {
 	size_t n = hop->bytes / sizeof(float);
 	struct gf_range half[2] = {gf_data(0, n), gf_data(n, n)};
@@ -65,7 +65,7 @@ struct prepared {
 	size_t count_elems;
 };
 
-static int prepare(struct gf_bench_link *l, const struct gf_bench_hop *hop,
+static int prepare(struct gf_measure_link *l, const struct gf_measure_hop *hop,
 		   struct prepared *p, struct gf_error *err)
 {
 	size_t n = (size_t)hop->messages;
@@ -73,7 +73,8 @@ static int prepare(struct gf_bench_link *l, const struct gf_bench_hop *hop,
 	int i, rc;
 
 	p->count_elems = 2 * (hop->bytes / sizeof(float));
-	gf_bench_hop_schedule(hop, l->comm->rank, l->comm->ranks, &p->schedule);
+	gf_measure_hop_schedule(hop, l->comm->rank, l->comm->ranks,
+				&p->schedule);
 	p->runs = gf_xcalloc(n, sizeof(*p->runs));
 	rc = l->comm->ops->buffer_alloc(
 		l->comm, n * p->count_elems * sizeof(float), &data, err);
@@ -89,7 +90,7 @@ static int prepare(struct gf_bench_link *l, const struct gf_bench_hop *hop,
 	return rc;
 }
 
-static void discard(struct gf_bench_link *l, const struct gf_bench_hop *hop,
+static void discard(struct gf_measure_link *l, const struct gf_measure_hop *hop,
 		    struct prepared *p)
 {
 	int i;
@@ -101,7 +102,7 @@ static void discard(struct gf_bench_link *l, const struct gf_bench_hop *hop,
 	gf_schedule_release(&p->schedule);
 }
 
-static int go(struct gf_bench_link *l, const struct gf_bench_hop *hop,
+static int go(struct gf_measure_link *l, const struct gf_measure_hop *hop,
 	      struct prepared *p, struct gf_error *err)
 {
 	int i, rc = 0;
@@ -116,7 +117,7 @@ static int go(struct gf_bench_link *l, const struct gf_bench_hop *hop,
 	return rc;
 }
 
-static int once(struct gf_bench_link *l, const struct gf_bench_hop *hop,
+static int once(struct gf_measure_link *l, const struct gf_measure_hop *hop,
 		struct prepared *p, double *time_s, struct gf_error *err)
 {
 	double start;
@@ -133,8 +134,9 @@ static int once(struct gf_bench_link *l, const struct gf_bench_hop *hop,
 	return rc;
 }
 
-int gf_bench_link_run(struct gf_bench_link *l, const struct gf_bench_hop *hop,
-		      double *times_s, int repeats, struct gf_error *err)
+int gf_measure_link_run(struct gf_measure_link *l,
+			const struct gf_measure_hop *hop, double *times_s,
+			int repeats, struct gf_error *err)
 {
 	struct prepared p = {0};
 	int i, rc;
@@ -147,21 +149,21 @@ int gf_bench_link_run(struct gf_bench_link *l, const struct gf_bench_hop *hop,
 	return rc;
 }
 
-static int move(void *ctx, const struct gf_bench_hop *hop, double *times_s,
+static int move(void *ctx, const struct gf_measure_hop *hop, double *times_s,
 		int repeats, struct gf_error *err)
 {
-	return gf_bench_link_run(ctx, hop, times_s, repeats, err);
+	return gf_measure_link_run(ctx, hop, times_s, repeats, err);
 }
 
 static bool adds(void *ctx, int from)
 {
-	struct gf_comm *c = ((struct gf_bench_link *)ctx)->comm;
+	struct gf_comm *c = ((struct gf_measure_link *)ctx)->comm;
 
 	return c->ops->reduces_from && c->ops->reduces_from(c, from);
 }
 
-struct gf_bench_mover gf_bench_link_mover(struct gf_bench_link *l)
+struct gf_measure_mover gf_measure_link_mover(struct gf_measure_link *l)
 {
-	return (struct gf_bench_mover){
+	return (struct gf_measure_mover){
 		.comm = l->comm, .run = move, .adds = adds, .ctx = l};
 }

@@ -16,15 +16,15 @@
  * the executor that training uses. Whatever blocks is watched (engine/watch.h):
  * a rank that does not come is named.
  */
-struct gf_bench_link {
+struct gf_measure_link {
 	struct gf_comm *comm; /* borrowed; belongs to the link until closed */
 	struct gf_exec *exec;
 	struct gf_watch watch;
 };
 
-void gf_bench_link_open(struct gf_bench_link *l, struct gf_comm *comm,
-			double timeout_s);
-void gf_bench_link_close(struct gf_bench_link *l);
+void gf_measure_link_open(struct gf_measure_link *l, struct gf_comm *comm,
+			  double timeout_s);
+void gf_measure_link_close(struct gf_measure_link *l);
 
 /*
  * A rank's part. A rank with both peers is a link of a ring: in each round it
@@ -32,7 +32,7 @@ void gf_bench_link_close(struct gf_bench_link *l);
  * or only receives; the receiver then tells the sender that all has come. A
  * rank with no peer stands by, or, if it reduces, adds up on its own.
  */
-struct gf_bench_hop {
+struct gf_measure_hop {
 	int to, from; /* -1: nobody */
 	size_t bytes; /* of a message, whole f32 */
 	int rounds;
@@ -41,15 +41,15 @@ struct gf_bench_hop {
 };
 
 /* As steps of a message of twice the bytes. */
-void gf_bench_hop_schedule(const struct gf_bench_hop *hop, int rank, int ranks,
-			   struct gf_schedule *s);
+void gf_measure_hop_schedule(const struct gf_measure_hop *hop, int rank,
+			     int ranks, struct gf_schedule *s);
 
 /* The mover of hops: a link, or NCCL between GPUs (measure/network_device.h).
  */
-struct gf_bench_mover {
+struct gf_measure_mover {
 	struct gf_comm *comm;
-	/* As gf_bench_link_run. */
-	int (*run)(void *ctx, const struct gf_bench_hop *hop, double *times_s,
+	/* As gf_measure_link_run. */
+	int (*run)(void *ctx, const struct gf_measure_hop *hop, double *times_s,
 		   int repeats, struct gf_error *err);
 	/* (optional) Is what comes from there added as it comes, with no
 	 * memory of its own in between? */
@@ -59,8 +59,9 @@ struct gf_bench_mover {
 
 /* Collective: ranks meet, then all hops go, so many times; times_s[i] until
  * this rank's last step. */
-int gf_bench_link_run(struct gf_bench_link *l, const struct gf_bench_hop *hop,
-		      double *times_s, int repeats, struct gf_error *err);
-struct gf_bench_mover gf_bench_link_mover(struct gf_bench_link *l);
+int gf_measure_link_run(struct gf_measure_link *l,
+			const struct gf_measure_hop *hop, double *times_s,
+			int repeats, struct gf_error *err);
+struct gf_measure_mover gf_measure_link_mover(struct gf_measure_link *l);
 
 #endif

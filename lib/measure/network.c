@@ -9,10 +9,10 @@
 #include "base/clock.h"
 #include "base/heap.h"
 #include "base/registry.h"
-#include "measure/contention.h"
+#include "measure/gamma.h"
 #include "measure/curve.h"
 #include "contest/device_send.h"
-#include "measure/levels.h"
+#include "measure/level_costs.h"
 #include "measure/link.h"
 #include "measure/network_device.h"
 #include "measure/twins.h"
@@ -25,8 +25,8 @@ static const double levels_share = 0.25;
 enum { LEVEL_REPEATS = 60 };
 
 struct run {
-	const struct gf_bench_network *config;
-	struct gf_bench_limits limits;
+	const struct gf_measure_network *config;
+	struct gf_measure_limits limits;
 	struct gf_network_device *gpus; /* NULL: between hosts */
 	/* Progress: what is measured, and which part of the whole it is. */
 	const char *what;
@@ -36,16 +36,16 @@ struct run {
 static void advance(void *ctx, double fraction)
 {
 	const struct run *r = ctx;
-	const struct gf_bench_network *c = r->config;
+	const struct gf_measure_network *c = r->config;
 
 	if (c->progress)
 		c->progress(c->progress_ctx, r->first + fraction * r->part,
 			    r->what);
 }
 
-static struct gf_bench_curve_config curve_config(struct run *r)
+static struct gf_measure_curve_config curve_config(struct run *r)
 {
-	return (struct gf_bench_curve_config){
+	return (struct gf_measure_curve_config){
 		.comm = r->config->comm,
 		.limits = r->limits,
 		.lanes = (int)r->config->lanes,
@@ -56,16 +56,16 @@ static struct gf_bench_curve_config curve_config(struct run *r)
 }
 
 struct subject {
-	const struct gf_bench_network *config;
+	const struct gf_measure_network *config;
 	const struct gf_allreduce_cost *cost;
 	struct gf_network_device *gpus; /* NULL: between hosts */
 };
 
-static int sit(void *ctx, const struct gf_bench_sitting *s,
-	       struct gf_bench_samples *samples, struct gf_error *err)
+static int sit(void *ctx, const struct gf_measure_sitting *s,
+	       struct gf_measure_samples *samples, struct gf_error *err)
 {
 	const struct subject *subject = ctx;
-	struct gf_bench_exchange_config config = {
+	struct gf_measure_exchange_config config = {
 		.comm = subject->config->comm,
 		.algorithm = subject->cost->algorithm,
 		.stages = subject->cost->stages,
@@ -81,18 +81,18 @@ static int sit(void *ctx, const struct gf_bench_sitting *s,
 	if (subject->gpus)
 		return gf_network_device_sit(subject->gpus, subject->cost, s,
 					     samples, err);
-	return gf_bench_exchange_sitting(&config, &s->budget, samples, err);
+	return gf_measure_exchange_sitting(&config, &s->budget, samples, err);
 }
 
 static int measure_algorithm(struct run *r, const struct gf_network *net,
 			     struct gf_allreduce_cost *cost,
 			     struct gf_text *remarks, struct gf_error *err)
 {
-	struct gf_bench_curve_config config = curve_config(r);
+	struct gf_measure_curve_config config = curve_config(r);
 	struct subject s = {r->config, cost, r->gpus};
-	struct gf_bench_subject subject = {cost->algorithm, sit, &s};
-	struct gf_bench_curve curve = {0};
-	int rc = gf_bench_curve(&config, &subject, &curve, remarks, err);
+	struct gf_measure_subject subject = {cost->algorithm, sit, &s};
+	struct gf_measure_curve curve = {0};
+	int rc = gf_measure_curve(&config, &subject, &curve, remarks, err);
 
 	if (rc < 0) {
 		gf_error_prefix(err, "%s", cost->algorithm);
@@ -104,12 +104,13 @@ static int measure_algorithm(struct run *r, const struct gf_network *net,
 	cost->nlarger = curve.nlarger;
 	cost->contention = curve.contention;
 	cost->fit = curve.fit;
-	gf_bench_contention_floor(net, r->config->levels, r->config->nlevels,
-				  r->config->comm->local_ranks, cost, remarks);
+	gf_measure_contention_floor(net, r->config->levels, r->config->nlevels,
+				    r->config->comm->local_ranks, cost,
+				    remarks);
 	return 0;
 }
 
-static bool by_nccl(const struct gf_bench_network *c)
+static bool by_nccl(const struct gf_measure_network *c)
 {
 	return c->device && c->device->nccl;
 }
@@ -119,7 +120,7 @@ static int time_left(const struct run *r, double began_s, double *left_s,
 		     struct gf_error *err)
 {
 	double passed = gf_clock_s() - began_s;
-	int rc = gf_bench_slowest(r->config->comm, &passed, 1, err);
+	int rc = gf_measure_slowest(r->config->comm, &passed, 1, err);
 
 	*left_s = fmax(0, r->config->budget_s - passed);
 	return rc;
@@ -134,7 +135,7 @@ static void take_over(struct gf_allreduce_cost *cost,
 
 	gf_allreduce_cost_copy(&copy, twin);
 	free(copy.algorithm);
-	gf_bench_stages_free(copy.stages, copy.nstages);
+	gf_measure_stages_free(copy.stages, copy.nstages);
 	copy.algorithm = cost->algorithm;
 	copy.stages = cost->stages;
 	copy.nstages = cost->nstages;
@@ -180,24 +181,25 @@ static int measure_each(struct run *r, double began_s, const size_t *twins,
 static int look_again(struct run *r, const struct gf_allreduce_cost *cost,
 		      double *difference, struct gf_error *err)
 {
-	const struct gf_bench_pace pace = {cost->startup_s, cost->per_byte_s,
-					   0};
+	const struct gf_measure_pace pace = {cost->startup_s, cost->per_byte_s,
+					     0};
 	struct subject subject = {r->config, cost, r->gpus};
 	size_t middle = cost->fit.npoints / 2;
-	struct gf_bench_sitting sitting = {
+	struct gf_measure_sitting sitting = {
 		.bytes = cost->fit.size_bytes[middle],
-		.messages = gf_bench_chain(&pace, cost->fit.size_bytes[middle]),
+		.messages =
+			gf_measure_chain(&pace, cost->fit.size_bytes[middle]),
 		.lanes = 1,
-		.budget = gf_bench_round(&r->limits.point),
+		.budget = gf_measure_round(&r->limits.point),
 	};
-	struct gf_bench_samples samples = {0};
+	struct gf_measure_samples samples = {0};
 	double time_s = 0;
 	int rc = sit(&subject, &sitting, &samples, err);
 
 	if (rc == 0)
 		time_s = gf_stat_median(samples.values, samples.count) /
 			 sitting.messages;
-	gf_bench_samples_release(&samples);
+	gf_measure_samples_release(&samples);
 	*difference = time_s > 0 ? log(time_s / cost->fit.time_s[middle]) : 0;
 	return rc;
 }
@@ -224,7 +226,7 @@ static int measure_algorithms(struct run *r, double began_s,
 			      struct gf_error *err)
 {
 	size_t *twins, distinct = 0, i;
-	int rc = gf_bench_twins(r->config->comm, net, &twins, err);
+	int rc = gf_measure_twins(r->config->comm, net, &twins, err);
 
 	/* NCCL may take whole stages in steps of its own */
 	for (i = 0; by_nccl(r->config) && i < net->nallreduce; i++)
@@ -243,12 +245,12 @@ static int measure_algorithms(struct run *r, double began_s,
 static int measure_levels(struct run *r, struct gf_network *net,
 			  struct gf_text *remarks, struct gf_error *err)
 {
-	struct gf_bench_levels levels = {
+	struct gf_measure_levels levels = {
 		.curve = curve_config(r),
 		.levels = r->config->levels,
 		.nlevels = r->config->nlevels,
 	};
-	struct gf_bench_link link;
+	struct gf_measure_link link;
 	int rc;
 
 	if (r->config->nlevels == 0)
@@ -259,12 +261,12 @@ static int measure_levels(struct run *r, struct gf_network *net,
 	levels.curve.limits.point.high = LEVEL_REPEATS;
 	if (r->gpus) {
 		levels.mover = gf_network_device_mover(r->gpus);
-		return gf_bench_levels(&levels, net, remarks, err);
+		return gf_measure_levels(&levels, net, remarks, err);
 	}
-	gf_bench_link_open(&link, r->config->comm, r->config->timeout_s);
-	levels.mover = gf_bench_link_mover(&link);
-	rc = gf_bench_levels(&levels, net, remarks, err);
-	gf_bench_link_close(&link);
+	gf_measure_link_open(&link, r->config->comm, r->config->timeout_s);
+	levels.mover = gf_measure_link_mover(&link);
+	rc = gf_measure_levels(&levels, net, remarks, err);
+	gf_measure_link_close(&link);
 	return rc;
 }
 
@@ -279,7 +281,7 @@ static int can_run(const struct run *r, const struct gf_algorithm *a,
 	};
 
 	if (by_nccl(r->config))
-		return gf_device_send_check(
+		return gf_contest_send_check(
 			&(struct gf_burst_message){
 				.way.algorithm = a,
 				.element = gf_element_number(GF_F32, GF_OP_SUM),
@@ -292,7 +294,7 @@ static int can_run(const struct run *r, const struct gf_algorithm *a,
 	return a->applicable ? a->applicable(&args, err) : 0;
 }
 
-static int wanted(const struct gf_bench_network *c, const char *name)
+static int wanted(const struct gf_measure_network *c, const char *name)
 {
 	size_t i;
 
@@ -308,7 +310,7 @@ static int wanted(const struct gf_bench_network *c, const char *name)
 static void choose(const struct run *r, struct gf_network *net,
 		   struct gf_text *remarks)
 {
-	const struct gf_bench_network *c = r->config;
+	const struct gf_measure_network *c = r->config;
 	struct gf_error why;
 	size_t i;
 
@@ -329,13 +331,13 @@ static void choose(const struct run *r, struct gf_network *net,
 		cost = &net->allreduce[net->nallreduce++];
 		memset(cost, 0, sizeof(*cost));
 		cost->algorithm = gf_xstrdup(gf_algorithms[i]->name);
-		cost->nstages = gf_bench_stages(cost->algorithm, c->levels,
-						c->nlevels, &cost->stages);
+		cost->nstages = gf_measure_stages(cost->algorithm, c->levels,
+						  c->nlevels, &cost->stages);
 	}
 }
 
-int gf_bench_network_check(const struct gf_bench_network *c,
-			   struct gf_error *err)
+int gf_measure_network_check(const struct gf_measure_network *c,
+			     struct gf_error *err)
 {
 	size_t i;
 
@@ -357,8 +359,9 @@ int gf_bench_network_check(const struct gf_bench_network *c,
 	return 0;
 }
 
-int gf_bench_network(const struct gf_bench_network *c, struct gf_network **out,
-		     struct gf_text *remarks, struct gf_error *err)
+int gf_measure_network(const struct gf_measure_network *c,
+		       struct gf_network **out, struct gf_text *remarks,
+		       struct gf_error *err)
 {
 	struct run r = {
 		.config = c,
@@ -372,7 +375,7 @@ int gf_bench_network(const struct gf_bench_network *c, struct gf_network **out,
 	};
 	double began_s = gf_clock_s();
 	struct gf_network *net;
-	int rc = gf_bench_network_check(c, err);
+	int rc = gf_measure_network_check(c, err);
 
 	if (rc < 0)
 		return rc;

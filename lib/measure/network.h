@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "contest/device.h"
-#include "measure/exchange.h"
+#include "measure/chain.h"
 #include "comm/comm.h"
 #include "doc/profile.h"
 #include "doc/topology.h"
@@ -23,11 +23,11 @@
  * engine, divided by their number: what one message adds to a step, as the
  * planner counts it.
  */
-struct gf_bench_network {
+struct gf_measure_network {
 	struct gf_comm *comm;
 	const char *const *algorithms; /* NULL-terminated; NULL: all that can */
 	size_t min_bytes, max_bytes;
-	bool callers_memory; /* measure/exchange.h; not by NCCL */
+	bool callers_memory; /* measure/chain.h; not by NCCL */
 	bool whole;      /* up to max_bytes, even if there is no time for it */
 	int threads;     /* that compute, per rank */
 	size_t lanes;    /* contention is measured for 2..lanes at once */
@@ -35,7 +35,7 @@ struct gf_bench_network {
 	double budget_s; /* for everything, about */
 	double timeout_s;
 	/* (optional) Everything goes by NCCL, if it has that. */
-	const struct gf_bench_device *device;
+	const struct gf_contest_device *device;
 	/* The levels that group the ranks, if their product is the ranks. Then
 	 * levels are measured, and algorithms that work level by level get
 	 * their factors from them. */
@@ -48,21 +48,21 @@ struct gf_bench_network {
 
 /* -EINVAL unless there is room for 8 sizes and no algorithm is unknown; asks
  * nothing of comm. */
-int gf_bench_network_check(const struct gf_bench_network *config,
-			   struct gf_error *err);
+int gf_measure_network_check(const struct gf_measure_network *config,
+			     struct gf_error *err);
 
 /* Collective; all ranks get the same. remarks: one line for each fit that is
  * unphysical or poor, each algorithm that was left out and why, and for what
- * there was no time for. -EINVAL as gf_bench_network_check. */
-int gf_bench_network(const struct gf_bench_network *config,
-		     struct gf_network **out, struct gf_text *remarks,
-		     struct gf_error *err);
+ * there was no time for. -EINVAL as gf_measure_network_check. */
+int gf_measure_network(const struct gf_measure_network *config,
+		       struct gf_network **out, struct gf_text *remarks,
+		       struct gf_error *err);
 
 /* How `algorithm` is decomposed on such levels, innermost first; 0 stages for
  * one that is not, or on one level. The caller frees with
- * gf_bench_stages_free. */
-size_t gf_bench_stages(const char *algorithm, const struct gf_level *levels,
-		       size_t nlevels, struct gf_stage **stages);
-void gf_bench_stages_free(struct gf_stage *stages, size_t nstages);
+ * gf_measure_stages_free. */
+size_t gf_measure_stages(const char *algorithm, const struct gf_level *levels,
+			 size_t nlevels, struct gf_stage **stages);
+void gf_measure_stages_free(struct gf_stage *stages, size_t nstages);
 
 #endif

@@ -11,23 +11,23 @@
 struct gf_network_device {
 	struct gf_comm *comm;
 	struct gf_watch watch;
-	struct gf_device_bench *bench;
+	struct gf_contest_gpu *bench;
 };
 
-int gf_network_device_open(const struct gf_bench_network *c,
+int gf_network_device_open(const struct gf_measure_network *c,
 			   struct gf_network_device **device,
 			   struct gf_error *err)
 {
 	struct gf_network_device *d = gf_xcalloc(1, sizeof(*d));
-	struct gf_bench_device place = *c->device;
+	struct gf_contest_device place = *c->device;
 	int rc;
 
 	d->comm = c->comm;
 	gf_watch_init(&d->watch, c->comm, c->timeout_s);
 	d->watch.self.phase = GF_PHASE_CALL;
 	place.watch = &d->watch;
-	rc = gf_device_bench_open(&place, c->comm, (int)c->lanes, c->max_bytes,
-				  &d->bench, err);
+	rc = gf_contest_gpu_open(&place, c->comm, (int)c->lanes, c->max_bytes,
+				 &d->bench, err);
 	if (rc)
 		gf_network_device_close(d);
 	else
@@ -39,7 +39,7 @@ void gf_network_device_close(struct gf_network_device *d)
 {
 	if (!d)
 		return;
-	gf_device_bench_close(d->bench);
+	gf_contest_gpu_close(d->bench);
 	gf_watch_release(&d->watch);
 	free(d);
 }
@@ -62,36 +62,37 @@ int gf_network_device_conclude(struct gf_network_device *d, int rc,
 }
 
 /* Each rank's own times. */
-static int run_each(struct gf_network_device *d, struct gf_device_send *send,
+static int run_each(struct gf_network_device *d, struct gf_contest_send *send,
 		    double *times, int repeats, struct gf_error *err)
 {
 	int i, rc = 0;
 
 	for (i = 0; i < repeats && rc == 0; i++) {
-		rc = gf_device_send_load(send, false, err);
+		rc = gf_contest_send_load(send, false, err);
 		if (rc)
 			break;
 		rc = gf_network_device_meet(d, err);
 		if (rc)
 			return rc;
-		rc = gf_device_send_go(send, &times[i], err);
+		rc = gf_contest_send_go(send, &times[i], err);
 	}
 	return gf_network_device_conclude(d, rc, err);
 }
 
 /* A repeat's time is the slowest rank's. */
-static int run(struct gf_network_device *d, struct gf_device_send *send,
+static int run(struct gf_network_device *d, struct gf_contest_send *send,
 	       double *times, int repeats, struct gf_error *err)
 {
 	int rc = run_each(d, send, times, repeats, err);
 
-	return rc ? rc : gf_bench_slowest(d->comm, times, (size_t)repeats, err);
+	return rc ? rc
+		  : gf_measure_slowest(d->comm, times, (size_t)repeats, err);
 }
 
 int gf_network_device_load(struct gf_network_device *d,
 			   const struct gf_allreduce_cost *cost,
-			   const struct gf_bench_sitting *s,
-			   struct gf_device_send **send, struct gf_error *err)
+			   const struct gf_measure_sitting *s,
+			   struct gf_contest_send **send, struct gf_error *err)
 {
 	size_t n = (size_t)s->messages, i;
 	struct gf_burst_message *messages = gf_xcalloc(n, sizeof(*messages));
@@ -107,18 +108,18 @@ int gf_network_device_load(struct gf_network_device *d,
 			.simultaneous = s->lanes > 1,
 		};
 	if (rc == 0)
-		rc = gf_device_bench_reserve(d->bench, n * s->bytes, err);
+		rc = gf_contest_gpu_reserve(d->bench, n * s->bytes, err);
 	if (rc == 0)
-		rc = gf_device_send_new(d->bench, messages, n, s->lanes, send,
-					err);
+		rc = gf_contest_send_new(d->bench, messages, n, s->lanes, send,
+					 err);
 	free(messages);
 	return rc;
 }
 
 int gf_network_device_repeat(struct gf_network_device *d,
-			     struct gf_device_send *send,
-			     const struct gf_bench_budget *b,
-			     struct gf_bench_samples *samples,
+			     struct gf_contest_send *send,
+			     const struct gf_measure_budget *b,
+			     struct gf_measure_samples *samples,
 			     struct gf_error *err)
 {
 	double first = 0, *times;
@@ -132,51 +133,52 @@ int gf_network_device_repeat(struct gf_network_device *d,
 	times = gf_xcalloc((size_t)repeats, sizeof(*times));
 	rc = run(d, send, times, repeats, err);
 	for (i = 0; i < repeats && rc == 0; i++)
-		gf_bench_samples_add(samples, times[i]);
+		gf_measure_samples_add(samples, times[i]);
 	free(times);
 	return rc;
 }
 
 int gf_network_device_sit(struct gf_network_device *d,
 			  const struct gf_allreduce_cost *cost,
-			  const struct gf_bench_sitting *s,
-			  struct gf_bench_samples *samples,
+			  const struct gf_measure_sitting *s,
+			  struct gf_measure_samples *samples,
 			  struct gf_error *err)
 {
-	struct gf_device_send *send = NULL;
+	struct gf_contest_send *send = NULL;
 	int rc = gf_network_device_load(d, cost, s, &send, err);
 
 	if (rc == 0)
 		rc = gf_network_device_repeat(d, send, &s->budget, samples,
 					      err);
-	gf_device_send_free(send);
+	gf_contest_send_free(send);
 	return rc;
 }
 
-static int move(void *ctx, const struct gf_bench_hop *hop, double *times_s,
+static int move(void *ctx, const struct gf_measure_hop *hop, double *times_s,
 		int repeats, struct gf_error *err)
 {
 	struct gf_network_device *d = ctx;
 	struct gf_schedule schedule;
-	struct gf_device_send *send = NULL;
+	struct gf_contest_send *send = NULL;
 	int rc;
 
-	gf_bench_hop_schedule(hop, d->comm->rank, d->comm->ranks, &schedule);
-	rc = gf_device_bench_reserve(
+	gf_measure_hop_schedule(hop, d->comm->rank, d->comm->ranks, &schedule);
+	rc = gf_contest_gpu_reserve(
 		d->bench,
 		(size_t)hop->messages * schedule.count_elems * sizeof(float),
 		err);
 	if (rc == 0)
-		rc = gf_device_send_steps(d->bench, &schedule, hop->messages,
-					  &send, err);
+		rc = gf_contest_send_steps(d->bench, &schedule, hop->messages,
+					   &send, err);
 	if (rc == 0)
 		rc = run_each(d, send, times_s, repeats, err);
-	gf_device_send_free(send);
+	gf_contest_send_free(send);
 	gf_schedule_release(&schedule);
 	return rc;
 }
 
-struct gf_bench_mover gf_network_device_mover(struct gf_network_device *d)
+struct gf_measure_mover gf_network_device_mover(struct gf_network_device *d)
 {
-	return (struct gf_bench_mover){.comm = d->comm, .run = move, .ctx = d};
+	return (struct gf_measure_mover){
+		.comm = d->comm, .run = move, .ctx = d};
 }

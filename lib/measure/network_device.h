@@ -16,27 +16,27 @@
 struct gf_network_device;
 
 /* Collective. */
-int gf_network_device_open(const struct gf_bench_network *config,
+int gf_network_device_open(const struct gf_measure_network *config,
 			   struct gf_network_device **d, struct gf_error *err);
 /* NULL is allowed. */
 void gf_network_device_close(struct gf_network_device *d);
 
-/* As struct gf_bench_subject's sit, of an algorithm and its stages. */
+/* As struct gf_measure_subject's sit, of an algorithm and its stages. */
 int gf_network_device_sit(struct gf_network_device *d,
 			  const struct gf_allreduce_cost *cost,
-			  const struct gf_bench_sitting *sitting,
-			  struct gf_bench_samples *samples,
+			  const struct gf_measure_sitting *sitting,
+			  struct gf_measure_samples *samples,
 			  struct gf_error *err);
 
 /* Its two halves: the messages, and their repeats. */
 int gf_network_device_load(struct gf_network_device *d,
 			   const struct gf_allreduce_cost *cost,
-			   const struct gf_bench_sitting *sitting,
-			   struct gf_device_send **send, struct gf_error *err);
+			   const struct gf_measure_sitting *sitting,
+			   struct gf_contest_send **send, struct gf_error *err);
 int gf_network_device_repeat(struct gf_network_device *d,
-			     struct gf_device_send *send,
-			     const struct gf_bench_budget *budget,
-			     struct gf_bench_samples *samples,
+			     struct gf_contest_send *send,
+			     const struct gf_measure_budget *budget,
+			     struct gf_measure_samples *samples,
 			     struct gf_error *err);
 
 /* Collective: the ranks come together, before what they do at the same time. */
@@ -46,7 +46,7 @@ int gf_network_device_meet(struct gf_network_device *d, struct gf_error *err);
 int gf_network_device_conclude(struct gf_network_device *d, int rc,
 			       struct gf_error *err);
 
-/* Transfers between neighbours, for measure/levels.h. */
-struct gf_bench_mover gf_network_device_mover(struct gf_network_device *d);
+/* Transfers between neighbours, for measure/level_costs.h. */
+struct gf_measure_mover gf_network_device_mover(struct gf_network_device *d);
 
 #endif

@@ -13,7 +13,7 @@ static const size_t largest_message = (size_t)4 << 20;
 /* Small messages, whose bytes cost nothing. */
 static const size_t issued_bytes = 256;
 
-double gf_bench_slowdown(double lost_s, double busy_s)
+double gf_measure_slowdown(double lost_s, double busy_s)
 {
 	static const double most = 100;
 
@@ -24,8 +24,8 @@ double gf_bench_slowdown(double lost_s, double busy_s)
 	return 1 / (1 - lost_s / busy_s);
 }
 
-double gf_bench_share_done(const struct gf_message_times *times, size_t count,
-			   double at_s)
+double gf_measure_share_done(const struct gf_message_times *times, size_t count,
+			     double at_s)
 {
 	double done = 0;
 	size_t i;
@@ -43,13 +43,13 @@ double gf_bench_share_done(const struct gf_message_times *times, size_t count,
 
 /* --- passes --------------------------------------------------------------- */
 
-int gf_bench_pass_open(struct gf_bench_pass *p, struct gf_bench_step *step,
-		       struct gf_error *err)
+int gf_measure_pass_open(struct gf_measure_pass *p,
+			 struct gf_measure_step *step, struct gf_error *err)
 {
 	struct gf_gpu *g = step->gpu;
 	int rc = 0;
 
-	*p = (struct gf_bench_pass){
+	*p = (struct gf_measure_pass){
 		.step = step,
 		.grads = gf_xcalloc(step->offsets[step->ntensors],
 				    sizeof(*p->grads)),
@@ -61,7 +61,7 @@ int gf_bench_pass_open(struct gf_bench_pass *p, struct gf_bench_step *step,
 	return rc;
 }
 
-static void close_pass(struct gf_bench_pass *p)
+static void close_pass(struct gf_measure_pass *p)
 {
 	struct gf_gpu *g = p->step->gpu;
 
@@ -72,7 +72,7 @@ static void close_pass(struct gf_bench_pass *p)
 	free(p->grads);
 }
 
-void gf_bench_pass_hold(struct gf_bench_pass *p)
+void gf_measure_pass_hold(struct gf_measure_pass *p)
 {
 	struct gf_gpu *g = p->step->gpu;
 
@@ -80,13 +80,13 @@ void gf_bench_pass_hold(struct gf_bench_pass *p)
 		p->rc = g->ops->hold(g, p->step->stream, &p->hold, &p->reason);
 }
 
-void gf_bench_pass_forward(struct gf_bench_pass *p)
+void gf_measure_pass_forward(struct gf_measure_pass *p)
 {
 	if (!p->rc)
-		p->rc = gf_bench_step_forward(p->step, &p->reason);
+		p->rc = gf_measure_step_forward(p->step, &p->reason);
 }
 
-void gf_bench_pass_settle(struct gf_bench_pass *p)
+void gf_measure_pass_settle(struct gf_measure_pass *p)
 {
 	struct gf_gpu *g = p->step->gpu;
 
@@ -94,7 +94,7 @@ void gf_bench_pass_settle(struct gf_bench_pass *p)
 		p->rc = g->ops->stream_sync(g, p->step->stream, &p->reason);
 }
 
-void gf_bench_pass_begin(struct gf_bench_pass *p)
+void gf_measure_pass_begin(struct gf_measure_pass *p)
 {
 	struct gf_gpu *g = p->step->gpu;
 
@@ -104,7 +104,7 @@ void gf_bench_pass_begin(struct gf_bench_pass *p)
 				       &p->reason);
 }
 
-double gf_bench_pass_backward(struct gf_bench_pass *p)
+double gf_measure_pass_backward(struct gf_measure_pass *p)
 {
 	struct gf_gpu *g = p->step->gpu;
 	struct gf_error *err = &p->reason;
@@ -114,19 +114,19 @@ double gf_bench_pass_backward(struct gf_bench_pass *p)
 		g->ops->release(g, p->hold);
 	p->hold = NULL;
 	if (!p->rc)
-		p->rc = gf_bench_step_backward(p->step, p->grads, p->on_grad,
-					       p->on_grad_ctx, err);
+		p->rc = gf_measure_step_backward(p->step, p->grads, p->on_grad,
+						 p->on_grad_ctx, err);
 	elapsed_s = gf_clock_s() - p->start_s;
 	if (g && !p->rc)
 		p->rc = g->ops->record(g, p->ended, p->step->stream, err);
-	gf_bench_pass_settle(p);
+	gf_measure_pass_settle(p);
 	if (g && !p->rc)
 		p->rc = g->ops->event_s(g, p->begun, p->ended, &elapsed_s, err);
 	return p->rc ? 0 : elapsed_s;
 }
 
-int gf_bench_pass_conclude(struct gf_bench_pass *p, struct gf_comm *comm,
-			   int rc, struct gf_error *err)
+int gf_measure_pass_conclude(struct gf_measure_pass *p, struct gf_comm *comm,
+			     int rc, struct gf_error *err)
 {
 	if (rc == 0)
 		rc = gf_comm_agree(comm, p->rc, p->rc ? &p->reason : err);
@@ -138,11 +138,11 @@ int gf_bench_pass_conclude(struct gf_bench_pass *p, struct gf_comm *comm,
 
 /* --- measuring ------------------------------------------------------------ */
 
-enum { COLUMNS = sizeof(struct gf_bench_mutual) / sizeof(double) };
+enum { COLUMNS = sizeof(struct gf_measure_mutual) / sizeof(double) };
 
 /* Per column the median over all ranks' rows. */
-static int medians(const struct gf_bench_overlap *c,
-		   const struct gf_bench_traffic *ops, void *load,
+static int medians(const struct gf_measure_overlap *c,
+		   const struct gf_measure_traffic *ops, void *load,
 		   const double *mine, size_t columns, double *out,
 		   struct gf_error *err)
 {
@@ -161,16 +161,16 @@ static int medians(const struct gf_bench_overlap *c,
 	return rc;
 }
 
-static int repeat(const struct gf_bench_overlap *c,
-		  const struct gf_bench_traffic *ops, void *load,
-		  struct gf_bench_pass *pass, struct gf_bench_mutual *mutual,
-		  struct gf_error *err)
+static int repeat(const struct gf_measure_overlap *c,
+		  const struct gf_measure_traffic *ops, void *load,
+		  struct gf_measure_pass *pass,
+		  struct gf_measure_mutual *mutual, struct gf_error *err)
 {
-	const struct gf_bench_budget budget = {c->repeats < 10 ? 0.05 : 0.2, 5,
-					       50};
+	const struct gf_measure_budget budget = {c->repeats < 10 ? 0.05 : 0.2,
+						 5, 50};
 	size_t n = (size_t)c->repeats, i;
-	struct gf_bench_mutual *mine = gf_xcalloc(n, sizeof(*mine));
-	struct gf_bench_samples alone = {0};
+	struct gf_measure_mutual *mine = gf_xcalloc(n, sizeof(*mine));
+	struct gf_measure_samples alone = {0};
 	double alone_s, found[COLUMNS];
 	int rc = ops->alone(load, &budget, &alone, err);
 
@@ -181,15 +181,15 @@ static int repeat(const struct gf_bench_overlap *c,
 		rc = medians(c, ops, load, &mine->overlap_slowdown, COLUMNS,
 			     found, err);
 	if (rc == 0)
-		*mutual =
-			(struct gf_bench_mutual){found[0], found[1], found[2]};
-	gf_bench_samples_release(&alone);
+		*mutual = (struct gf_measure_mutual){found[0], found[1],
+						     found[2]};
+	gf_measure_samples_release(&alone);
 	free(mine);
 	return rc;
 }
 
-static int message_count(const struct gf_bench_overlap *c,
-			 const struct gf_bench_traffic *ops, size_t bytes)
+static int message_count(const struct gf_measure_overlap *c,
+			 const struct gf_measure_traffic *ops, size_t bytes)
 {
 	struct gf_cost_lines lines = gf_allreduce_lines(c->cost);
 	double one = gf_cost_lines_s(&lines, (double)bytes);
@@ -200,18 +200,19 @@ static int message_count(const struct gf_bench_overlap *c,
 	return (int)fmin(MOST_MESSAGES, fmax(fmax(2, c->lanes), count));
 }
 
-static const struct gf_bench_traffic *
-load_kind(const struct gf_bench_overlap *c)
+static const struct gf_measure_traffic *
+load_kind(const struct gf_measure_overlap *c)
 {
-	return c->device && c->device->nccl ? &gf_bench_traffic_device
-					    : &gf_bench_traffic_host;
+	return c->device && c->device->nccl ? &gf_measure_traffic_device
+					    : &gf_measure_traffic_host;
 }
 
-static int on_load(const struct gf_bench_overlap *c, struct gf_bench_pass *pass,
-		   const struct gf_bench_sitting *messages,
-		   struct gf_bench_mutual *mutual, struct gf_error *err)
+static int on_load(const struct gf_measure_overlap *c,
+		   struct gf_measure_pass *pass,
+		   const struct gf_measure_sitting *messages,
+		   struct gf_measure_mutual *mutual, struct gf_error *err)
 {
-	const struct gf_bench_traffic *ops = load_kind(c);
+	const struct gf_measure_traffic *ops = load_kind(c);
 	void *load = NULL;
 	int rc = ops->open(c, messages, &load, err);
 
@@ -224,15 +225,15 @@ static int on_load(const struct gf_bench_overlap *c, struct gf_bench_pass *pass,
 
 /* A message has begun when all ranks have: of the messages that all saw end
  * beside backward, the median of what the rank took that began last. */
-static int shortest(const struct gf_bench_overlap *c, void *load,
+static int shortest(const struct gf_measure_overlap *c, void *load,
 		    const double *mine, size_t n, double *out_s,
 		    struct gf_error *err)
 {
 	double *all = gf_xcalloc(n * (size_t)c->comm->ranks, sizeof(*all));
 	double *least = gf_xcalloc(n, sizeof(*least));
 	size_t i, r, known = 0;
-	int rc = gf_bench_traffic_host.gather(load, mine, n * sizeof(*mine),
-					      all, err);
+	int rc = gf_measure_traffic_host.gather(load, mine, n * sizeof(*mine),
+						all, err);
 
 	for (i = 0; i < n && rc == 0; i++) {
 		double s = INFINITY;
@@ -250,44 +251,44 @@ static int shortest(const struct gf_bench_overlap *c, void *load,
 }
 
 /* lost_s: by all messages; takes_s: one. */
-static int on_issue(const struct gf_bench_overlap *c,
-		    struct gf_bench_pass *pass,
-		    const struct gf_bench_sitting *messages, double *lost_s,
+static int on_issue(const struct gf_measure_overlap *c,
+		    struct gf_measure_pass *pass,
+		    const struct gf_measure_sitting *messages, double *lost_s,
 		    double *takes_s, struct gf_error *err)
 {
 	size_t n = (size_t)c->repeats, m = (size_t)messages->messages, i;
 	double *lost = gf_xcalloc(n, sizeof(*lost));
 	double *takes = gf_xcalloc(n * m, sizeof(*takes));
 	void *load = NULL;
-	int rc = gf_bench_traffic_host.open(c, messages, &load, err);
+	int rc = gf_measure_traffic_host.open(c, messages, &load, err);
 
 	for (i = 0; i < n && rc == 0; i++)
-		rc = gf_bench_traffic_issue(load, pass, &lost[i], takes + i * m,
-					    err);
+		rc = gf_measure_traffic_issue(load, pass, &lost[i],
+					      takes + i * m, err);
 	if (rc == 0)
-		rc = medians(c, &gf_bench_traffic_host, load, lost, 1, lost_s,
+		rc = medians(c, &gf_measure_traffic_host, load, lost, 1, lost_s,
 			     err);
 	if (rc == 0)
 		rc = shortest(c, load, takes, n * m, takes_s, err);
 	if (load)
-		gf_bench_traffic_host.close(load);
+		gf_measure_traffic_host.close(load);
 	free(takes);
 	free(lost);
 	return rc;
 }
 
-int gf_bench_overlap(const struct gf_bench_overlap *c,
-		     struct gf_bench_step *step, struct gf_bench_mutual *mutual,
-		     struct gf_error *err)
+int gf_measure_overlap(const struct gf_measure_overlap *c,
+		       struct gf_measure_step *step,
+		       struct gf_measure_mutual *mutual, struct gf_error *err)
 {
-	struct gf_bench_sitting messages = {
+	struct gf_measure_sitting messages = {
 		.bytes = c->bytes ? c->bytes
 				  : step->offsets[step->ntensors] *
 					    sizeof(float),
 		.lanes = c->lanes > 1 ? c->lanes : 1,
 	};
-	struct gf_bench_pass pass;
-	int rc = gf_comm_agree(c->comm, gf_bench_pass_open(&pass, step, err),
+	struct gf_measure_pass pass;
+	int rc = gf_comm_agree(c->comm, gf_measure_pass_open(&pass, step, err),
 			       err);
 
 	if (messages.bytes > largest_message)
@@ -295,13 +296,14 @@ int gf_bench_overlap(const struct gf_bench_overlap *c,
 	messages.messages = message_count(c, load_kind(c), messages.bytes);
 	if (rc == 0)
 		rc = on_load(c, &pass, &messages, mutual, err);
-	return gf_bench_pass_conclude(&pass, c->comm, rc, err);
+	return gf_measure_pass_conclude(&pass, c->comm, rc, err);
 }
 
-int gf_bench_issue(const struct gf_bench_overlap *c, struct gf_bench_step *step,
-		   struct gf_bench_issued *issued, struct gf_error *err)
+int gf_measure_issue(const struct gf_measure_overlap *c,
+		     struct gf_measure_step *step,
+		     struct gf_measure_issued *issued, struct gf_error *err)
 {
-	const struct gf_bench_sitting messages = {
+	const struct gf_measure_sitting messages = {
 		.bytes = issued_bytes,
 		.messages = step->ntensors < MOST_MESSAGES ? (int)step->ntensors
 							   : MOST_MESSAGES,
@@ -312,13 +314,13 @@ int gf_bench_issue(const struct gf_bench_overlap *c, struct gf_bench_step *step,
 	double alone_s = gf_cost_lines_s(&lines, issued_bytes);
 	double lost_s = 0, takes_s = 0,
 	       slow = b->ncompute_slowdown ? b->compute_slowdown[0] : 1;
-	struct gf_bench_pass pass;
-	int rc = gf_comm_agree(c->comm, gf_bench_pass_open(&pass, step, err),
+	struct gf_measure_pass pass;
+	int rc = gf_comm_agree(c->comm, gf_measure_pass_open(&pass, step, err),
 			       err);
 
 	if (rc == 0)
 		rc = on_issue(c, &pass, &messages, &lost_s, &takes_s, err);
-	rc = gf_bench_pass_conclude(&pass, c->comm, rc, err);
+	rc = gf_measure_pass_conclude(&pass, c->comm, rc, err);
 	if (rc)
 		return rc;
 	takes_s = fmax(takes_s, alone_s);

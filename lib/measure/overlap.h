@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "contest/device.h"
-#include "measure/step.h"
+#include "measure/compute_step.h"
 #include "doc/profile.h"
 
 /*
@@ -34,32 +34,32 @@
  * the messages, and backward loses the time that its launches wait for the
  * host.
  */
-struct gf_bench_overlap {
+struct gf_measure_overlap {
 	struct gf_comm *comm;
 	/* Messages go by NCCL, if it has that. */
-	const struct gf_bench_device *device;
+	const struct gf_contest_device *device;
 	const struct gf_allreduce_cost *cost; /* the algorithm to load with */
 	int lanes;    /* messages in flight at once; 0: one */
 	size_t bytes; /* of a message; 0: the gradient's, at most 4 MiB */
 	int threads;  /* that compute, per rank */
-	bool callers_memory; /* measure/exchange.h */
+	bool callers_memory; /* measure/chain.h */
 	double backward_s;   /* alone, about */
 	int repeats;
 	double timeout_s;
 };
 
 /* All >= 1; compute and message are 0 where they are not measured. */
-struct gf_bench_mutual {
+struct gf_measure_mutual {
 	double overlap_slowdown, compute, message;
 };
 
 /* Collective; all ranks get the same. */
-int gf_bench_overlap(const struct gf_bench_overlap *config,
-		     struct gf_bench_step *step, struct gf_bench_mutual *mutual,
-		     struct gf_error *err);
+int gf_measure_overlap(const struct gf_measure_overlap *config,
+		       struct gf_measure_step *step,
+		       struct gf_measure_mutual *mutual, struct gf_error *err);
 
 /* What small messages tell, each sent when backward has made a gradient. */
-struct gf_bench_issued {
+struct gf_measure_issued {
 	/* What a message costs backward, beside the time in which it is in
 	 * flight: the time that they take from it, shared among them. */
 	double issue_s;
@@ -69,11 +69,11 @@ struct gf_bench_issued {
 };
 
 /* Collective; all ranks get the same. Between hosts. */
-int gf_bench_issue(const struct gf_bench_overlap *config,
-		   struct gf_bench_step *step, struct gf_bench_issued *issued,
-		   struct gf_error *err);
+int gf_measure_issue(const struct gf_measure_overlap *config,
+		     struct gf_measure_step *step,
+		     struct gf_measure_issued *issued, struct gf_error *err);
 
 /* The formula, limited to what a measurement can tell: [1, 100]. */
-double gf_bench_slowdown(double lost_s, double busy_s);
+double gf_measure_slowdown(double lost_s, double busy_s);
 
 #endif

@@ -21,14 +21,14 @@ static const double most_bytes = (double)((size_t)64 << 20);
 static const double long_enough_s = 0.25;
 
 /* The circle method: the last member stays, the others turn. */
-size_t gf_bench_pair_rounds(size_t count)
+size_t gf_measure_pair_rounds(size_t count)
 {
 	return count + count % 2 - 1;
 }
 
-int gf_bench_pair_of(size_t count, size_t round, size_t member)
+int gf_measure_pair_of(size_t count, size_t round, size_t member)
 {
-	size_t turning = gf_bench_pair_rounds(count), other;
+	size_t turning = gf_measure_pair_rounds(count), other;
 
 	if (member == turning)
 		other = round;
@@ -40,9 +40,9 @@ int gf_bench_pair_of(size_t count, size_t round, size_t member)
 }
 
 struct tournament {
-	const struct gf_bench_pairs_config *config;
-	struct gf_bench_pairs *pairs;
-	struct gf_bench_link link;
+	const struct gf_measure_pairs_config *config;
+	struct gf_measure_pairs *pairs;
+	struct gf_measure_link link;
 	int me;              /* member; -1: this rank only looks on */
 	double *row;         /* count: what this member measured of its sends */
 	const double *known; /* rates of the first pass, or NULL */
@@ -66,10 +66,10 @@ static size_t bytes_of(const struct tournament *t, size_t from, size_t to)
 static int go(struct tournament *t, size_t round, bool up, struct gf_error *err)
 {
 	int other = t->me < 0 ? -1
-			      : gf_bench_pair_of(t->pairs->count, round,
-						 (size_t)t->me);
+			      : gf_measure_pair_of(t->pairs->count, round,
+						   (size_t)t->me);
 	bool sends = other >= 0 && (t->me < other) == up;
-	struct gf_bench_hop hop = {-1, -1, SMALL_BYTES, 1, 1, false};
+	struct gf_measure_hop hop = {-1, -1, SMALL_BYTES, 1, 1, false};
 	double elapsed_s;
 	size_t bytes;
 	int rc;
@@ -84,7 +84,7 @@ static int go(struct tournament *t, size_t round, bool up, struct gf_error *err)
 		else
 			hop.from = t->pairs->ranks[other];
 	}
-	rc = gf_bench_link_run(&t->link, &hop, &elapsed_s, 1, err);
+	rc = gf_measure_link_run(&t->link, &hop, &elapsed_s, 1, err);
 	if (rc == 0 && sends)
 		t->row[other] = elapsed_s / ((double)hop.bytes * hop.rounds);
 	return rc;
@@ -94,8 +94,8 @@ static int go(struct tournament *t, size_t round, bool up, struct gf_error *err)
  * sends. */
 static int pass(struct tournament *t, double *out, struct gf_error *err)
 {
-	const struct gf_bench_pairs_config *c = t->config;
-	size_t n = t->pairs->count, rounds = gf_bench_pair_rounds(n), r, i;
+	const struct gf_measure_pairs_config *c = t->config;
+	size_t n = t->pairs->count, rounds = gf_measure_pair_rounds(n), r, i;
 	double *all = gf_xcalloc((size_t)c->comm->ranks * n, sizeof(*all));
 	int rc = 0;
 
@@ -132,9 +132,9 @@ static void keep_best(double *best, const double *per_byte, size_t n)
  * counts: what disturbed one transfer is not the link. */
 static int play(struct tournament *t, struct gf_error *err)
 {
-	struct gf_bench_pairs *p = t->pairs;
+	struct gf_measure_pairs *p = t->pairs;
 	size_t n = p->count, i;
-	double transfers = 2. * (double)gf_bench_pair_rounds(n) * RATE_PASSES;
+	double transfers = 2. * (double)gf_measure_pair_rounds(n) * RATE_PASSES;
 	double *seconds = gf_xcalloc(n * n, sizeof(*seconds));
 	double *known = gf_xcalloc(n * n, sizeof(*known));
 	int k, rc;
@@ -162,7 +162,7 @@ static int play(struct tournament *t, struct gf_error *err)
 }
 
 /* One rank per host, or all on one. */
-static int find_members(struct gf_comm *c, struct gf_bench_pairs *p,
+static int find_members(struct gf_comm *c, struct gf_measure_pairs *p,
 			struct gf_error *err)
 {
 	size_t ranks = (size_t)c->ranks, width, r;
@@ -196,10 +196,10 @@ static int find_members(struct gf_comm *c, struct gf_bench_pairs *p,
 	return rc;
 }
 
-int gf_bench_pairs(const struct gf_bench_pairs_config *c,
-		   struct gf_bench_pairs *out, struct gf_error *err)
+int gf_measure_pairs(const struct gf_measure_pairs_config *c,
+		     struct gf_measure_pairs *out, struct gf_error *err)
 {
-	struct gf_bench_pairs pairs = {0};
+	struct gf_measure_pairs pairs = {0};
 	struct tournament t = {.config = c, .pairs = &pairs, .me = -1};
 	size_t i;
 	int rc;
@@ -208,7 +208,7 @@ int gf_bench_pairs(const struct gf_bench_pairs_config *c,
 		return gf_error_set(err, -EINVAL,
 				    "want two ranks or more to test the links "
 				    "between them (mpirun -np N), got one");
-	gf_bench_link_open(&t.link, c->comm, c->timeout_s);
+	gf_measure_link_open(&t.link, c->comm, c->timeout_s);
 	rc = find_members(c->comm, &pairs, err);
 	pairs.rate_bytes_per_s =
 		gf_xcalloc(pairs.count * pairs.count + 1, sizeof(double));
@@ -220,16 +220,16 @@ int gf_bench_pairs(const struct gf_bench_pairs_config *c,
 			t.me = (int)i;
 	if (rc == 0)
 		rc = play(&t, err);
-	gf_bench_link_close(&t.link);
+	gf_measure_link_close(&t.link);
 	free(t.row);
 	if (rc < 0)
-		gf_bench_pairs_release(&pairs);
+		gf_measure_pairs_release(&pairs);
 	else
 		*out = pairs;
 	return rc;
 }
 
-void gf_bench_pairs_release(struct gf_bench_pairs *p)
+void gf_measure_pairs_release(struct gf_measure_pairs *p)
 {
 	size_t i;
 

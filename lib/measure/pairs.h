@@ -15,7 +15,7 @@
  * are busy in disjoint pairs, as in a tournament: N - 1 rounds for N members, N
  * if N is odd.
  */
-struct gf_bench_pairs_config {
+struct gf_measure_pairs_config {
 	struct gf_comm *comm;
 	double budget_s; /* for everything, about */
 	double timeout_s;
@@ -24,7 +24,7 @@ struct gf_bench_pairs_config {
 	void *progress_ctx;
 };
 
-struct gf_bench_pairs {
+struct gf_measure_pairs {
 	size_t count;
 	bool hosts;   /* several; else the ranks of one */
 	char **names; /* of hosts; "rank 3" on one host */
@@ -35,41 +35,42 @@ struct gf_bench_pairs {
 };
 
 /* Collective; all ranks get the same. -ENOTSUP with one rank. */
-int gf_bench_pairs(const struct gf_bench_pairs_config *config,
-		   struct gf_bench_pairs *pairs, struct gf_error *err);
-void gf_bench_pairs_release(struct gf_bench_pairs *pairs);
+int gf_measure_pairs(const struct gf_measure_pairs_config *config,
+		     struct gf_measure_pairs *pairs, struct gf_error *err);
+void gf_measure_pairs_release(struct gf_measure_pairs *pairs);
 
-/* A member's partner in a round; -1: none. round < gf_bench_pair_rounds. */
-size_t gf_bench_pair_rounds(size_t count);
-int gf_bench_pair_of(size_t count, size_t round, size_t member);
+/* A member's partner in a round; -1: none. round < gf_measure_pair_rounds. */
+size_t gf_measure_pair_rounds(size_t count);
+int gf_measure_pair_of(size_t count, size_t round, size_t member);
 
 /*
- * A slow host has no fast link: its best is below GF_BENCH_SLOW of the median
+ * A slow host has no fast link: its best is below GF_MEASURE_SLOW of the median
  * host's best, sending or receiving (of 3 members or more: of two nobody knows
  * which). A slow path is below it though both ends have faster ones. Ranks of
  * one host are not judged: their rates differ by which rank had the processor.
  */
-#define GF_BENCH_SLOW 0.7
-struct gf_bench_pairs_verdict {
+#define GF_MEASURE_SLOW 0.7
+struct gf_measure_pairs_verdict {
 	double *best_send, *best_receive; /* count, bytes per second */
 	double median_send, median_receive;
 	bool *slow_send, *slow_receive; /* count */
 	bool *slow_path;                /* count x count */
 	bool any;
 };
-void gf_bench_pairs_judge(const struct gf_bench_pairs *pairs,
-			  struct gf_bench_pairs_verdict *verdict);
-void gf_bench_pairs_verdict_release(struct gf_bench_pairs_verdict *verdict);
+void gf_measure_pairs_judge(const struct gf_measure_pairs *pairs,
+			    struct gf_measure_pairs_verdict *verdict);
+void gf_measure_pairs_verdict_release(struct gf_measure_pairs_verdict *verdict);
 
 /* A table for people (of many members: a row each, not a column each) and what
  * is slow. */
-void gf_bench_pairs_table(const struct gf_bench_pairs *pairs,
-			  const struct gf_bench_pairs_verdict *verdict,
-			  struct gf_text *out);
+void gf_measure_pairs_table(const struct gf_measure_pairs *pairs,
+			    const struct gf_measure_pairs_verdict *verdict,
+			    struct gf_text *out);
 
 /* Collective: measures, judges and writes, on every rank the same. 1: something
- * is slow; 0; or as gf_bench_pairs. */
-int gf_bench_pairs_report(const struct gf_bench_pairs_config *config, bool json,
-			  struct gf_text *out, struct gf_error *err);
+ * is slow; 0; or as gf_measure_pairs. */
+int gf_measure_pairs_report(const struct gf_measure_pairs_config *config,
+			    bool json, struct gf_text *out,
+			    struct gf_error *err);
 
 #endif

@@ -22,13 +22,13 @@ static double median_of(const double *values, size_t count)
 	return median;
 }
 
-void gf_bench_pairs_judge(const struct gf_bench_pairs *p,
-			  struct gf_bench_pairs_verdict *v)
+void gf_measure_pairs_judge(const struct gf_measure_pairs *p,
+			    struct gf_measure_pairs_verdict *v)
 {
 	const double *rate = p->rate_bytes_per_s;
 	size_t n = p->count, i, k;
 
-	*v = (struct gf_bench_pairs_verdict){
+	*v = (struct gf_measure_pairs_verdict){
 		.best_send = gf_xcalloc(n, sizeof(double)),
 		.best_receive = gf_xcalloc(n, sizeof(double)),
 		.slow_send = gf_xcalloc(n, sizeof(bool)),
@@ -46,21 +46,21 @@ void gf_bench_pairs_judge(const struct gf_bench_pairs *p,
 	v->median_receive = median_of(v->best_receive, n);
 	for (i = 0; i < n && n > 2 && p->hosts; i++) {
 		v->slow_send[i] =
-			v->best_send[i] < GF_BENCH_SLOW * v->median_send;
-		v->slow_receive[i] =
-			v->best_receive[i] < GF_BENCH_SLOW * v->median_receive;
+			v->best_send[i] < GF_MEASURE_SLOW * v->median_send;
+		v->slow_receive[i] = v->best_receive[i] <
+				     GF_MEASURE_SLOW * v->median_receive;
 		v->any |= v->slow_send[i] || v->slow_receive[i];
 	}
 	for (i = 0; i < n * n && p->hosts; i++) {
 		double ends = fmin(v->best_send[i / n], v->best_receive[i % n]);
 
 		v->slow_path[i] =
-			i / n != i % n && rate[i] < GF_BENCH_SLOW * ends;
+			i / n != i % n && rate[i] < GF_MEASURE_SLOW * ends;
 		v->any |= v->slow_path[i];
 	}
 }
 
-void gf_bench_pairs_verdict_release(struct gf_bench_pairs_verdict *v)
+void gf_measure_pairs_verdict_release(struct gf_measure_pairs_verdict *v)
 {
 	free(v->best_send);
 	free(v->best_receive);
@@ -70,7 +70,7 @@ void gf_bench_pairs_verdict_release(struct gf_bench_pairs_verdict *v)
 	memset(v, 0, sizeof(*v));
 }
 
-static void square(const struct gf_bench_pairs *p, struct gf_table *table)
+static void square(const struct gf_measure_pairs *p, struct gf_table *table)
 {
 	size_t n = p->count, i, k;
 	struct gf_human h;
@@ -94,8 +94,8 @@ static void square(const struct gf_bench_pairs *p, struct gf_table *table)
 	}
 }
 
-static void summary(const struct gf_bench_pairs *p,
-		    const struct gf_bench_pairs_verdict *v,
+static void summary(const struct gf_measure_pairs *p,
+		    const struct gf_measure_pairs_verdict *v,
 		    struct gf_table *table)
 {
 	static const char *const heading[] = {"", "sends", "receives",
@@ -121,8 +121,8 @@ static void summary(const struct gf_bench_pairs *p,
 	}
 }
 
-static void say_slow(const struct gf_bench_pairs *p,
-		     const struct gf_bench_pairs_verdict *v,
+static void say_slow(const struct gf_measure_pairs *p,
+		     const struct gf_measure_pairs_verdict *v,
 		     struct gf_text *out)
 {
 	struct gf_human best, median;
@@ -160,9 +160,9 @@ static void say_slow(const struct gf_bench_pairs *p,
 			     n == 2 ? " (of two hosts nobody knows)" : "");
 }
 
-void gf_bench_pairs_table(const struct gf_bench_pairs *p,
-			  const struct gf_bench_pairs_verdict *v,
-			  struct gf_text *out)
+void gf_measure_pairs_table(const struct gf_measure_pairs *p,
+			    const struct gf_measure_pairs_verdict *v,
+			    struct gf_text *out)
 {
 	struct gf_table table = {0};
 	struct gf_human text;
@@ -187,8 +187,8 @@ void gf_bench_pairs_table(const struct gf_bench_pairs *p,
 }
 
 /* JSON Lines, one per link. */
-static void write_rows(const struct gf_bench_pairs *p,
-		       const struct gf_bench_pairs_verdict *v,
+static void write_rows(const struct gf_measure_pairs *p,
+		       const struct gf_measure_pairs_verdict *v,
 		       struct gf_text *out)
 {
 	size_t n = p->count, i;
@@ -216,22 +216,23 @@ static void write_rows(const struct gf_bench_pairs *p,
 	}
 }
 
-int gf_bench_pairs_report(const struct gf_bench_pairs_config *config, bool json,
-			  struct gf_text *out, struct gf_error *err)
+int gf_measure_pairs_report(const struct gf_measure_pairs_config *config,
+			    bool json, struct gf_text *out,
+			    struct gf_error *err)
 {
-	struct gf_bench_pairs_verdict verdict;
-	struct gf_bench_pairs pairs;
-	int rc = gf_bench_pairs(config, &pairs, err);
+	struct gf_measure_pairs_verdict verdict;
+	struct gf_measure_pairs pairs;
+	int rc = gf_measure_pairs(config, &pairs, err);
 
 	if (rc < 0)
 		return rc;
-	gf_bench_pairs_judge(&pairs, &verdict);
+	gf_measure_pairs_judge(&pairs, &verdict);
 	if (json)
 		write_rows(&pairs, &verdict, out);
 	else
-		gf_bench_pairs_table(&pairs, &verdict, out);
+		gf_measure_pairs_table(&pairs, &verdict, out);
 	rc = verdict.any;
-	gf_bench_pairs_verdict_release(&verdict);
-	gf_bench_pairs_release(&pairs);
+	gf_measure_pairs_verdict_release(&verdict);
+	gf_measure_pairs_release(&pairs);
 	return rc;
 }

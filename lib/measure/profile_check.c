@@ -6,9 +6,9 @@
 #include "base/array.h"
 #include "base/heap.h"
 #include "base/registry.h"
-#include "measure/profile.h"
+#include "measure/whole_profile.h"
 
-static char *describe_network(const struct gf_bench_network *n)
+static char *describe_network(const struct gf_measure_network *n)
 {
 	struct gf_text t = {0};
 	size_t i;
@@ -30,9 +30,10 @@ static char *describe_network(const struct gf_bench_network *n)
 	return gf_text_take(&t);
 }
 
-int gf_bench_profile_same(struct gf_comm *comm,
-			  const struct gf_bench_profile *c, const char *command,
-			  const char *model, struct gf_error *err)
+int gf_measure_profile_same(struct gf_comm *comm,
+			    const struct gf_measure_profile *c,
+			    const char *command, const char *model,
+			    struct gf_error *err)
 {
 	const char *device = c->device.name ? c->device.name : "cpu";
 	char *step = gf_xasprintf("batch %zu, %zu + %zu repeats, %.*s",
@@ -57,9 +58,9 @@ int gf_bench_profile_same(struct gf_comm *comm,
 	return rc;
 }
 
-void gf_bench_profile_init(struct gf_bench_profile *c)
+void gf_measure_profile_init(struct gf_measure_profile *c)
 {
-	*c = (struct gf_bench_profile){
+	*c = (struct gf_measure_profile){
 		.backend_name = "auto",
 		.device.name = "auto",
 		.warmup = 5,
@@ -72,19 +73,19 @@ void gf_bench_profile_init(struct gf_bench_profile *c)
 	};
 }
 
-int gf_bench_profile_check(const struct gf_bench_profile *c,
-			   struct gf_error *err)
+int gf_measure_profile_check(const struct gf_measure_profile *c,
+			     struct gf_error *err)
 {
-	struct gf_bench_network sweep = c->sweep;
-	int rc = gf_bench_device_check(&c->device, err);
+	struct gf_measure_network sweep = c->sweep;
+	int rc = gf_contest_device_check(&c->device, err);
 
 	if (rc) {
 		gf_error_prefix(err, "--device");
 		return rc;
 	}
 	if (sweep.max_bytes == 0)
-		sweep.max_bytes = GF_BENCH_MAX_BYTES;
-	rc = gf_bench_network_check(&sweep, err);
+		sweep.max_bytes = GF_MEASURE_MAX_BYTES;
+	rc = gf_measure_network_check(&sweep, err);
 	if (rc == 0 && !gf_backend_find(c->backend_name))
 		rc = gf_registry_refuse(&(struct gf_registry){gf_backends},
 					"--backend", "auto", c->backend_name,

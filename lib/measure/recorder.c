@@ -7,9 +7,9 @@
 #include "base/heap.h"
 #include "gpu/gpu.h"
 
-static void mark(struct gf_bench_recorder *r, size_t column)
+static void mark(struct gf_measure_recorder *r, size_t column)
 {
-	const struct gf_bench_step *s = r->step;
+	const struct gf_measure_step *s = r->step;
 
 	if (!s->gpu)
 		r->row[column] = gf_clock_s() - r->start_s;
@@ -23,9 +23,9 @@ static void record(void *ctx, size_t tensor)
 	mark(ctx, GF_COLUMN_TENSOR + tensor);
 }
 
-static int begin(struct gf_bench_recorder *r, struct gf_error *err)
+static int begin(struct gf_measure_recorder *r, struct gf_error *err)
 {
-	const struct gf_bench_step *s = r->step;
+	const struct gf_measure_step *s = r->step;
 
 	r->start_s = gf_clock_s();
 	return s->gpu ? s->gpu->ops->record(s->gpu, r->begun, s->stream, err)
@@ -33,9 +33,9 @@ static int begin(struct gf_bench_recorder *r, struct gf_error *err)
 }
 
 /* The events of a pass, when all have happened. */
-static int read_events(struct gf_bench_recorder *r, struct gf_error *err)
+static int read_events(struct gf_measure_recorder *r, struct gf_error *err)
 {
-	const struct gf_bench_step *s = r->step;
+	const struct gf_measure_step *s = r->step;
 	size_t i;
 	int rc = r->rc;
 
@@ -51,15 +51,15 @@ static int read_events(struct gf_bench_recorder *r, struct gf_error *err)
 	return rc;
 }
 
-int gf_bench_recorder_open(struct gf_bench_recorder *r,
-			   struct gf_bench_step *step, size_t width,
-			   struct gf_error *err)
+int gf_measure_recorder_open(struct gf_measure_recorder *r,
+			     struct gf_measure_step *step, size_t width,
+			     struct gf_error *err)
 {
 	const struct gf_gpu_ops *ops;
 	size_t i;
 	int rc;
 
-	*r = (struct gf_bench_recorder){.step = step, .width = width};
+	*r = (struct gf_measure_recorder){.step = step, .width = width};
 	if (!step->gpu)
 		return 0;
 	ops = step->gpu->ops;
@@ -70,7 +70,7 @@ int gf_bench_recorder_open(struct gf_bench_recorder *r,
 	return rc;
 }
 
-void gf_bench_recorder_close(struct gf_bench_recorder *r)
+void gf_measure_recorder_close(struct gf_measure_recorder *r)
 {
 	struct gf_gpu *gpu = r->step->gpu;
 	size_t i;
@@ -84,26 +84,27 @@ void gf_bench_recorder_close(struct gf_bench_recorder *r)
 	free(r->events);
 }
 
-static int pass(struct gf_bench_recorder *r, float *grads, struct gf_error *err)
+static int pass(struct gf_measure_recorder *r, float *grads,
+		struct gf_error *err)
 {
-	struct gf_bench_step *step = r->step;
+	struct gf_measure_step *step = r->step;
 	int rc = begin(r, err);
 
 	if (rc == 0)
-		rc = gf_bench_step_forward(step, err);
+		rc = gf_measure_step_forward(step, err);
 	mark(r, GF_COLUMN_FORWARD);
 	if (rc == 0)
-		rc = gf_bench_step_backward(step, grads, record, r, err);
+		rc = gf_measure_step_backward(step, grads, record, r, err);
 	mark(r, GF_COLUMN_BACKWARD);
 	return rc;
 }
 
 /* As training does: the first pass prepares what a capture may not, the second
  * is captured, with its events. */
-static int capture(struct gf_bench_recorder *r, float *grads,
+static int capture(struct gf_measure_recorder *r, float *grads,
 		   struct gf_error *err)
 {
-	const struct gf_bench_step *s = r->step;
+	const struct gf_measure_step *s = r->step;
 	struct gf_error ignored;
 	int ended, rc = s->gpu->ops->capture_begin(s->gpu, s->stream, err);
 
@@ -116,11 +117,11 @@ static int capture(struct gf_bench_recorder *r, float *grads,
 }
 
 /* From the batch to the last gradient. */
-int gf_bench_recorder_compute(struct gf_bench_recorder *r, float *grads,
-			      double *row, struct gf_error *err)
+int gf_measure_recorder_compute(struct gf_measure_recorder *r, float *grads,
+				double *row, struct gf_error *err)
 {
-	const struct gf_bench_step *s = r->step;
-	int rc = gf_bench_step_load(r->step, err);
+	const struct gf_measure_step *s = r->step;
+	int rc = gf_measure_step_load(r->step, err);
 
 	r->row = row;
 	if (rc)
@@ -133,15 +134,15 @@ int gf_bench_recorder_compute(struct gf_bench_recorder *r, float *grads,
 		  : s->gpu->ops->graph_launch(s->gpu, s->stream, r->graph, err);
 }
 
-int gf_bench_recorder_update(struct gf_bench_recorder *r, const float *grads,
-			     struct gf_error *err)
+int gf_measure_recorder_update(struct gf_measure_recorder *r,
+			       const float *grads, struct gf_error *err)
 {
-	struct gf_bench_step *step = r->step;
+	struct gf_measure_step *step = r->step;
 	double start_s;
 	int rc = 0;
 
 	if (step->updates_there) {
-		gf_bench_step_update_there(step);
+		gf_measure_step_update_there(step);
 		mark(r, GF_COLUMN_UPDATE);
 	}
 	if (step->gpu)
@@ -153,7 +154,7 @@ int gf_bench_recorder_update(struct gf_bench_recorder *r, const float *grads,
 		return 0;
 	}
 	start_s = gf_clock_s();
-	gf_bench_step_update(step, grads);
+	gf_measure_step_update(step, grads);
 	r->row[GF_COLUMN_UPDATE] = gf_clock_s() - start_s;
 	return 0;
 }

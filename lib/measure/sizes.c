@@ -10,16 +10,17 @@
 static const double long_enough_s = 0.01;
 static const size_t telling_bytes = (size_t)256 << 10;
 
-struct gf_bench_budget gf_bench_round(const struct gf_bench_budget *whole)
+struct gf_measure_budget gf_measure_round(const struct gf_measure_budget *whole)
 {
-	return (struct gf_bench_budget){
-		.budget_s = whole->budget_s / GF_BENCH_ROUNDS,
-		.low = (whole->low + GF_BENCH_ROUNDS - 1) / GF_BENCH_ROUNDS,
-		.high = (whole->high + GF_BENCH_ROUNDS - 1) / GF_BENCH_ROUNDS,
+	return (struct gf_measure_budget){
+		.budget_s = whole->budget_s / GF_MEASURE_ROUNDS,
+		.low = (whole->low + GF_MEASURE_ROUNDS - 1) / GF_MEASURE_ROUNDS,
+		.high = (whole->high + GF_MEASURE_ROUNDS - 1) /
+			GF_MEASURE_ROUNDS,
 	};
 }
 
-size_t *gf_bench_sizes(size_t min_bytes, size_t max_bytes, size_t *count)
+size_t *gf_measure_sizes(size_t min_bytes, size_t max_bytes, size_t *count)
 {
 	size_t *sizes = NULL, n = 0, size;
 
@@ -52,12 +53,12 @@ static size_t *spread(size_t min_bytes, size_t max_bytes, size_t count)
 	return sizes;
 }
 
-static double pace_s(const struct gf_bench_pace *pace, size_t bytes)
+static double pace_s(const struct gf_measure_pace *pace, size_t bytes)
 {
 	return pace->startup_s + pace->per_byte_s * (double)bytes;
 }
 
-int gf_bench_chain(const struct gf_bench_pace *pace, size_t bytes)
+int gf_measure_chain(const struct gf_measure_pace *pace, size_t bytes)
 {
 	double fit = long_enough_s / pace_s(pace, bytes);
 	int most = 1;
@@ -72,17 +73,17 @@ int gf_bench_chain(const struct gf_bench_pace *pace, size_t bytes)
 }
 
 /* The time of a sitting with the fewest repeats. */
-static double sitting_s(const struct gf_bench_sweep *s,
-			const struct gf_bench_pace *pace, size_t bytes)
+static double sitting_s(const struct gf_measure_sweep *s,
+			const struct gf_measure_pace *pace, size_t bytes)
 {
-	double repeat = pace_s(pace, bytes) * gf_bench_chain(pace, bytes);
+	double repeat = pace_s(pace, bytes) * gf_measure_chain(pace, bytes);
 
 	return pace->sitting_s +
-	       repeat * (gf_bench_uncounted(repeat) + s->sitting.low);
+	       repeat * (gf_measure_uncounted(repeat) + s->sitting.low);
 }
 
-static double all_sittings_s(const struct gf_bench_sweep *s,
-			     const struct gf_bench_pace *pace)
+static double all_sittings_s(const struct gf_measure_sweep *s,
+			     const struct gf_measure_pace *pace)
 {
 	double sum = 0;
 	size_t i;
@@ -93,35 +94,35 @@ static double all_sittings_s(const struct gf_bench_sweep *s,
 }
 
 /* Up to that size; sparse: no more of them than are needed. */
-static void take_sizes(struct gf_bench_sweep *s, size_t min_bytes,
+static void take_sizes(struct gf_measure_sweep *s, size_t min_bytes,
 		       size_t max_bytes, bool sparse)
 {
 	free(s->sizes);
-	s->sizes = gf_bench_sizes(min_bytes, max_bytes, &s->count);
-	if (s->count > GF_BENCH_FEWEST_SIZES && !sparse)
+	s->sizes = gf_measure_sizes(min_bytes, max_bytes, &s->count);
+	if (s->count > GF_MEASURE_FEWEST_SIZES && !sparse)
 		return;
 	free(s->sizes);
-	s->count = GF_BENCH_FEWEST_SIZES;
+	s->count = GF_MEASURE_FEWEST_SIZES;
 	s->sizes = spread(min_bytes / 4 * 4, max_bytes, s->count);
 }
 
-static void take_rounds(struct gf_bench_sweep *s,
-			const struct gf_bench_limits *l, int rounds)
+static void take_rounds(struct gf_measure_sweep *s,
+			const struct gf_measure_limits *l, int rounds)
 {
 	s->rounds = rounds;
-	s->sitting = (struct gf_bench_budget){
+	s->sitting = (struct gf_measure_budget){
 		.low = (l->point.low + rounds - 1) / rounds,
 		.high = (l->point.high + rounds - 1) / rounds,
 	};
 }
 
 /* Tries fewer rounds, but not one alone. */
-static bool fits(struct gf_bench_sweep *s, const struct gf_bench_limits *l,
-		 const struct gf_bench_pace *pace)
+static bool fits(struct gf_measure_sweep *s, const struct gf_measure_limits *l,
+		 const struct gf_measure_pace *pace)
 {
 	int rounds;
 
-	for (rounds = GF_BENCH_ROUNDS; rounds > 1; rounds--) {
+	for (rounds = GF_MEASURE_ROUNDS; rounds > 1; rounds--) {
 		take_rounds(s, l, rounds);
 		s->takes_s = all_sittings_s(s, pace);
 		if (s->takes_s <= l->budget_s)
@@ -132,7 +133,7 @@ static bool fits(struct gf_bench_sweep *s, const struct gf_bench_limits *l,
 
 /* Room for the fewest sizes, a factor of 1.5 apart or more, and for a slope
  * that is more than noise. */
-static size_t fewest_bytes(const struct gf_bench_limits *l)
+static size_t fewest_bytes(const struct gf_measure_limits *l)
 {
 	size_t least = l->min_bytes * 17;
 
@@ -141,15 +142,15 @@ static size_t fewest_bytes(const struct gf_bench_limits *l)
 	return least < l->max_bytes ? least : l->max_bytes;
 }
 
-void gf_bench_sweep_choose(const struct gf_bench_limits *l,
-			   const struct gf_bench_pace *pace,
-			   struct gf_bench_sweep *s)
+void gf_measure_sweep_choose(const struct gf_measure_limits *l,
+			     const struct gf_measure_pace *pace,
+			     struct gf_measure_sweep *s)
 {
 	size_t least = fewest_bytes(l), high = l->max_bytes;
 	double left, sittings;
 	bool fit;
 
-	*s = (struct gf_bench_sweep){0};
+	*s = (struct gf_measure_sweep){0};
 	take_sizes(s, l->min_bytes, high, false);
 	fit = fits(s, l, pace);
 	if (!fit && l->whole) {

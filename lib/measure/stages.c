@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/heap.h"
-#include "doc/algorithm.h"
+#include "doc/algorithm_traits.h"
 #include "measure/network.h"
 
 /* Within a level: through shared memory where that is what it is, else halving
@@ -24,8 +24,8 @@ static void push(struct gf_stage *stages, size_t *count, size_t factor,
 	++*count;
 }
 
-size_t gf_bench_stages(const char *algorithm, const struct gf_level *levels,
-		       size_t nlevels, struct gf_stage **out)
+size_t gf_measure_stages(const char *algorithm, const struct gf_level *levels,
+			 size_t nlevels, struct gf_stage **out)
 {
 	bool two = gf_algorithm_has(algorithm, GF_ALGORITHM_TWO_LEVELS);
 	bool staged = gf_algorithm_has(algorithm, GF_ALGORITHM_STAGES);
@@ -46,7 +46,7 @@ size_t gf_bench_stages(const char *algorithm, const struct gf_level *levels,
 				    : "ring");
 	}
 	if (!gf_algorithm_has(algorithm, GF_ALGORITHM_LEVELS) || count < 2) {
-		gf_bench_stages_free(stages, count);
+		gf_measure_stages_free(stages, count);
 		stages = NULL;
 		count = 0;
 	}
@@ -54,7 +54,7 @@ size_t gf_bench_stages(const char *algorithm, const struct gf_level *levels,
 	return count;
 }
 
-void gf_bench_stages_free(struct gf_stage *stages, size_t nstages)
+void gf_measure_stages_free(struct gf_stage *stages, size_t nstages)
 {
 	size_t i;
 

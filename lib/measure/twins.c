@@ -8,7 +8,7 @@
 #include "base/heap.h"
 #include "coll/algorithm.h"
 #include "exec/exec.h"
-#include "measure/exchange.h"
+#include "measure/chain.h"
 
 /* Messages of one segment, and of several. */
 static const size_t sizes[] = {1 << 10, 1 << 20};
@@ -86,8 +86,8 @@ static bool same_here(struct gf_comm *comm, const struct gf_allreduce_cost *a,
 	return alike;
 }
 
-int gf_bench_twins(struct gf_comm *comm, const struct gf_network *net,
-		   size_t **twins, struct gf_error *err)
+int gf_measure_twins(struct gf_comm *comm, const struct gf_network *net,
+		     size_t **twins, struct gf_error *err)
 {
 	size_t n = net->nallreduce, i, k, s;
 	/* [i * n + k]: do i and k differ on some rank? */
@@ -102,7 +102,7 @@ int gf_bench_twins(struct gf_comm *comm, const struct gf_network *net,
 				differ[i * n + k] = !same_here(
 					comm, &net->allreduce[i],
 					&net->allreduce[k], sizes[s]);
-	rc = gf_bench_slowest(comm, differ, n * n, err);
+	rc = gf_measure_slowest(comm, differ, n * n, err);
 	*twins = gf_xcalloc(n + 1, sizeof(**twins));
 	for (i = 0; i < n; i++) {
 		for (k = 0; k < i && differ[i * n + k];)

@@ -17,7 +17,7 @@
 
 /* Collective; all ranks get the same: twins[i] is the first entry whose steps
  * are those of entry i, at most i. The caller frees. */
-int gf_bench_twins(struct gf_comm *comm, const struct gf_network *net,
-		   size_t **twins, struct gf_error *err);
+int gf_measure_twins(struct gf_comm *comm, const struct gf_network *net,
+		     size_t **twins, struct gf_error *err);
 
 #endif

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "nn/window.h"
+#include "nn/sliding.h"
 
 /*
  * Convolution (cross-correlation, as everywhere in the field):

@@ -24,7 +24,7 @@
 
 #include "cli/human.h"
 #include "planner/policies.h"
-#include "planner/work.h"
+#include "planner/workbench.h"
 
 struct sent {
 	double bytes, start_s, end_s;
@@ -32,8 +32,9 @@ struct sent {
 
 /* The penalty for starting at t_s beside the previous message, Eq. 13
  * corrected. */
-static double penalty_s(const struct gf_work *w, const struct sent *previous,
-			const struct gf_send *s, double bytes, double t_s)
+static double penalty_s(const struct gf_workbench *w,
+			const struct sent *previous, const struct gf_send *s,
+			double bytes, double t_s)
 {
 	const struct gf_option *o = &w->menu.options[s->option];
 	double length = previous->end_s - previous->start_s;
@@ -43,8 +44,8 @@ static double penalty_s(const struct gf_work *w, const struct sent *previous,
 		return 0;
 	left = 1 - (t_s - previous->start_s) / length;
 	left = previous->bytes * fmin(fmax(left, 0), 1);
-	return (gf_work_gamma(w, s->option, bytes, 2) - 1) * o->per_byte_s *
-	       fmin(left, bytes);
+	return (gf_workbench_gamma(w, s->option, bytes, 2) - 1) *
+	       o->per_byte_s * fmin(left, bytes);
 }
 
 /* The three questions about the message that waits with tensor `last`. */
@@ -53,10 +54,11 @@ struct question {
 	bool q1, q2, q3;
 };
 
-static struct question ask(const struct gf_work *w, const struct sent *previous,
-			   size_t first, size_t last)
+static struct question ask(const struct gf_workbench *w,
+			   const struct sent *previous, size_t first,
+			   size_t last)
 {
-	double bytes = gf_work_bytes(w, first, last);
+	double bytes = gf_workbench_bytes(w, first, last);
 	struct gf_send s = {.option = gf_menu_pick(&w->menu, bytes)};
 	struct question q = {
 		.ready = w->ready_s[last],
@@ -99,7 +101,7 @@ static void quote(const struct question *q, struct gf_text *line)
 }
 
 /* Drafts into d, or explains into lines; the other is NULL. */
-static void walk(const struct gf_work *w, struct gf_draft *d,
+static void walk(const struct gf_workbench *w, struct gf_draft *d,
 		 struct gf_text *lines)
 {
 	struct sent previous = {0, 0, 0};
@@ -124,19 +126,19 @@ static void walk(const struct gf_work *w, struct gf_draft *d,
 			start = q.ready;
 			end = q.ready + q.own + q.penalty;
 		}
-		previous = (struct sent){gf_work_bytes(w, first, last), start,
-					 fmax(previous.end_s, end)};
+		previous = (struct sent){gf_workbench_bytes(w, first, last),
+					 start, fmax(previous.end_s, end)};
 		first = last + 1;
 	}
 }
 
-static void draft(const struct gf_work *w, struct gf_draft *d)
+static void draft(const struct gf_workbench *w, struct gf_draft *d)
 {
 	d->lanes = w->lanes;
 	walk(w, d, NULL);
 }
 
-static void explain(const struct gf_work *w, const struct gf_draft *d,
+static void explain(const struct gf_workbench *w, const struct gf_draft *d,
 		    struct gf_text *lines)
 {
 	(void)d;

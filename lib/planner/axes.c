@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "doc/algorithm.h"
+#include "doc/algorithm_traits.h"
 
 void gf_axes_init(struct gf_axes *a)
 {

@@ -5,7 +5,7 @@
 
 #include "base/heap.h"
 #include "base/units.h"
-#include "doc/algorithm.h"
+#include "doc/algorithm_traits.h"
 #include "planner/axes.h"
 
 /* Axes as people type them. */

@@ -52,7 +52,7 @@ struct trial {
 };
 
 struct beam {
-	const struct gf_work *w;
+	const struct gf_workbench *w;
 	struct gf_rest rest;
 	size_t lanes, width; /* width: per order */
 	double growth;       /* of a message's cost from cut to cut */
@@ -117,7 +117,8 @@ static bool keep(struct beam *b, size_t position, enum order o,
 /* As a node left it (NULL: the beginning), with its flights in b->trial. */
 static struct gf_sim_state state_after(struct beam *b, const struct node *n)
 {
-	struct gf_sim_state s = gf_work_begin(b->w, (int)b->lanes, b->trial);
+	struct gf_sim_state s =
+		gf_workbench_begin(b->w, (int)b->lanes, b->trial);
 
 	if (n) {
 		s.now_s = n->now_s;
@@ -149,8 +150,8 @@ static bool try(struct beam *b, const struct node *from, struct gf_send *send)
 		node.send.mode = GF_MODE_NORMAL;
 	if (bound_s >= b->below_s)
 		return beside;
-	gf_work_copy(&end, &s, b->projected);
-	node.score_s[ENDS] = gf_work_end_s(b->w, &end);
+	gf_workbench_copy(&end, &s, b->projected);
+	node.score_s[ENDS] = gf_workbench_end_s(b->w, &end);
 	node.score_s[PRICE] = priced_s + s.lag_s;
 	if (!keep(b, send->last + 1, PRICE, &node))
 		keep(b, send->last + 1, ENDS, &node);
@@ -162,7 +163,7 @@ static bool try(struct beam *b, const struct node *from, struct gf_send *send)
 static void find_trials(struct beam *b, size_t first, size_t last)
 {
 	const struct gf_menu *menu = &b->w->menu;
-	double bytes = gf_work_bytes(b->w, first, last);
+	double bytes = gf_workbench_bytes(b->w, first, last);
 	double alone_s = INFINITY, priced_s = INFINITY;
 	size_t e, n = 0;
 
@@ -225,9 +226,9 @@ static void try_choices(struct beam *b, const struct node *from, size_t first,
 }
 
 /* What more tensors in a message add to its end, at least about. */
-static double step_s(const struct gf_work *w, size_t last, size_t k)
+static double step_s(const struct gf_workbench *w, size_t last, size_t k)
 {
-	double bytes = gf_work_bytes(w, last + 1, k);
+	double bytes = gf_workbench_bytes(w, last + 1, k);
 	const struct gf_option *o =
 		&w->menu.options[gf_menu_pick(&w->menu, bytes)];
 
@@ -238,7 +239,7 @@ static double step_s(const struct gf_work *w, size_t last, size_t k)
  * ntensors. */
 static size_t next_cut(const struct beam *b, size_t first, size_t last)
 {
-	const struct gf_work *w = b->w;
+	const struct gf_workbench *w = b->w;
 	size_t low = last + 1, high = w->run_last[first];
 	double grown_s;
 
@@ -247,7 +248,7 @@ static size_t next_cut(const struct beam *b, size_t first, size_t last)
 	if (w->ntensors <= GF_SEARCH_ALL_CUTS)
 		return low;
 	grown_s = b->growth *
-		  gf_menu_cost_s(&w->menu, gf_work_bytes(w, first, last));
+		  gf_menu_cost_s(&w->menu, gf_workbench_bytes(w, first, last));
 	/* the last cut that makes it dearer by less, or the next cut */
 	while (low < high) {
 		size_t middle = low + (high - low + 1) / 2;
@@ -262,14 +263,14 @@ static size_t next_cut(const struct beam *b, size_t first, size_t last)
 
 static void expand(struct beam *b, size_t first)
 {
-	const struct gf_work *w = b->w;
+	const struct gf_workbench *w = b->w;
 	size_t last, i;
 	int o;
 
 	for (last = first; last < w->ntensors;
 	     last = next_cut(b, first, last)) {
-		double cost_s =
-			gf_menu_cost_s(&w->menu, gf_work_bytes(w, first, last));
+		double cost_s = gf_menu_cost_s(
+			&w->menu, gf_workbench_bytes(w, first, last));
 
 		if (w->ready_s[last] + cost_s >= b->below_s)
 			return;
@@ -300,7 +301,7 @@ static void trace(struct beam *b, struct gf_draft *d)
 
 			node = &nodes_of(b, b->w->ntensors, o)[i];
 			s = state_after(b, node);
-			end_s = gf_work_end_s(b->w, &s);
+			end_s = gf_workbench_end_s(b->w, &s);
 			if (end_s < best_s) {
 				best_s = end_s;
 				best = node;
@@ -330,8 +331,9 @@ static double count_cuts(const struct beam *b)
 	for (i = 0; i < b->w->ntensors; i++)
 		for (k = i; k < b->w->ntensors; k = next_cut(b, i, k)) {
 			if (b->w->ready_s[k] +
-				    gf_menu_cost_s(&b->w->menu,
-						   gf_work_bytes(b->w, i, k)) >=
+				    gf_menu_cost_s(
+					    &b->w->menu,
+					    gf_workbench_bytes(b->w, i, k)) >=
 			    b->below_s)
 				break;
 			n++;
@@ -339,7 +341,7 @@ static double count_cuts(const struct beam *b)
 	return n;
 }
 
-void gf_search_beam(const struct gf_work *w, double below_s, double budget,
+void gf_search_beam(const struct gf_workbench *w, double below_s, double budget,
 		    double growth, struct gf_draft *d)
 {
 	size_t n = w->ntensors, lanes = (size_t)d->lanes, nodes, i;

@@ -5,7 +5,8 @@
 
 #include "base/heap.h"
 
-void gf_blocks_init(struct gf_blocks *b, const struct gf_work *w, size_t most)
+void gf_blocks_init(struct gf_blocks *b, const struct gf_workbench *w,
+		    size_t most)
 {
 	const struct gf_model_profile *model = w->in->model;
 	size_t per = (w->ntensors + most - 1) / most, n = 0, first, last, i;

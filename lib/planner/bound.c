@@ -36,7 +36,7 @@
 #include <string.h>
 
 #include "base/heap.h"
-#include "planner/work.h"
+#include "planner/workbench.h"
 
 #define STEP_BITS   5 /* of a size's mantissa */
 #define MIXES       21
@@ -99,12 +99,13 @@ static double least_share(const struct gf_option *o, int lanes, double low,
 
 static void find_shares(struct gf_rest *r)
 {
-	const struct gf_work *w = r->w;
-	double total = gf_work_bytes(w, 0, w->ntensors - 1), least = INFINITY;
+	const struct gf_workbench *w = r->w;
+	double total = gf_workbench_bytes(w, 0, w->ntensors - 1),
+	       least = INFINITY;
 	size_t noptions = w->menu.noptions, i, k;
 
 	for (i = 0; i < w->ntensors; i++)
-		least = fmin(least, gf_work_bytes(w, i, i));
+		least = fmin(least, gf_workbench_bytes(w, i, i));
 	r->first_step = leading_bits(fmax(least, 1));
 	r->nsteps = step_of(r, total) + 1;
 	r->shares = gf_xcalloc(r->nsteps * noptions, sizeof(double));
@@ -144,7 +145,7 @@ static void find_rates(const struct gf_rest *r, double lambda, double *rates)
 	}
 }
 
-static double least_startup_s(const struct gf_work *w)
+static double least_startup_s(const struct gf_workbench *w)
 {
 	double least = INFINITY;
 	size_t k;
@@ -164,10 +165,11 @@ static double lambda_of(const struct gf_rest *r, size_t mix)
 static double rest_s(const struct gf_rest *r, size_t i, double startup_s,
 		     double *by)
 {
-	const struct gf_work *w = r->w;
-	double rest = gf_menu_floor_s(&w->menu,
-				      gf_work_bytes(w, i, w->ntensors - 1)) /
-		      r->lanes;
+	const struct gf_workbench *w = r->w;
+	double rest =
+		gf_menu_floor_s(&w->menu,
+				gf_workbench_bytes(w, i, w->ntensors - 1)) /
+		r->lanes;
 	size_t mix;
 
 	for (mix = 0; mix < r->nmixes; mix++) {
@@ -184,7 +186,7 @@ static double rest_s(const struct gf_rest *r, size_t i, double startup_s,
 	return rest;
 }
 
-void gf_rest_init(struct gf_rest *r, const struct gf_work *w, int lanes,
+void gf_rest_init(struct gf_rest *r, const struct gf_workbench *w, int lanes,
 		  size_t nmixes)
 {
 	size_t n = w->ntensors, i, mix, *steps = gf_xcalloc(n, sizeof(*steps));
@@ -200,13 +202,13 @@ void gf_rest_init(struct gf_rest *r, const struct gf_work *w, int lanes,
 	find_shares(r);
 	rates = gf_xcalloc(r->nsteps, sizeof(*rates));
 	for (i = 0; i < n; i++)
-		steps[i] = step_of(r, gf_work_bytes(w, i, i));
+		steps[i] = step_of(r, gf_workbench_bytes(w, i, i));
 	for (mix = 0; mix < nmixes; mix++) {
 		find_rates(r, lambda_of(r, mix), rates);
 		for (i = n; i-- > 0;)
 			r->busy_s[i * nmixes + mix] =
 				r->busy_s[(i + 1) * nmixes + mix] +
-				gf_work_bytes(w, i, i) * rates[steps[i]];
+				gf_workbench_bytes(w, i, i) * rates[steps[i]];
 	}
 	for (i = n; i-- > 0;) {
 		double lambda = 0;
@@ -234,9 +236,10 @@ void gf_rest_release(struct gf_rest *r)
 bool gf_rest_send(const struct gf_rest *r, struct gf_sim_state *s,
 		  const struct gf_send *send)
 {
-	const struct gf_work *w = r->w;
-	bool beside = gf_work_send(w, s, send);
-	size_t step = step_of(r, gf_work_bytes(w, send->first, send->last));
+	const struct gf_workbench *w = r->w;
+	bool beside = gf_workbench_send(w, s, send);
+	size_t step =
+		step_of(r, gf_workbench_bytes(w, send->first, send->last));
 
 	s->flights[s->nflights - 1].message =
 		step * w->menu.noptions + send->option;
@@ -275,7 +278,7 @@ double gf_rest_price_s(const struct gf_rest *r, size_t option, double bytes)
 double gf_rest_bound_s(const struct gf_rest *r, const struct gf_sim_state *s,
 		       size_t next, double *priced_s)
 {
-	const struct gf_work *w = r->w;
+	const struct gf_workbench *w = r->w;
 	const double *busy_s = &r->busy_s[next * r->nmixes];
 	double drain_s, lanes_s, busy = 0, end_s, backward_s;
 	size_t mix;
@@ -300,7 +303,7 @@ double gf_rest_bound_s(const struct gf_rest *r, const struct gf_sim_state *s,
 	       w->in->model->update_s;
 }
 
-double gf_work_exchange_bound_s(const struct gf_work *w, int lanes)
+double gf_workbench_exchange_bound_s(const struct gf_workbench *w, int lanes)
 {
 	struct gf_rest r;
 	double bound;
@@ -311,7 +314,7 @@ double gf_work_exchange_bound_s(const struct gf_work *w, int lanes)
 	return bound;
 }
 
-double gf_work_bound_s(const struct gf_work *w, int lanes)
+double gf_workbench_bound_s(const struct gf_workbench *w, int lanes)
 {
 	size_t last = w->ntensors - 1;
 	double exchange_s, bound;
@@ -324,10 +327,10 @@ double gf_work_bound_s(const struct gf_work *w, int lanes)
 			     (1 - 1 / w->least_slowdown) * exchange_s);
 	gf_rest_release(&r);
 	/* the last message alone; it costs no less with more tensors in it */
-	bound = fmax(
-		bound,
-		w->ready_s[last] +
-			gf_menu_cost_s(&w->menu, gf_work_bytes(w, last, last)));
+	bound = fmax(bound,
+		     w->ready_s[last] +
+			     gf_menu_cost_s(&w->menu,
+					    gf_workbench_bytes(w, last, last)));
 	return bound + w->in->model->update_s;
 }
 
@@ -336,13 +339,13 @@ double gf_work_bound_s(const struct gf_work *w, int lanes)
  * other, and the last of them is needed no later than forward ends. The other
  * half obeys the bound above, shifted by forward's delay.
  */
-double gf_work_split_bound_s(const struct gf_work *w, int lanes)
+double gf_workbench_split_bound_s(const struct gf_workbench *w, int lanes)
 {
 	size_t last = w->ntensors - 1, i;
 	double forward_s = w->in->model->forward_s;
 	double startup_s = least_startup_s(w);
 	double gathers_s =
-		gf_menu_floor_s(&w->menu, gf_work_bytes(w, 0, last)) / 2;
+		gf_menu_floor_s(&w->menu, gf_workbench_bytes(w, 0, last)) / 2;
 	double delay_s = fmax(gathers_s - forward_s, 0), bound;
 	struct gf_rest r;
 

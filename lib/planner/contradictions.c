@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "codec/codec.h"
-#include "doc/algorithm.h"
+#include "doc/algorithm_traits.h"
 #include "planner/policies.h"
 
 /* Can the algorithm that was asked for add up what one of the codecs makes? */

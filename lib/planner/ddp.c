@@ -13,7 +13,7 @@
 #include <math.h>
 
 #include "planner/policies.h"
-#include "planner/work.h"
+#include "planner/workbench.h"
 
 #define FIRST_BYTES 1048576.0
 #define CAP_BYTES   (25 * FIRST_BYTES)
@@ -27,7 +27,8 @@ static void caps_of(const struct gf_problem *in, double *first, double *others)
 	*first = given ? *others : FIRST_BYTES;
 }
 
-static void fill(const struct gf_work *w, double first_cap, struct gf_draft *d)
+static void fill(const struct gf_workbench *w, double first_cap,
+		 struct gf_draft *d)
 {
 	double cap, others;
 	size_t first = 0;
@@ -37,7 +38,7 @@ static void fill(const struct gf_work *w, double first_cap, struct gf_draft *d)
 	d->threshold_bytes = (size_t)others;
 	while (first < w->ntensors) {
 		/* sizes are whole: as much as the cap is more than one less */
-		size_t last = gf_work_lazy_cut(w, first, cap - 1);
+		size_t last = gf_workbench_lazy_cut(w, first, cap - 1);
 
 		gf_draft_send(d, w, first, last);
 		first = last + 1;
@@ -45,12 +46,12 @@ static void fill(const struct gf_work *w, double first_cap, struct gf_draft *d)
 	}
 }
 
-static void draft(const struct gf_work *w, struct gf_draft *d)
+static void draft(const struct gf_workbench *w, struct gf_draft *d)
 {
 	fill(w, INFINITY, d);
 }
 
-static void explain(const struct gf_work *w, const struct gf_draft *d,
+static void explain(const struct gf_workbench *w, const struct gf_draft *d,
 		    struct gf_text *lines)
 {
 	double cap, others;
@@ -61,7 +62,8 @@ static void explain(const struct gf_work *w, const struct gf_draft *d,
 		for (t = d->sends[i].first; t <= d->sends[i].last; t++)
 			gf_text_addf(
 				&lines[t], "bucket %zu has %.0f bytes of %.0f",
-				i, gf_work_bytes(w, d->sends[i].first, t), cap);
+				i, gf_workbench_bytes(w, d->sends[i].first, t),
+				cap);
 }
 
 const struct gf_policy gf_policy_ddp = {
@@ -75,7 +77,7 @@ const struct gf_policy gf_policy_ddp = {
 	.explain = explain,
 };
 
-static void draft_capped(const struct gf_work *w, struct gf_draft *d)
+static void draft_capped(const struct gf_workbench *w, struct gf_draft *d)
 {
 	fill(w, FIRST_BYTES, d);
 }

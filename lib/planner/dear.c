@@ -28,7 +28,7 @@
 #include "base/array.h"
 #include "base/heap.h"
 #include "planner/policies.h"
-#include "planner/work.h"
+#include "planner/workbench.h"
 
 #define STEPS_PER_OCTAVE 4
 #define EXACT_TENSORS    1500 /* beyond: thresholds only */
@@ -39,7 +39,7 @@
 #define FRONT_MANY  8
 
 struct part {
-	struct gf_work_at at;
+	struct gf_workbench_at at;
 	double delay_s;
 	size_t option;
 	size_t from, from_part; /* position and index before this message */
@@ -52,7 +52,7 @@ struct front {
 };
 
 struct search {
-	const struct gf_work *w;
+	const struct gf_workbench *w;
 	double below_s;       /* to beat */
 	double *rest_s;       /* half of what tensors i.. cost at the least */
 	struct front *fronts; /* ntensors + 1 */
@@ -110,15 +110,16 @@ static void send(struct search *s, size_t i, size_t j, size_t option,
 		 double need_s)
 {
 	const struct gf_option *o = &s->w->menu.options[option];
-	const struct gf_work_next half = {option, gf_work_bytes(s->w, i, j - 1),
-					  s->w->ready_s[j - 1], 0.5};
+	const struct gf_workbench_next half = {
+		option, gf_workbench_bytes(s->w, i, j - 1),
+		s->w->ready_s[j - 1], 0.5};
 	double half_s = (o->startup_s + o->per_byte_s * half.bytes) / 2;
 	size_t k;
 
 	for (k = 0; k < s->fronts[i].nparts; k++) {
 		const struct part *p = &s->fronts[i].parts[k];
 		const struct part next = {
-			.at = gf_work_after(s->w, &half, p->at),
+			.at = gf_workbench_after(s->w, &half, p->at),
 			.delay_s = fmax(p->delay_s, -need_s) + half_s,
 			.option = option,
 			.from = i,
@@ -133,13 +134,13 @@ static void send(struct search *s, size_t i, size_t j, size_t option,
  * something to each other, the cheapest need not be the best. */
 static void extend(struct search *s, size_t j)
 {
-	const struct gf_work *w = s->w;
+	const struct gf_workbench *w = s->w;
 	const struct gf_menu *menu = &w->menu;
 	double need_s = INFINITY;
 	size_t i, k;
 
 	for (i = j; i-- > 0 && w->run_last[i] >= j - 1;) {
-		double bytes = gf_work_bytes(w, i, j - 1);
+		double bytes = gf_workbench_bytes(w, i, j - 1);
 
 		/* messages only grow from here on */
 		if (w->ready_s[j - 1] + gf_menu_cost_s(menu, bytes) / 2 +
@@ -178,7 +179,8 @@ static void trace(const struct search *s, struct gf_draft *d)
 }
 
 /* Appends the best messages, if they are better than below_s. */
-static void search(const struct gf_work *w, double below_s, struct gf_draft *d)
+static void search(const struct gf_workbench *w, double below_s,
+		   struct gf_draft *d)
 {
 	const struct part nothing = {.at.end_s = w->in->model->forward_s,
 				     .delay_s = -INFINITY};
@@ -193,9 +195,9 @@ static void search(const struct gf_work *w, double below_s, struct gf_draft *d)
 	};
 
 	for (j = 0; j < n; j++)
-		s.rest_s[j] =
-			gf_menu_floor_s(&w->menu, gf_work_bytes(w, j, n - 1)) /
-			2;
+		s.rest_s[j] = gf_menu_floor_s(&w->menu,
+					      gf_workbench_bytes(w, j, n - 1)) /
+			      2;
 	insert(&s, 0, &nothing);
 	for (j = 1; j <= n; j++)
 		extend(&s, j);
@@ -206,20 +208,20 @@ static void search(const struct gf_work *w, double below_s, struct gf_draft *d)
 	free(s.rest_s);
 }
 
-static void cut(const struct gf_work *w, struct gf_draft *d, double theta)
+static void cut(const struct gf_workbench *w, struct gf_draft *d, double theta)
 {
 	size_t first = 0, last;
 
 	d->nsends = 0;
 	for (; first < w->ntensors; first = last + 1) {
-		last = gf_work_lazy_cut(w, first, theta);
+		last = gf_workbench_lazy_cut(w, first, theta);
 		gf_draft_send(d, w, first, last)->half = GF_HALF_SPLIT;
 	}
 }
 
-static void draft(const struct gf_work *w, struct gf_draft *d)
+static void draft(const struct gf_workbench *w, struct gf_draft *d)
 {
-	double total = gf_work_bytes(w, 0, w->ntensors - 1);
+	double total = gf_workbench_bytes(w, 0, w->ntensors - 1);
 	double theta, best_theta = 0, best_s = INFINITY;
 
 	if (w->in->threshold_bytes || w->in->threshold_zero) {
@@ -231,7 +233,7 @@ static void draft(const struct gf_work *w, struct gf_draft *d)
 			struct gf_sim_result result = {0};
 
 			cut(w, d, theta);
-			gf_work_predict(w, d, &result);
+			gf_workbench_predict(w, d, &result);
 			if (result.iteration_s < best_s) {
 				best_s = result.iteration_s;
 				best_theta = floor(theta);
@@ -244,7 +246,7 @@ static void draft(const struct gf_work *w, struct gf_draft *d)
 		d->nsends = 0;
 		search(w, best_s, d);
 		if (d->nsends > 0)
-			gf_work_predict(w, d, &result);
+			gf_workbench_predict(w, d, &result);
 		if (d->nsends > 0 && result.iteration_s < best_s)
 			return;
 	}

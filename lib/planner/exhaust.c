@@ -21,7 +21,7 @@ struct level {
 };
 
 struct tree {
-	const struct gf_work *w;
+	const struct gf_workbench *w;
 	struct gf_rest rest;
 	int lanes;
 	double below_s;       /* to beat */
@@ -36,8 +36,8 @@ static double end_s(struct tree *t, const struct gf_sim_state *s)
 {
 	struct gf_sim_state copy;
 
-	gf_work_copy(&copy, s, t->scratch);
-	return gf_work_end_s(t->w, &copy);
+	gf_workbench_copy(&copy, s, t->scratch);
+	return gf_workbench_end_s(t->w, &copy);
 }
 
 /* Keeps the messages so far, which are all, if they are better. */
@@ -51,7 +51,7 @@ static void judge(struct tree *t, size_t depth)
 	d.nsends = d.capacity = depth;
 	for (i = 0; i < depth; i++)
 		d.sends[i] = t->levels[i + 1].send;
-	gf_work_predict(t->w, &d, &result);
+	gf_workbench_predict(t->w, &d, &result);
 	if (d.iteration_s < t->below_s) {
 		t->below_s = d.iteration_s;
 		free(t->best->sends);
@@ -73,8 +73,8 @@ static bool branch(struct tree *t, size_t depth, const struct gf_send *send)
 	bool beside;
 
 	here->send = *send;
-	gf_work_copy(&here->state, &t->levels[depth - 1].state,
-		     &t->flights[depth * (size_t)t->lanes]);
+	gf_workbench_copy(&here->state, &t->levels[depth - 1].state,
+			  &t->flights[depth * (size_t)t->lanes]);
 	beside = gf_rest_send(&t->rest, &here->state, send);
 	if (!beside)
 		here->send.mode = GF_MODE_NORMAL;
@@ -104,8 +104,9 @@ static void descend(struct tree *t, size_t depth, size_t first)
 				.option = menu->choices[e],
 			};
 
-			if (!gf_option_fits(&menu->options[send.option],
-					    gf_work_bytes(t->w, first, last)) ||
+			if (!gf_option_fits(
+				    &menu->options[send.option],
+				    gf_workbench_bytes(t->w, first, last)) ||
 			    !branch(t, depth, &send))
 				continue;
 			send.mode = GF_MODE_NORMAL;
@@ -113,8 +114,8 @@ static void descend(struct tree *t, size_t depth, size_t first)
 		}
 }
 
-bool gf_search_exhaust(const struct gf_work *w, double below_s, double budget,
-		       struct gf_draft *d)
+bool gf_search_exhaust(const struct gf_workbench *w, double below_s,
+		       double budget, struct gf_draft *d)
 {
 	size_t n = w->ntensors, lanes = (size_t)d->lanes;
 	struct tree t = {
@@ -129,7 +130,7 @@ bool gf_search_exhaust(const struct gf_work *w, double below_s, double budget,
 	};
 
 	gf_rest_init(&t.rest, w, d->lanes, MIXES);
-	t.levels[0].state = gf_work_begin(w, d->lanes, t.flights);
+	t.levels[0].state = gf_workbench_begin(w, d->lanes, t.flights);
 	descend(&t, 1, 0);
 	gf_rest_release(&t.rest);
 	free(t.levels);

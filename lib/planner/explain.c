@@ -9,11 +9,11 @@
 #include "base/heap.h"
 #include "cli/human.h"
 #include "planner/summary.h"
-#include "planner/work.h"
+#include "planner/workbench.h"
 #include "sim/predict.h"
 
 struct why {
-	const struct gf_work *w;
+	const struct gf_workbench *w;
 	const struct gf_plan *plan;
 	struct gf_fabric fabric;
 	struct gf_plan trial; /* the plan with messages of its own */
@@ -47,7 +47,7 @@ static void choose(struct why *y, size_t i)
 {
 	struct gf_message *m = &y->trial.messages[i];
 	const struct gf_option *o = &y->w->menu.options[gf_menu_pick(
-		&y->w->menu, gf_work_bytes(y->w, m->first, m->last))];
+		&y->w->menu, gf_workbench_bytes(y->w, m->first, m->last))];
 
 	m->algorithm = (char *)o->algorithm;
 	m->codec = (char *)o->codec;
@@ -205,8 +205,9 @@ static void print_tensors(const struct why *y, bool ruled, struct gf_text *out)
 
 /* Starts from what is posed anew of the request: the menu of the messages that
  * a trial makes. */
-static int begin(struct why *y, struct gf_work *w, const struct gf_request *r,
-		 struct gf_task *task, struct gf_error *err)
+static int begin(struct why *y, struct gf_workbench *w,
+		 const struct gf_request *r, struct gf_task *task,
+		 struct gf_error *err)
 {
 	const struct gf_plan *p = y->plan;
 	struct gf_text notes = {0};
@@ -216,7 +217,7 @@ static int begin(struct why *y, struct gf_work *w, const struct gf_request *r,
 	if (rc < 0)
 		return rc;
 	task->problem.halves = p->messages[0].half == GF_HALF_SPLIT;
-	rc = gf_work_init(w, &task->problem, err);
+	rc = gf_workbench_init(w, &task->problem, err);
 	if (rc < 0) {
 		gf_task_release(task);
 		return rc;
@@ -251,7 +252,7 @@ int gf_plan_explain(const struct gf_request *r, const struct gf_plan *p,
 		    size_t window, struct gf_text *out, struct gf_error *err)
 {
 	struct gf_task task;
-	struct gf_work w;
+	struct gf_workbench w;
 	struct why y = {.w = &w, .plan = p};
 	bool ruled;
 	size_t i;
@@ -281,7 +282,7 @@ int gf_plan_explain(const struct gf_request *r, const struct gf_plan *p,
 		gf_text_release(&y.lines[i]);
 	free(y.lines);
 	free(y.trial.messages);
-	gf_work_release(&w);
+	gf_workbench_release(&w);
 	gf_task_release(&task);
 	return rc;
 }

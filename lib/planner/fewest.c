@@ -25,7 +25,7 @@
 
 /* The first tensor of the longest message up to `last` that takes no longer
  * than that; last + 1: there is none. */
-static size_t first_of(const struct gf_work *w, size_t last, double most_s)
+static size_t first_of(const struct gf_workbench *w, size_t last, double most_s)
 {
 	size_t low = 0, high = last + 1;
 
@@ -33,8 +33,8 @@ static size_t first_of(const struct gf_work *w, size_t last, double most_s)
 		size_t first = low + (high - low) / 2;
 
 		if (w->run_last[first] >= last &&
-		    gf_menu_cost_s(&w->menu, gf_work_bytes(w, first, last)) <=
-			    most_s)
+		    gf_menu_cost_s(&w->menu, gf_workbench_bytes(
+						     w, first, last)) <= most_s)
 			high = first;
 		else
 			low = first + 1;
@@ -44,7 +44,7 @@ static size_t first_of(const struct gf_work *w, size_t last, double most_s)
 
 /* Messages the last of which ends at end_s as long as backward loses nothing;
  * predicted; without any if there is no time for them. */
-static struct gf_draft cut(const struct gf_work *w, double end_s)
+static struct gf_draft cut(const struct gf_workbench *w, double end_s)
 {
 	struct gf_draft d = {.lanes = 1};
 	struct gf_sim_result result = {0};
@@ -59,12 +59,12 @@ static struct gf_draft cut(const struct gf_work *w, double end_s)
 			return (struct gf_draft){.iteration_s = INFINITY};
 		}
 		gf_draft_send(&d, w, first, last);
-		end_s -=
-			gf_menu_cost_s(&w->menu, gf_work_bytes(w, first, last));
+		end_s -= gf_menu_cost_s(&w->menu,
+					gf_workbench_bytes(w, first, last));
 		after = first;
 	}
 	gf_draft_reverse(&d);
-	gf_work_predict(w, &d, &result);
+	gf_workbench_predict(w, &d, &result);
 	return d;
 }
 
@@ -83,15 +83,16 @@ static void keep(struct gf_draft *best, struct gf_draft *d, double limit_s)
 	gf_draft_release(&worse);
 }
 
-void gf_search_fewest(const struct gf_work *w, const struct gf_draft *fastest,
-		      double limit_s, struct gf_draft *d)
+void gf_search_fewest(const struct gf_workbench *w,
+		      const struct gf_draft *fastest, double limit_s,
+		      struct gf_draft *d)
 {
 	double end_s = limit_s - w->in->model->update_s, low_s, high_s, lag_s;
 	struct gf_sim_result result = {0};
 	struct gf_draft best = {0}, timed = *fastest, next;
 	int i;
 
-	gf_work_predict(w, &timed, &result);
+	gf_workbench_predict(w, &timed, &result);
 	lag_s = fmax(result.backward_end_s - w->backward_end_s, 0);
 	for (i = 0; i <= (lag_s > 0 ? EARLIER : 0); i++) {
 		next = cut(w, end_s - lag_s * i / EARLIER);

@@ -13,7 +13,7 @@
 #include "doc/plan_rule.h"
 #include "planner/make.h"
 #include "planner/refine.h"
-#include "planner/work.h"
+#include "planner/workbench.h"
 #include "sim/doubt.h"
 #include "sim/predict.h"
 
@@ -43,17 +43,17 @@ static int bound(const struct gf_request *r, const struct gf_plan *p,
 		.lanes = p->lanes,
 		.codecs = gf_plan_codecs(p, codecs),
 	};
-	struct gf_work w;
+	struct gf_workbench w;
 	int rc;
 
 	problem.fabric.ranks = p->ranks;
-	rc = gf_work_init(&w, &problem, err);
+	rc = gf_workbench_init(&w, &problem, err);
 
 	if (rc < 0)
 		return rc;
 	out->lower_bound_s =
-		fmin(gf_work_bound_s(&w, p->lanes), out->iteration_s);
-	gf_work_release(&w);
+		fmin(gf_workbench_bound_s(&w, p->lanes), out->iteration_s);
+	gf_workbench_release(&w);
 	return 0;
 }
 

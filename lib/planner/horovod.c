@@ -10,7 +10,7 @@
 #include <math.h>
 
 #include "planner/policies.h"
-#include "planner/work.h"
+#include "planner/workbench.h"
 
 #define CYCLE_S      1e-3
 #define FUSION_BYTES (128 * 1048576.0)
@@ -22,24 +22,24 @@ static double fusion_bytes(const struct gf_problem *in)
 		       : FUSION_BYTES;
 }
 
-static double cycle_of(const struct gf_work *w, size_t tensor)
+static double cycle_of(const struct gf_workbench *w, size_t tensor)
 {
 	return ceil((w->ready_s[tensor] - w->in->model->forward_s) / CYCLE_S);
 }
 
 /* The last tensor of the message that begins at first. */
-static size_t cut(const struct gf_work *w, size_t first)
+static size_t cut(const struct gf_workbench *w, size_t first)
 {
 	double cycle = cycle_of(w, first), most = fusion_bytes(w->in);
 	size_t last = first;
 
 	while (last < w->run_last[first] && cycle_of(w, last + 1) == cycle &&
-	       gf_work_bytes(w, first, last + 1) <= most)
+	       gf_workbench_bytes(w, first, last + 1) <= most)
 		last++;
 	return last;
 }
 
-static void draft(const struct gf_work *w, struct gf_draft *d)
+static void draft(const struct gf_workbench *w, struct gf_draft *d)
 {
 	size_t first = 0;
 
@@ -52,7 +52,7 @@ static void draft(const struct gf_work *w, struct gf_draft *d)
 	}
 }
 
-static void explain(const struct gf_work *w, const struct gf_draft *d,
+static void explain(const struct gf_workbench *w, const struct gf_draft *d,
 		    struct gf_text *lines)
 {
 	size_t i, t;
@@ -63,8 +63,8 @@ static void explain(const struct gf_work *w, const struct gf_draft *d,
 				     "ready in cycle %.0f, message of %.0f "
 				     "bytes",
 				     cycle_of(w, t),
-				     gf_work_bytes(w, d->sends[i].first,
-						   d->sends[i].last));
+				     gf_workbench_bytes(w, d->sends[i].first,
+							d->sends[i].last));
 }
 
 const struct gf_policy gf_policy_horovod = {

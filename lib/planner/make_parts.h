@@ -21,8 +21,8 @@ int gf_task_plan_for(const struct gf_task *t,
 /* A plan for stale gradients (stale.c). */
 int gf_task_stale(const struct gf_task *t, struct gf_plan *p,
 		  struct gf_error *err);
-/* The best by any policy (choose.c). halves: those that split messages, too;
- * named: a policy was asked for, and doubt does not count. */
+/* The best by any policy (choose_plan.c). halves: those that split messages,
+ * too; named: a policy was asked for, and doubt does not count. */
 int gf_task_best(const struct gf_task *t, bool halves, bool named,
 		 struct gf_plan *p, struct gf_error *err);
 

@@ -12,7 +12,7 @@
 #include "base/registry.h"
 #include "codec/codec.h"
 #include "coll/algorithm.h"
-#include "doc/algorithm.h"
+#include "doc/algorithm_traits.h"
 #include "planner/factors.h"
 #include "sim/price.h"
 

@@ -12,7 +12,7 @@
 
 #include "cli/human.h"
 #include "planner/policies.h"
-#include "planner/work.h"
+#include "planner/workbench.h"
 
 static void quote(double next, double start, double startup,
 		  struct gf_text *line)
@@ -26,7 +26,7 @@ static void quote(double next, double start, double startup,
 }
 
 /* Drafts into d, or explains into lines; the other is NULL. */
-static void walk(const struct gf_work *w, struct gf_draft *d,
+static void walk(const struct gf_workbench *w, struct gf_draft *d,
 		 struct gf_text *lines)
 {
 	double previous_end = 0;
@@ -36,7 +36,7 @@ static void walk(const struct gf_work *w, struct gf_draft *d,
 		double start = fmax(w->ready_s[first], previous_end);
 
 		for (last = first; last < w->run_last[first]; last++) {
-			double bytes = gf_work_bytes(w, first, last);
+			double bytes = gf_workbench_bytes(w, first, last);
 			size_t option = gf_menu_pick(&w->menu, bytes);
 			double a = w->menu.options[option].startup_s;
 			double next = w->ready_s[last + 1];
@@ -53,16 +53,17 @@ static void walk(const struct gf_work *w, struct gf_draft *d,
 			gf_draft_send(d, w, first, last);
 		previous_end =
 			start +
-			gf_menu_cost_s(&w->menu, gf_work_bytes(w, first, last));
+			gf_menu_cost_s(&w->menu,
+				       gf_workbench_bytes(w, first, last));
 	}
 }
 
-static void draft(const struct gf_work *w, struct gf_draft *d)
+static void draft(const struct gf_workbench *w, struct gf_draft *d)
 {
 	walk(w, d, NULL);
 }
 
-static void explain(const struct gf_work *w, const struct gf_draft *d,
+static void explain(const struct gf_workbench *w, const struct gf_draft *d,
 		    struct gf_text *lines)
 {
 	(void)d;

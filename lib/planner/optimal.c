@@ -67,7 +67,7 @@ struct drafts {
 
 /* The search over some of the ways. */
 struct field {
-	const struct gf_work *w; /* with these ways alone */
+	const struct gf_workbench *w; /* with these ways alone */
 	uint32_t ways;
 	const size_t *options; /* of the whole menu, per option of this one */
 	struct drafts *all;
@@ -91,7 +91,7 @@ static void offer(struct field *f, struct gf_draft *d)
 	*to = (struct found){*d, f->ways, false};
 }
 
-static int most_lanes(const struct gf_work *w)
+static int most_lanes(const struct gf_workbench *w)
 {
 	return w->lanes < LANES_MOST ? w->lanes : LANES_MOST;
 }
@@ -131,7 +131,7 @@ static void offer_others(struct field *f)
 	}
 }
 
-static double polish_budget(const struct gf_work *w)
+static double polish_budget(const struct gf_workbench *w)
 {
 	return POLISH_BUDGET *
 	       fmin(fmax((double)w->ntensors / GF_SEARCH_LARGE, 1),
@@ -156,7 +156,7 @@ static void offer_found(struct field *f, struct gf_draft *d, int kicks)
 
 	d->policy = &gf_policy_optimal;
 	if (d->nsends > 0) {
-		gf_work_predict(f->w, d, &result);
+		gf_workbench_predict(f->w, d, &result);
 		if (f->w->mutual) {
 			found = copy(d);
 			offer(f, &found);
@@ -165,7 +165,7 @@ static void offer_found(struct field *f, struct gf_draft *d, int kicks)
 			gf_search_polish(
 				f->w, share_of(d->lanes) * polish_budget(f->w),
 				kicks, d);
-			gf_work_predict(f->w, d, &result);
+			gf_workbench_predict(f->w, d, &result);
 		}
 	}
 	offer(f, d);
@@ -245,7 +245,7 @@ static void search(struct field *f)
 		    f->best_s * (1 + f->w->in->tolerance) >= before_s)
 			return;
 		before_s = f->best_s;
-		if (f->best_s <= gf_work_bound_s(f->w, lanes) * (1 + SAME))
+		if (f->best_s <= gf_workbench_bound_s(f->w, lanes) * (1 + SAME))
 			continue;
 		if (lanes == 1)
 			search_line(f);
@@ -265,7 +265,7 @@ static int count(uint32_t ways)
 	return n;
 }
 
-static void search_ways(const struct gf_work *whole, uint32_t ways,
+static void search_ways(const struct gf_workbench *whole, uint32_t ways,
 			struct drafts *all);
 
 static bool is_searched(const struct drafts *all, uint32_t ways)
@@ -280,16 +280,16 @@ static bool is_searched(const struct drafts *all, uint32_t ways)
 
 /* Some of the field's ways by themselves, unless no plan by them is better than
  * what the field has. */
-static void search_part(struct field *f, const struct gf_work *whole,
+static void search_part(struct field *f, const struct gf_workbench *whole,
 			uint32_t ways)
 {
-	struct gf_work part;
+	struct gf_workbench part;
 	double bound_s;
 	size_t i;
 
-	free(gf_work_part(whole, ways, &part));
-	bound_s = gf_work_bound_s(&part, most_lanes(&part));
-	gf_work_part_release(&part);
+	free(gf_workbench_part(whole, ways, &part));
+	bound_s = gf_workbench_bound_s(&part, most_lanes(&part));
+	gf_workbench_part_release(&part);
 	if (f->best_s > bound_s * (1 + SAME) && !is_searched(f->all, ways))
 		search_ways(whole, ways, f->all);
 	for (i = 0; i < f->all->nfound; i++)
@@ -298,7 +298,7 @@ static void search_part(struct field *f, const struct gf_work *whole,
 					 f->all->found[i].draft.iteration_s);
 }
 
-static void search_parts(struct field *f, const struct gf_work *whole)
+static void search_parts(struct field *f, const struct gf_workbench *whole)
 {
 	int n = count(f->ways);
 	uint32_t way, left;
@@ -310,11 +310,11 @@ static void search_parts(struct field *f, const struct gf_work *whole)
 }
 
 /* Does the same whatever other ways there are. */
-static void search_ways(const struct gf_work *whole, uint32_t ways,
+static void search_ways(const struct gf_workbench *whole, uint32_t ways,
 			struct drafts *all)
 {
-	struct gf_work w;
-	size_t *options = gf_work_part(whole, ways, &w);
+	struct gf_workbench w;
+	size_t *options = gf_workbench_part(whole, ways, &w);
 	struct field f = {&w, ways, options, all, INFINITY};
 
 	*(uint32_t *)gf_array_push(&all->searched, &all->nsearched,
@@ -322,7 +322,7 @@ static void search_ways(const struct gf_work *whole, uint32_t ways,
 	offer_others(&f);
 	search_parts(&f, whole);
 	search(&f);
-	gf_work_part_release(&w);
+	gf_workbench_part_release(&w);
 	free(options);
 }
 
@@ -363,7 +363,7 @@ static void add_simple(struct drafts *all, const struct gf_draft *d)
 }
 
 /* On one lane, the fewest messages. */
-static void add_fewest(const struct gf_work *w, struct drafts *all,
+static void add_fewest(const struct gf_workbench *w, struct drafts *all,
 		       double limit_s)
 {
 	const struct gf_draft *fastest = NULL;
@@ -384,7 +384,7 @@ static void add_fewest(const struct gf_work *w, struct drafts *all,
 }
 
 /* The draft with messages merged while it stays within the limit. */
-static struct gf_draft merged(const struct gf_work *w,
+static struct gf_draft merged(const struct gf_workbench *w,
 			      const struct gf_draft *from, double limit_s)
 {
 	struct gf_sim_result result = {0};
@@ -395,12 +395,12 @@ static struct gf_draft merged(const struct gf_work *w,
 	for (i = 0; d.lanes == 1 && i < d.nsends; i++)
 		d.sends[i].mode = GF_MODE_NORMAL;
 	gf_search_merge(w, limit_s, polish_budget(w), &d);
-	gf_work_predict(w, &d, &result);
+	gf_workbench_predict(w, &d, &result);
 	return d;
 }
 
 /* Merges what can be merged in good drafts of the fewest lanes. */
-static void simplify(const struct gf_work *w, struct drafts *all,
+static void simplify(const struct gf_workbench *w, struct drafts *all,
 		     double limit_s)
 {
 	int lanes = simplest(all, limit_s, false)->draft.lanes, tries;
@@ -421,7 +421,7 @@ static void simplify(const struct gf_work *w, struct drafts *all,
 
 /* As few messages as `most`, of a draft of many, in little more time: the limit
  * within which messages are merged is halved. high_s: such a draft is known. */
-static void merge_until(const struct gf_work *w, struct drafts *all,
+static void merge_until(const struct gf_workbench *w, struct drafts *all,
 			const struct gf_draft *from, size_t most, double high_s)
 {
 	double low_s = from->iteration_s, middle_s;
@@ -441,7 +441,7 @@ static void merge_until(const struct gf_work *w, struct drafts *all,
 
 /* Leaves drafts of at most so many messages; `single` has a plan of the fewest
  * that there can be. */
-static void cap(const struct gf_work *w, struct drafts *all, size_t most)
+static void cap(const struct gf_workbench *w, struct drafts *all, size_t most)
 {
 	size_t n = all->nfound, left = 0, i, k;
 	double capped_s = INFINITY;
@@ -480,14 +480,14 @@ static void release(struct drafts *all)
 	free(all->searched);
 }
 
-static size_t most_tensors(const struct gf_work *w)
+static size_t most_tensors(const struct gf_workbench *w)
 {
 	return w->lanes == 1 ? SIZE_MAX : (size_t)(EFFORT_MOST / most_lanes(w));
 }
 
 /* The simplest draft of those within the tolerance. (Of a large model that by
  * blocks has been simplified.) */
-static void choose(const struct gf_work *w, struct drafts *all,
+static void choose(const struct gf_workbench *w, struct drafts *all,
 		   struct gf_draft *d)
 {
 	double fastest_s = INFINITY, limit_s;
@@ -507,11 +507,11 @@ static void choose(const struct gf_work *w, struct drafts *all,
 
 /* Tensor by tensor on one lane, and what other policies find; on more lanes by
  * blocks of tensors. */
-static void search_large(const struct gf_work *w, struct drafts *all)
+static void search_large(const struct gf_workbench *w, struct drafts *all)
 {
 	const uint32_t ways = gf_menu_all(&w->menu);
-	struct gf_work part, line = *w;
-	size_t *options = gf_work_part(w, ways, &part);
+	struct gf_workbench part, line = *w;
+	size_t *options = gf_workbench_part(w, ways, &part);
 	struct field f = {&part, ways, options, all, INFINITY};
 	struct drafts by_blocks = {0};
 	struct gf_blocks b;
@@ -527,11 +527,11 @@ static void search_large(const struct gf_work *w, struct drafts *all)
 	offer_found(&f, &d, 0);
 	release(&by_blocks);
 	gf_blocks_release(&b);
-	gf_work_part_release(&part);
+	gf_workbench_part_release(&part);
 	free(options);
 }
 
-static void draft(const struct gf_work *w, struct gf_draft *d)
+static void draft(const struct gf_workbench *w, struct gf_draft *d)
 {
 	struct drafts all = {0};
 

@@ -47,7 +47,7 @@ static inline int gf_problem_workers(const struct gf_problem *p)
 	return p->fabric.ranks - p->fabric.servers;
 }
 
-struct gf_work;
+struct gf_workbench;
 struct gf_draft;
 
 struct gf_policy {
@@ -62,10 +62,10 @@ struct gf_policy {
 	bool automatic;
 	bool halves;     /* its messages are split */
 	bool thresholds; /* uses the problem's threshold_bytes */
-	void (*draft)(const struct gf_work *w, struct gf_draft *d);
+	void (*draft)(const struct gf_workbench *w, struct gf_draft *d);
 	/* Appends to lines[i] the rule that decided tensor i of a draft of its
 	 * own, with its numbers (optional). */
-	void (*explain)(const struct gf_work *w, const struct gf_draft *d,
+	void (*explain)(const struct gf_workbench *w, const struct gf_draft *d,
 			struct gf_text *lines);
 };
 

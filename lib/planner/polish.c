@@ -31,7 +31,7 @@
 static bool fits(const struct gf_trials *b, const struct gf_send *s)
 {
 	return gf_option_fits(&b->w->menu.options[s->option],
-			      gf_work_bytes(b->w, s->first, s->last));
+			      gf_workbench_bytes(b->w, s->first, s->last));
 }
 
 /* The window with the options that its messages have, and with the cheapest;
@@ -53,7 +53,8 @@ static bool offer(struct gf_trials *b, struct gf_window *v)
 	for (i = 0; i < v->n; i++) {
 		struct gf_send *s = &v->sends[i];
 		size_t cheapest = gf_menu_pick(
-			&b->w->menu, gf_work_bytes(b->w, s->first, s->last));
+			&b->w->menu,
+			gf_workbench_bytes(b->w, s->first, s->last));
 
 		changed |= s->option != cheapest;
 		s->option = cheapest;
@@ -115,9 +116,9 @@ static bool split(struct gf_trials *b, size_t i, enum gf_mode mode)
 	for (quarter = 1; quarter < 4; quarter++) {
 		struct gf_window v = window_at(b, i, 1);
 		struct gf_send *s = v.sends;
-		double bytes = gf_work_bytes(b->w, s->first, s->last);
-		size_t at =
-			gf_work_lazy_cut(b->w, s->first, bytes * quarter / 4);
+		double bytes = gf_workbench_bytes(b->w, s->first, s->last);
+		size_t at = gf_workbench_lazy_cut(b->w, s->first,
+						  bytes * quarter / 4);
 
 		if (s->first == s->last)
 			return false;
@@ -139,8 +140,8 @@ static bool share_out(struct gf_trials *b, size_t i)
 {
 	struct gf_window v = window_at(b, i, 3);
 	struct gf_send middle = v.sends[1], last = v.sends[2];
-	double bytes = gf_work_bytes(b->w, middle.first, middle.last);
-	size_t at = gf_work_lazy_cut(b->w, middle.first, bytes / 2);
+	double bytes = gf_workbench_bytes(b->w, middle.first, middle.last);
+	size_t at = gf_workbench_lazy_cut(b->w, middle.first, bytes / 2);
 
 	v.n = 2;
 	v.sends[0].last = at;
@@ -231,7 +232,7 @@ static bool kick(struct gf_trials *b, struct gf_rng *rng)
 	for (i = 0; i < v.n; i++) {
 		s[i].option = gf_menu_pick(
 			&b->w->menu,
-			gf_work_bytes(b->w, s[i].first, s[i].last));
+			gf_workbench_bytes(b->w, s[i].first, s[i].last));
 		if (b->lanes > 1 && gf_rng_below(rng, 2))
 			s[i].mode = s[i].mode == GF_MODE_NORMAL
 					    ? GF_MODE_SIMULTANEOUS
@@ -273,7 +274,7 @@ static void shake(struct gf_trials *b, int kicks)
 	free(best);
 }
 
-void gf_search_polish(const struct gf_work *w, double budget, int kicks,
+void gf_search_polish(const struct gf_workbench *w, double budget, int kicks,
 		      struct gf_draft *d)
 {
 	struct gf_trials b;
@@ -285,8 +286,8 @@ void gf_search_polish(const struct gf_work *w, double budget, int kicks,
 	gf_trials_release(&b);
 }
 
-void gf_search_merge(const struct gf_work *w, double limit_s, double budget,
-		     struct gf_draft *d)
+void gf_search_merge(const struct gf_workbench *w, double limit_s,
+		     double budget, struct gf_draft *d)
 {
 	double first_s = d->iteration_s;
 	struct gf_trials b;

@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "doc/select.h"
+#include "doc/selection.h"
 #include "json/record.h"
 
 /*

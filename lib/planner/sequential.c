@@ -4,9 +4,9 @@
  * ended. The baseline of every paper.
  */
 #include "planner/policies.h"
-#include "planner/work.h"
+#include "planner/workbench.h"
 
-static void draft(const struct gf_work *w, struct gf_draft *d)
+static void draft(const struct gf_workbench *w, struct gf_draft *d)
 {
 	size_t i;
 
@@ -14,7 +14,7 @@ static void draft(const struct gf_work *w, struct gf_draft *d)
 		gf_draft_send(d, w, i, i)->release = GF_RELEASE_BACKWARD_END;
 }
 
-static void explain(const struct gf_work *w, const struct gf_draft *d,
+static void explain(const struct gf_workbench *w, const struct gf_draft *d,
 		    struct gf_text *lines)
 {
 	size_t i;

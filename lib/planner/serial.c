@@ -55,7 +55,7 @@ struct front {
 };
 
 struct serial {
-	const struct gf_work *w;
+	const struct gf_workbench *w;
 	double kappa;         /* the least of any option */
 	bool differ;          /* options, in what they do to backward */
 	size_t stride;        /* 0: every cut is tried */
@@ -114,17 +114,18 @@ static void insert(struct front *f, const struct pair *p)
 /* The message of tensors i..j-1 by that option, after every pair. */
 static void send(struct serial *s, size_t i, size_t j, size_t option)
 {
-	const struct gf_work *w = s->w;
+	const struct gf_workbench *w = s->w;
 	const struct front *from = &s->fronts[i];
 	struct front *to = &s->fronts[j];
-	const struct gf_work_next message = {option, gf_work_bytes(w, i, j - 1),
-					     w->ready_s[j - 1], 1};
+	const struct gf_workbench_next message = {
+		option, gf_workbench_bytes(w, i, j - 1), w->ready_s[j - 1], 1};
 	size_t k;
 
 	for (k = 0; k < from->npairs; k++) {
 		const struct pair *p = &from->pairs[k];
-		struct gf_work_at at = gf_work_after(
-			w, &message, (struct gf_work_at){p->end_s, p->lag_s});
+		struct gf_workbench_at at = gf_workbench_after(
+			w, &message,
+			(struct gf_workbench_at){p->end_s, p->lag_s});
 		struct pair next = {
 			.end_s = at.end_s,
 			.lag_s = at.lag_s,
@@ -145,7 +146,7 @@ static void send(struct serial *s, size_t i, size_t j, size_t option)
 static void send_all(struct serial *s, size_t i, size_t j)
 {
 	const struct gf_menu *menu = &s->w->menu;
-	double bytes = gf_work_bytes(s->w, i, j - 1);
+	double bytes = gf_workbench_bytes(s->w, i, j - 1);
 	size_t k;
 
 	if (!s->differ) {
@@ -160,12 +161,12 @@ static void send_all(struct serial *s, size_t i, size_t j)
 /* All messages that end with tensor j-1. */
 static void extend(struct serial *s, size_t j)
 {
-	const struct gf_work *w = s->w;
+	const struct gf_workbench *w = s->w;
 	size_t step = 1, i;
 
 	for (i = j - 1;; i -= step) {
-		double cost =
-			gf_menu_cost_s(&w->menu, gf_work_bytes(w, i, j - 1));
+		double cost = gf_menu_cost_s(&w->menu,
+					     gf_workbench_bytes(w, i, j - 1));
 
 		if (w->run_last[i] < j - 1)
 			return;
@@ -194,7 +195,7 @@ static bool differ(const struct gf_menu *menu)
 
 static void trace(const struct serial *s, struct gf_draft *d)
 {
-	const struct gf_work *w = s->w;
+	const struct gf_workbench *w = s->w;
 	const struct front *f = &s->fronts[w->ntensors];
 	size_t best = 0, i, j = w->ntensors, k, n;
 	size_t *cuts, *options;
@@ -221,7 +222,7 @@ static void trace(const struct serial *s, struct gf_draft *d)
 	free(options);
 }
 
-void gf_search_serial(const struct gf_work *w, double below_s,
+void gf_search_serial(const struct gf_workbench *w, double below_s,
 		      struct gf_draft *d)
 {
 	size_t n = w->ntensors, j;
@@ -240,8 +241,8 @@ void gf_search_serial(const struct gf_work *w, double below_s,
 
 	s.latest_s[n] = -INFINITY;
 	for (j = n; j-- > 0;) {
-		s.rest_s[j] =
-			gf_menu_floor_s(&w->menu, gf_work_bytes(w, j, n - 1));
+		s.rest_s[j] = gf_menu_floor_s(&w->menu,
+					      gf_workbench_bytes(w, j, n - 1));
 		s.latest_s[j] =
 			fmax(s.latest_s[j + 1], w->ready_s[j] + s.rest_s[j]);
 	}

@@ -4,9 +4,9 @@
  * startup and no overlap with backward. GradientFlow's disable-overlap.
  */
 #include "planner/policies.h"
-#include "planner/work.h"
+#include "planner/workbench.h"
 
-static void draft(const struct gf_work *w, struct gf_draft *d)
+static void draft(const struct gf_workbench *w, struct gf_draft *d)
 {
 	size_t i;
 
@@ -14,7 +14,7 @@ static void draft(const struct gf_work *w, struct gf_draft *d)
 		gf_draft_send(d, w, i, w->run_last[i]);
 }
 
-static void explain(const struct gf_work *w, const struct gf_draft *d,
+static void explain(const struct gf_workbench *w, const struct gf_draft *d,
 		    struct gf_text *lines)
 {
 	size_t i;

@@ -14,20 +14,20 @@
 #include <math.h>
 
 #include "planner/make_parts.h"
-#include "planner/work.h"
+#include "planner/workbench.h"
 
 #define STEPS_PER_OCTAVE  4
 #define MESSAGES_PER_LANE 4
 
 /* By the problem's threshold, on all lanes. */
-static void draft(const struct gf_work *w, struct gf_draft *d)
+static void draft(const struct gf_workbench *w, struct gf_draft *d)
 {
 	size_t first = 0, last;
 
 	d->lanes = w->lanes;
 	for (; first < w->ntensors; first = last + 1) {
-		last = gf_work_lazy_cut(w, first,
-					(double)w->in->threshold_bytes);
+		last = gf_workbench_lazy_cut(w, first,
+					     (double)w->in->threshold_bytes);
 		gf_draft_send(d, w, first, last)->mode = GF_MODE_SIMULTANEOUS;
 	}
 }

@@ -7,7 +7,7 @@
 #include "planner/contradictions.h"
 #include "planner/make_parts.h"
 #include "planner/policies.h"
-#include "planner/work.h"
+#include "planner/workbench.h"
 #include "sim/doubt.h"
 #include "sim/predict.h"
 
@@ -19,10 +19,11 @@ bool gf_task_is_plain(const struct gf_task *t)
 
 /* What an exchange cannot do without: with several lanes and stale gradients,
  * its startup may pass while the exchange before it sends. */
-static double exchange_bound_s(const struct gf_task *t, const struct gf_work *w)
+static double exchange_bound_s(const struct gf_task *t,
+			       const struct gf_workbench *w)
 {
 	int lanes = t->problem.lanes ? t->problem.lanes : GF_LANES_MOST;
-	double bound_s = gf_work_exchange_bound_s(w, lanes);
+	double bound_s = gf_workbench_exchange_bound_s(w, lanes);
 	double startup_s = bound_s;
 	size_t i;
 
@@ -39,17 +40,17 @@ static int bound(const struct gf_task *t, double *bound_s, struct gf_error *err)
 	const struct gf_model_profile *m = t->problem.model;
 	double compute_s = m->forward_s + m->backward_s + m->update_s;
 	double exchange_s;
-	struct gf_work w;
+	struct gf_workbench w;
 	int rc;
 
 	*bound_s = fmax(compute_s, t->system.staleness > 1 ? 0 : t->bound_s);
 	if (!gf_selection_has(&t->selection, GF_SELECT_LOSSLESS))
 		return 0;
-	rc = gf_work_init(&w, &t->problem, err);
+	rc = gf_workbench_init(&w, &t->problem, err);
 	if (rc < 0)
 		return rc;
 	exchange_s = exchange_bound_s(t, &w);
-	gf_work_release(&w);
+	gf_workbench_release(&w);
 	*bound_s = t->system.staleness > 1 ? fmax(compute_s, exchange_s)
 					   : compute_s + exchange_s;
 	return 0;

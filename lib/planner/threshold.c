@@ -13,7 +13,7 @@
 #include <math.h>
 
 #include "planner/policies.h"
-#include "planner/work.h"
+#include "planner/workbench.h"
 
 /* Messages looked at: about a fifth of a second. */
 #define SEARCH_BUDGET 1000000.0
@@ -23,24 +23,24 @@
  * The end of communication on one lane, and in *smallest the bytes of the
  * smallest message that theta made (INFINITY: every cut was a flush).
  */
-static double serial_end_s(const struct gf_work *w, double theta,
+static double serial_end_s(const struct gf_workbench *w, double theta,
 			   double *smallest, double *looked_at)
 {
-	struct gf_work_at at = {w->in->model->forward_s, 0};
+	struct gf_workbench_at at = {w->in->model->forward_s, 0};
 	size_t first = 0;
 
 	*smallest = INFINITY;
 	while (first < w->ntensors) {
-		size_t last = gf_work_lazy_cut(w, first, theta);
-		double bytes = gf_work_bytes(w, first, last);
+		size_t last = gf_workbench_lazy_cut(w, first, theta);
+		double bytes = gf_workbench_bytes(w, first, last);
 
 		if (bytes > theta)
 			*smallest = fmin(*smallest, bytes);
-		at = gf_work_after(
-			w,
-			&(struct gf_work_next){gf_menu_pick(&w->menu, bytes),
-					       bytes, w->ready_s[last], 1},
-			at);
+		at = gf_workbench_after(w,
+					&(struct gf_workbench_next){
+						gf_menu_pick(&w->menu, bytes),
+						bytes, w->ready_s[last], 1},
+					at);
 		first = last + 1;
 		*looked_at += 1;
 	}
@@ -48,7 +48,7 @@ static double serial_end_s(const struct gf_work *w, double theta,
 			 : at.end_s;
 }
 
-static double search(const struct gf_work *w)
+static double search(const struct gf_workbench *w)
 {
 	double theta = 0, best_theta = 0, best = INFINITY, looked_at = 0;
 
@@ -69,7 +69,7 @@ static double search(const struct gf_work *w)
 	}
 }
 
-static void draft(const struct gf_work *w, struct gf_draft *d)
+static void draft(const struct gf_workbench *w, struct gf_draft *d)
 {
 	double theta = (double)w->in->threshold_bytes;
 	size_t first = 0;
@@ -78,21 +78,22 @@ static void draft(const struct gf_work *w, struct gf_draft *d)
 		theta = search(w);
 	d->threshold_bytes = (size_t)fmin(theta, 0x1p62);
 	while (first < w->ntensors) {
-		size_t last = gf_work_lazy_cut(w, first, theta);
+		size_t last = gf_workbench_lazy_cut(w, first, theta);
 
 		gf_draft_send(d, w, first, last);
 		first = last + 1;
 	}
 }
 
-static void explain(const struct gf_work *w, const struct gf_draft *d,
+static void explain(const struct gf_workbench *w, const struct gf_draft *d,
 		    struct gf_text *lines)
 {
 	size_t i, t;
 
 	for (i = 0; i < d->nsends; i++)
 		for (t = d->sends[i].first; t <= d->sends[i].last; t++) {
-			double waiting = gf_work_bytes(w, d->sends[i].first, t);
+			double waiting =
+				gf_workbench_bytes(w, d->sends[i].first, t);
 			bool sent = waiting > (double)d->threshold_bytes;
 
 			gf_text_addf(

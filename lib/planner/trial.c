@@ -23,7 +23,7 @@ void gf_trials_follow(struct gf_trials *b, size_t i)
 		struct gf_sim_state *s = &b->states[i + 1];
 		const struct gf_send *send = &b->d->sends[i];
 
-		gf_work_copy(s, &b->states[i], flights_of(b, i + 1));
+		gf_workbench_copy(s, &b->states[i], flights_of(b, i + 1));
 		gf_rest_send(&b->rest, s, send);
 		gf_rest_bound_s(&b->rest, s, send->last + 1, &b->priced_s[i]);
 		b->priced_s[i] += s->lag_s;
@@ -62,7 +62,7 @@ static double trial_s(struct gf_trials *b, const struct gf_window *v)
 	struct gf_sim_state s;
 	size_t i;
 
-	gf_work_copy(&s, &b->states[v->i], b->trial);
+	gf_workbench_copy(&s, &b->states[v->i], b->trial);
 	for (i = 0; i < v->n; i++) {
 		gf_rest_send(&b->rest, &s, &v->sends[i]);
 		b->left--;
@@ -84,7 +84,7 @@ static double trial_s(struct gf_trials *b, const struct gf_window *v)
 		    priced_s + s.lag_s >= b->priced_s[i])
 			return INFINITY;
 	}
-	return gf_work_end_s(b->w, &s);
+	return gf_workbench_end_s(b->w, &s);
 }
 
 /* The messages of the window have changed: those around them may, too. */
@@ -113,8 +113,8 @@ void gf_trials_replace(struct gf_trials *b, const struct gf_window *v)
 	d->nsends = n + v->n - v->old;
 	b->from = v->i < b->from ? v->i : b->from;
 	gf_trials_follow(b, v->i);
-	gf_work_copy(&end, &b->states[d->nsends], b->trial);
-	d->iteration_s = b->below_s = gf_work_end_s(b->w, &end);
+	gf_workbench_copy(&end, &b->states[d->nsends], b->trial);
+	d->iteration_s = b->below_s = gf_workbench_end_s(b->w, &end);
 }
 
 /* Keeps the window if that is better. */
@@ -126,8 +126,8 @@ bool gf_trials_judge(struct gf_trials *b, const struct gf_window *v)
 	return true;
 }
 
-void gf_trials_init(struct gf_trials *b, const struct gf_work *w, double budget,
-		    struct gf_draft *d)
+void gf_trials_init(struct gf_trials *b, const struct gf_workbench *w,
+		    double budget, struct gf_draft *d)
 {
 	size_t n = w->ntensors, lanes = (size_t)d->lanes;
 	struct gf_sim_state last;
@@ -147,10 +147,10 @@ void gf_trials_init(struct gf_trials *b, const struct gf_work *w, double budget,
 	d->sends = gf_xreallocarray(d->sends, n, sizeof(*d->sends));
 	d->capacity = n;
 	gf_rest_init(&b->rest, w, d->lanes, MIXES);
-	b->states[0] = gf_work_begin(w, d->lanes, b->flights);
+	b->states[0] = gf_workbench_begin(w, d->lanes, b->flights);
 	gf_trials_follow(b, 0);
-	gf_work_copy(&last, &b->states[d->nsends], b->trial);
-	b->below_s = d->iteration_s = gf_work_end_s(w, &last);
+	gf_workbench_copy(&last, &b->states[d->nsends], b->trial);
+	b->below_s = d->iteration_s = gf_workbench_end_s(w, &last);
 }
 
 void gf_trials_release(struct gf_trials *b)

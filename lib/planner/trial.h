@@ -2,7 +2,7 @@
 #ifndef GF_PLANNER_TRIAL_H
 #define GF_PLANNER_TRIAL_H
 
-#include "planner/work.h"
+#include "planner/workbench.h"
 
 /*
  * Changes to a draft, tried one at a time (trial.c), for the local search of
@@ -13,7 +13,7 @@
 #define GF_WINDOW 3 /* messages that are replaced at once */
 
 struct gf_trials {
-	const struct gf_work *w;
+	const struct gf_workbench *w;
 	struct gf_rest rest;
 	struct gf_draft *d;
 	size_t lanes;
@@ -35,8 +35,8 @@ struct gf_window {
 };
 
 /* A predicted draft, which stays the caller's; budget in simulated messages. */
-void gf_trials_init(struct gf_trials *b, const struct gf_work *w, double budget,
-		    struct gf_draft *d);
+void gf_trials_init(struct gf_trials *b, const struct gf_workbench *w,
+		    double budget, struct gf_draft *d);
 void gf_trials_release(struct gf_trials *b);
 /* Keeps the window if that is better. */
 bool gf_trials_judge(struct gf_trials *b, const struct gf_window *v);

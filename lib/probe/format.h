@@ -12,7 +12,7 @@
 
 /*
  * Topologies in the formats of other programs. A format is one file and one
- * entry in formats.c; each reads, writes, or both.
+ * entry in topology_formats.c; each reads, writes, or both.
  */
 struct gf_topology_file {
 	const char *path; /* for messages */

@@ -22,7 +22,7 @@
 #include "base/heap.h"
 #include "base/units.h"
 #include "probe/markup.h"
-#include "probe/formats.h"
+#include "probe/topology_formats.h"
 
 enum key { TOPOLOGY, NPUS_COUNT, BANDWIDTH, LATENCY, KEYS };
 static const char *const keys[KEYS] = {"topology", "npus_count", "bandwidth",

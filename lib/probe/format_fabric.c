@@ -19,8 +19,8 @@
 
 #include "base/array.h"
 #include "base/heap.h"
-#include "probe/formats.h"
-#include "probe/levels.h"
+#include "probe/topology_formats.h"
+#include "probe/find_levels.h"
 #include "probe/probe.h"
 
 /* A subnet has 49151 addresses, and a host several. */

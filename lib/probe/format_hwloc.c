@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "base/heap.h"
-#include "probe/formats.h"
-#include "probe/levels.h"
+#include "probe/topology_formats.h"
+#include "probe/find_levels.h"
 #include "probe/probe.h"
 
 static int recognise(const char *text)

@@ -20,7 +20,7 @@
 
 #include "base/array.h"
 #include "base/heap.h"
-#include "probe/formats.h"
+#include "probe/topology_formats.h"
 #include "probe/nvlink.h"
 #include "probe/probe.h"
 

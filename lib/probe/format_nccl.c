@@ -20,8 +20,8 @@
 
 #include "base/array.h"
 #include "base/heap.h"
-#include "probe/formats.h"
-#include "probe/nccl.h"
+#include "probe/topology_formats.h"
+#include "probe/nccl_xml.h"
 #include "probe/probe.h"
 
 /* NVLink domains have some hundreds of GPUs. */

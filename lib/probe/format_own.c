@@ -2,7 +2,7 @@
 /* gf-topology documents themselves: to be drawn, renamed, exported. */
 #include <string.h>
 
-#include "probe/formats.h"
+#include "probe/topology_formats.h"
 
 static int recognise(const char *text)
 {

@@ -26,9 +26,9 @@
 #include "base/array.h"
 #include "base/heap.h"
 #include "probe/markup.h"
-#include "probe/formats.h"
+#include "probe/topology_formats.h"
 #include "probe/hostlist.h"
-#include "probe/levels.h"
+#include "probe/find_levels.h"
 
 /* Fat trees have three or four tiers. */
 enum { TIERS_MAX = 16, SWITCHES_MAX = 16384 };

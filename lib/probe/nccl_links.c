@@ -7,7 +7,7 @@
 #include "base/array.h"
 #include "base/heap.h"
 #include "cli/human.h"
-#include "probe/nccl.h"
+#include "probe/nccl_xml.h"
 
 static bool is_xgmi(const struct gf_markup *e)
 {

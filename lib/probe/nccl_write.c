@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/array.h"
-#include "probe/formats.h"
+#include "probe/topology_formats.h"
 #include "probe/probe.h"
 
 /* "16.0 GT/s PCIe" x 16 for a rate that such a link has. */

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/heap.h"
-#include "probe/levels.h"
+#include "probe/find_levels.h"
 #include "probe/pci_path.h"
 
 /*

@@ -6,7 +6,7 @@
 
 #include "base/array.h"
 #include "base/heap.h"
-#include "probe/levels.h"
+#include "probe/find_levels.h"
 
 static const double latency_s = 3e-6;
 

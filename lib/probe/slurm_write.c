@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "probe/formats.h"
+#include "probe/topology_formats.h"
 
 static int writable(const struct gf_topology *t, size_t *first,
 		    struct gf_error *err)

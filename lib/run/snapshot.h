@@ -6,7 +6,7 @@
 #include <stddef.h>
 
 #include "base/error.h"
-#include "doc/select.h"
+#include "doc/selection.h"
 #include "ckpt/state.h"
 #include "run/folder.h"
 #include "run/team.h"
@@ -42,7 +42,7 @@ struct gf_run_identity {
 	size_t samples;         /* of the training part, or what words say */
 	size_t seed;
 	const char *training; /* the whole document, kept for people */
-	const char *ways;     /* how each message goes (train/choose.h) */
+	const char *ways;     /* how each message goes (train/choose_ways.h) */
 };
 
 /* The set of step `step` in a folder that is owned; on failure those that were

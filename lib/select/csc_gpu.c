@@ -163,9 +163,9 @@ static int open_csc(struct gf_selector *s, struct gf_error *err)
 		return rc;
 	c->gpu = gf_xcalloc(1, sizeof(*c->gpu));
 	if (!s->env.place.by_host)
-		c->gap_elems = GF_DEVICE_GRAIN_ELEMS - 1 -
+		c->gap_elems = GF_LANE_GRAIN_ELEMS - 1 -
 			       (c->pack_chunks * c->chunk_elems - 1) %
-				       GF_DEVICE_GRAIN_ELEMS;
+				       GF_LANE_GRAIN_ELEMS;
 	rc = allocate(s, err);
 	if (!rc && s->env.place.by_host)
 		rc = open_by_host(s, err);

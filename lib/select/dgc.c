@@ -21,7 +21,7 @@
 #include "doc/select_dgc.h"
 #include "gf_kernels.h"
 #include "select/selections.h"
-#include "select/topk.h"
+#include "select/topk_host.h"
 
 struct dgc {
 	const struct gf_dgc_params *params; /* borrowed */

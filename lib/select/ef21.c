@@ -14,7 +14,7 @@
 #include "doc/select_ef21.h"
 #include "gf_kernels.h"
 #include "select/selections.h"
-#include "select/topk.h"
+#include "select/topk_host.h"
 
 struct ef21 {
 	float *estimate, *sum; /* h and s, laid out as the pool */

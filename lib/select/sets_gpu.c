@@ -9,14 +9,14 @@
 #include "coll/algorithm.h"
 
 #define ALIGN      256
-#define LINE_BYTES (GF_DEVICE_GRAIN_ELEMS * sizeof(float))
+#define LINE_BYTES (GF_LANE_GRAIN_ELEMS * sizeof(float))
 
 struct gf_sparse_gpu {
 	struct gf_sparse_gpu_config c;
 	struct gf_sparse_message as; /* how select/sets.h sees it */
 	float *grads;                /* of the step that was run last */
-	struct gf_device_sets form;
-	struct gf_device_program program;
+	struct gf_lane_sets form;
+	struct gf_lane_program program;
 	char *memory; /* all that follows */
 	void *sets, *work, *merge_work;
 	uint32_t *at; /* places of the k largest of a sum */
@@ -124,9 +124,9 @@ static int make_program(struct gf_sparse_gpu *n, struct gf_error *err)
 
 	if (rc)
 		return rc;
-	n->form = (struct gf_device_sets){
+	n->form = (struct gf_lane_sets){
 		.size_bytes = args.elem_bytes, .merge = merge, .ctx = n};
-	gf_device_program_of_sets(&s, &n->form, &n->program);
+	gf_lane_program_of_sets(&s, &n->form, &n->program);
 	gf_schedule_release(&s);
 	return 0;
 }
@@ -172,7 +172,7 @@ void gf_sparse_gpu_free(struct gf_sparse_gpu *n)
 	if (!n)
 		return;
 	n->c.gpu->ops->free(n->c.gpu, n->memory);
-	gf_device_program_release(&n->program);
+	gf_lane_program_release(&n->program);
 	free(n);
 }
 
@@ -187,7 +187,7 @@ void gf_sparse_gpu_work(const struct gf_sparse_gpu *n, struct gf_work *w)
 	w->count_elems = gathers ? (size_t)n->c.ranks : 1;
 }
 
-const struct gf_device_program *
+const struct gf_lane_program *
 gf_sparse_gpu_program(const struct gf_sparse_gpu *n)
 {
 	return &n->program;

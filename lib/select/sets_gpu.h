@@ -17,10 +17,10 @@
  * nothing. All bits are those of a selection on the host.
  *
  *	gf_sparse_gpu_new(&config, &n, &err)
- *	gf_device_lane_prepare(lane, gf_sparse_gpu_program(n), &err)
+ *	gf_lane_prepare(lane, gf_sparse_gpu_program(n), &err)
  *	... in every step, when its gradients are made:
  *	gf_sparse_gpu_prepare(n, grads, k, lane->stream, &err)
- *	gf_device_lane_run(lane, program, sets, &err)
+ *	gf_lane_run(lane, program, sets, &err)
  *	gf_sparse_gpu_finish(n, lane->stream, &err)
  *	... a stream that has waited for that:
  *	gf_sparse_gpu_look(n, stream, flag)	// is something not finite?
@@ -50,7 +50,7 @@ int gf_sparse_gpu_new(const struct gf_sparse_gpu_config *config,
 void gf_sparse_gpu_free(struct gf_sparse_gpu *n);
 
 /* The program that n's lane must be prepared for; lives as long as n. */
-const struct gf_device_program *
+const struct gf_lane_program *
 gf_sparse_gpu_program(const struct gf_sparse_gpu *n);
 
 /* How the message goes: what of *w is not the plan's message. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * topk and gtopk where gradients are on a GPU (select/topk.h): the residual is
- * kept there, and the k largest are taken out there. All bits are those of
- * topk.c.
+ * topk and gtopk where gradients are on a GPU (select/topk_host.h): the
+ * residual is kept there, and the k largest are taken out there. All bits are
+ * those of topk_host.c.
  *
  * BY THE HOST, sets alone come to the host, where ranks exchange them, and go
  * back as sums; what returns to the residual is noted on the way. Else sets go
@@ -17,7 +17,7 @@
 #include "base/heap.h"
 #include "select/selections.h"
 #include "select/sets_gpu.h"
-#include "select/topk.h"
+#include "select/topk_host.h"
 
 /* By the host: a message's entries of the returns. */
 struct part {

@@ -8,9 +8,9 @@
 #include "base/heap.h"
 
 /* The links of the closed forms as levels. */
-static void take_levels(struct gf_bench *b)
+static void take_levels(struct gf_replay_bench *b)
 {
-	const struct gf_net_cost *net = b->net;
+	const struct gf_cost_net *net = b->net;
 	size_t n = net->nlevels, i;
 
 	b->levels = gf_xcalloc(n, sizeof(*b->levels));
@@ -34,13 +34,15 @@ static void take_levels(struct gf_bench *b)
 	}
 }
 
-int gf_bench_init(struct gf_bench *b, const struct gf_algorithm *a,
-		  const struct gf_coll_args *args,
-		  const struct gf_net_cost *net)
+int gf_replay_bench_init(struct gf_replay_bench *b,
+			 const struct gf_algorithm *a,
+			 const struct gf_coll_args *args,
+			 const struct gf_cost_net *net)
 {
 	int rank, rc = 0;
 
-	*b = (struct gf_bench){.algorithm = a, .args = *args, .net = net};
+	*b = (struct gf_replay_bench){
+		.algorithm = a, .args = *args, .net = net};
 	/* every rank sends and receives */
 	if (args->ranks > GF_DERIVED_STEPS_MOST / 2)
 		return -E2BIG;
@@ -56,7 +58,7 @@ int gf_bench_init(struct gf_bench *b, const struct gf_algorithm *a,
 	return rc;
 }
 
-void gf_bench_release(struct gf_bench *b)
+void gf_replay_bench_release(struct gf_replay_bench *b)
 {
 	int rank;
 
@@ -66,10 +68,10 @@ void gf_bench_release(struct gf_bench *b)
 	free(b->levels);
 	free(b->lines);
 	free(b->reduce_s_per_byte);
-	*b = (struct gf_bench){0};
+	*b = (struct gf_replay_bench){0};
 }
 
-double gf_bench_s(struct gf_bench *b, double bytes, size_t n)
+double gf_replay_bench_s(struct gf_replay_bench *b, double bytes, size_t n)
 {
 	struct gf_replay_message *messages;
 	struct gf_replay_input in = b->on;

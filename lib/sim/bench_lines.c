@@ -19,7 +19,7 @@
 #define DEPTH     5
 
 struct fit {
-	struct gf_bench *bench;
+	struct gf_replay_bench *bench;
 	struct gf_derived_line *lines;
 	size_t nlines, capacity;
 };
@@ -61,12 +61,12 @@ static struct gf_derived_line through(double from, double from_s, double to,
 }
 
 /* The line that a message of that size follows. */
-static struct gf_derived_line tangent(struct gf_bench *b, double bytes)
+static struct gf_derived_line tangent(struct gf_replay_bench *b, double bytes)
 {
 	double longer = bytes * (1 + 0x1p-10);
 
-	return through(bytes, gf_bench_s(b, bytes, 1), longer,
-		       gf_bench_s(b, longer, 1));
+	return through(bytes, gf_replay_bench_s(b, bytes, 1), longer,
+		       gf_replay_bench_s(b, longer, 1));
 }
 
 /* Between the sizes where `low` and `high` are tangents. */
@@ -97,7 +97,7 @@ static void fit(struct fit *f, struct gf_derived_line low,
 	}
 }
 
-static bool form_holds(struct gf_bench *b, double least, double most)
+static bool form_holds(struct gf_replay_bench *b, double least, double most)
 {
 	struct gf_coll_args args = b->args;
 	double elems = (double)args.count_elems, bytes;
@@ -108,13 +108,14 @@ static bool form_holds(struct gf_bench *b, double least, double most)
 		args.elem_bytes = (size_t)fmin(ceil(bytes / elems), 0x1p40);
 		bytes = (double)args.elem_bytes * elems;
 		if (!agree(b->algorithm->cost_s(&args, b->net),
-			   gf_bench_s(b, bytes, 1), FORM))
+			   gf_replay_bench_s(b, bytes, 1), FORM))
 			return false;
 	}
 	return true;
 }
 
-struct gf_derived_line *gf_bench_lines(struct gf_bench *b, size_t *nlines)
+struct gf_derived_line *gf_replay_bench_lines(struct gf_replay_bench *b,
+					      size_t *nlines)
 {
 	struct fit f = {.bench = b};
 	double least = INFINITY, most = 0;

@@ -75,13 +75,13 @@ static struct gf_derived_entry *add(struct gf_derived *d,
 }
 
 /* gamma_n of startup + gamma_n * per_byte * bytes, 1 <= n <= lanes. */
-static void find_contention(struct gf_derived_entry *e, struct gf_bench *b,
-			    int lanes)
+static void find_contention(struct gf_derived_entry *e,
+			    struct gf_replay_bench *b, int lanes)
 {
 	const double bytes = GF_DERIVED_BYTES, longer = bytes * (1 + 0x1p-10);
-	double alone_s = gf_bench_s(b, bytes, 1), end_s, *gamma;
-	double drain_s =
-		(gf_bench_s(b, longer, 1) - alone_s) / (longer - bytes) * bytes;
+	double alone_s = gf_replay_bench_s(b, bytes, 1), end_s, *gamma;
+	double drain_s = (gf_replay_bench_s(b, longer, 1) - alone_s) /
+			 (longer - bytes) * bytes;
 	size_t n;
 
 	e->lanes = lanes;
@@ -90,7 +90,7 @@ static void find_contention(struct gf_derived_entry *e, struct gf_bench *b,
 	gamma = gf_xcalloc((size_t)lanes, sizeof(*gamma));
 	gamma[0] = 1;
 	for (n = 2; n <= (size_t)lanes; n++) {
-		end_s = gf_bench_s(b, bytes, n);
+		end_s = gf_replay_bench_s(b, bytes, n);
 		if (isnan(end_s)) /* the rest follows from the last one */
 			break;
 		gamma[n - 1] =
@@ -107,7 +107,7 @@ static void find_contention(struct gf_derived_entry *e, struct gf_bench *b,
 /* One level, on which links carry what their own rank sends and receives: there
  * closed forms are exact, whatever is left over in parts. */
 static bool uniform(const struct gf_coll_args *args,
-		    const struct gf_net_cost *net)
+		    const struct gf_cost_net *net)
 {
 	return !args->servers &&
 	       (net->nlevels == 1 || net->sizes[0] >= args->ranks);
@@ -116,19 +116,19 @@ static bool uniform(const struct gf_coll_args *args,
 static void derive(struct gf_derived *d, struct gf_derived_entry *e,
 		   const struct gf_algorithm *a,
 		   const struct gf_coll_args *args,
-		   const struct gf_net_cost *net)
+		   const struct gf_cost_net *net)
 {
 	struct gf_coll_args whole = *args;
 	bool first = !e->lanes;
-	struct gf_bench b;
+	struct gf_replay_bench b;
 
 	whole.count_elems = gf_coll_divisible(args);
 	e->lanes = d->lanes > 1 ? d->lanes : 1;
 	if (uniform(args, net) && e->lanes < 2)
 		return;
-	if (gf_bench_init(&b, a, &whole, net) == 0) {
+	if (gf_replay_bench_init(&b, a, &whole, net) == 0) {
 		if (first && !uniform(args, net)) {
-			e->lines = gf_bench_lines(&b, &e->cost.nlines);
+			e->lines = gf_replay_bench_lines(&b, &e->cost.nlines);
 			e->cost.lines = e->lines;
 			e->cost.nsteps = b.nsteps;
 		}
@@ -137,14 +137,14 @@ static void derive(struct gf_derived *d, struct gf_derived_entry *e,
 	} else if (!uniform(args, net)) {
 		d->unpriced = e->algorithm;
 	}
-	gf_bench_release(&b);
+	gf_replay_bench_release(&b);
 	if (!e->cost.contention && e->lanes > 1)
 		d->unknown = e->algorithm;
 }
 
 static bool has_steps(const struct gf_algorithm *a,
 		      const struct gf_coll_args *args,
-		      const struct gf_net_cost *net)
+		      const struct gf_cost_net *net)
 {
 	size_t i;
 
@@ -157,7 +157,7 @@ static bool has_steps(const struct gf_algorithm *a,
 static struct gf_derived_entry *find(struct gf_derived *d,
 				     const struct gf_algorithm *a,
 				     const struct gf_coll_args *args,
-				     const struct gf_net_cost *net)
+				     const struct gf_cost_net *net)
 {
 	struct gf_derived_entry *e = NULL;
 	size_t i;
@@ -178,7 +178,7 @@ static struct gf_derived_entry *find(struct gf_derived *d,
 const struct gf_derived_cost *gf_derived_find(struct gf_derived *d,
 					      const struct gf_algorithm *a,
 					      const struct gf_coll_args *args,
-					      const struct gf_net_cost *net)
+					      const struct gf_cost_net *net)
 {
 	static const struct gf_derived_cost nothing;
 
@@ -188,11 +188,11 @@ const struct gf_derived_cost *gf_derived_find(struct gf_derived *d,
 
 double gf_derived_message_s(struct gf_derived *d, const struct gf_algorithm *a,
 			    const struct gf_coll_args *args,
-			    const struct gf_net_cost *net, double bytes)
+			    const struct gf_cost_net *net, double bytes)
 {
 	struct sized *s, now = {args->count_elems, bytes, NAN};
 	struct gf_derived_entry *e;
-	struct gf_bench b;
+	struct gf_replay_bench b;
 	size_t i;
 
 	if (!has_steps(a, args, net) || !args->count_elems)
@@ -203,9 +203,9 @@ double gf_derived_message_s(struct gf_derived *d, const struct gf_algorithm *a,
 		if (s->count_elems == now.count_elems && s->bytes == bytes)
 			return s->seconds;
 	}
-	if (gf_bench_init(&b, a, args, net) == 0)
-		now.seconds = gf_bench_s(&b, bytes, 1);
-	gf_bench_release(&b);
+	if (gf_replay_bench_init(&b, a, args, net) == 0)
+		now.seconds = gf_replay_bench_s(&b, bytes, 1);
+	gf_replay_bench_release(&b);
 	*gf_array_push(&e->sized, &e->nsized, &e->sized_capacity) = now;
 	return now.seconds;
 }

@@ -55,11 +55,11 @@ struct gf_derived_cost {
 const struct gf_derived_cost *gf_derived_find(struct gf_derived *d,
 					      const struct gf_algorithm *a,
 					      const struct gf_coll_args *args,
-					      const struct gf_net_cost *net);
+					      const struct gf_cost_net *net);
 /* A message of just so many elements alone; NAN: see above. */
 double gf_derived_message_s(struct gf_derived *d, const struct gf_algorithm *a,
 			    const struct gf_coll_args *args,
-			    const struct gf_net_cost *net, double bytes);
+			    const struct gf_cost_net *net, double bytes);
 /* Begins the count of replayed steps anew. Costs that are kept count when they
  * are asked for again, so a limit is the same for all that share them. */
 void gf_derived_recount(struct gf_derived *d);

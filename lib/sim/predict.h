@@ -16,7 +16,7 @@
  *   the plan is reported with the times of the pack that carries its last
  *   tensor.
  * - other selections: what their pure half says that a message sends
- *   (doc/select.h); sets by gTop-k's Table I.
+ *   (doc/selection.h); sets by gTop-k's Table I.
  * - staleness > 1: an iteration takes as long as compute or as the exchange
  *   keeps the network busy, whichever is longer (Pipe-SGD Eq. 4;
  *   sim/pipeline.h); messages are reported as they follow their own backward
@@ -62,7 +62,7 @@ struct gf_traffic {
 	 * gf_select_own_message */
 	size_t *plan_message;
 	size_t *carrier; /* per plan message: what has its last tensor */
-	double call_s;   /* in the startup of those of sets (sim/sets.h) */
+	double call_s;   /* in the startup of those of sets (sim/set_price.h) */
 	struct gf_derived derived; /* that its messages borrow */
 };
 

@@ -17,7 +17,7 @@
 
 /* The levels as the closed forms want them. */
 struct net {
-	struct gf_net_cost cost;
+	struct gf_cost_net cost;
 	struct gf_link_cost *links;
 	int *sizes;
 };
@@ -55,7 +55,7 @@ static void net_init(struct net *net, const struct gf_fabric *f)
 		net->sizes[0] = f->ranks;
 		n = 1;
 	}
-	net->cost = (struct gf_net_cost){n, net->sizes, net->links, NULL};
+	net->cost = (struct gf_cost_net){n, net->sizes, net->links, NULL};
 }
 
 static void net_release(struct net *net)
@@ -92,7 +92,7 @@ static int rescale(const struct gf_fabric *f, const struct gf_allreduce_cost *c,
 	const struct gf_priced m = {.algorithm = c->algorithm};
 	double startups, drains, scale = 1;
 	struct gf_link_cost unit = {1, 1, 0};
-	struct gf_net_cost net = {.nlevels = 1, .links = &unit};
+	struct gf_cost_net net = {.nlevels = 1, .links = &unit};
 	struct gf_fabric then = *f, now_on;
 	struct gf_price before = {0}, now = {0};
 	int rc;
@@ -219,7 +219,7 @@ static int count_hops(const struct gf_fabric *f, const struct gf_priced *m,
 {
 	const struct gf_algorithm *a = gf_algorithm_find(m->algorithm);
 	struct gf_link_cost unit = {0, 1, 0};
-	struct gf_net_cost net = {.nlevels = 1, .links = &unit};
+	struct gf_cost_net net = {.nlevels = 1, .links = &unit};
 	struct gf_fabric uniform = *f;
 	struct gf_price price = {0};
 	int rc;
@@ -261,7 +261,7 @@ int gf_price_message(const struct gf_fabric *f, const struct gf_priced *m,
 int gf_price_link(const struct gf_fabric *f, double bytes,
 		  struct gf_link_cost *link, struct gf_error *err)
 {
-	struct gf_net_round round = {f->ranks, 1, f->ranks, 1};
+	struct gf_cost_round round = {f->ranks, 1, f->ranks, 1};
 	double p = f->ranks;
 	struct gf_price ring;
 	struct net net;
@@ -269,7 +269,7 @@ int gf_price_link(const struct gf_fabric *f, double bytes,
 
 	net_init(&net, f);
 	if (net.cost.nlevels > 0) {
-		*link = gf_net_link(&net.cost, &round, bytes);
+		*link = gf_cost_link(&net.cost, &round, bytes);
 		net_release(&net);
 		return 0;
 	}

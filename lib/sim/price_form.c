@@ -17,12 +17,12 @@
  * size, give startup and slope.
  */
 static void line_at(const struct gf_algorithm *a, struct gf_coll_args args,
-		    const struct gf_net_cost *net, double bytes,
+		    const struct gf_cost_net *net, double bytes,
 		    struct gf_price *p)
 {
 	struct gf_line_choice first = {.below_scale = INFINITY}, second = first;
 	size_t n = gf_coll_divisible(&args);
-	struct gf_net_cost by = *net;
+	struct gf_cost_net by = *net;
 	double one, two;
 
 	args.count_elems = n;
@@ -51,7 +51,7 @@ static bool near(double a, double b)
  * than what it pays at the start.
  */
 static void line(const struct gf_algorithm *a, const struct gf_coll_args *args,
-		 const struct gf_net_cost *net, double bytes,
+		 const struct gf_cost_net *net, double bytes,
 		 struct gf_price *p)
 {
 	struct gf_price next = *p;
@@ -105,7 +105,7 @@ static void pass_through(double seconds, double bytes, struct gf_price *p)
 
 static void price_one(const struct gf_fabric *f, const struct gf_algorithm *a,
 		      const struct gf_coll_args *args,
-		      const struct gf_net_cost *net, double bytes,
+		      const struct gf_cost_net *net, double bytes,
 		      struct gf_price *p)
 {
 	static const struct gf_derived_cost none;
@@ -146,7 +146,7 @@ static void stay_below(struct gf_price *best, const struct gf_price *other,
 static void price_cheapest(const struct gf_fabric *f,
 			   const struct gf_algorithm *a,
 			   const struct gf_coll_args *args,
-			   const struct gf_net_cost *net, double bytes,
+			   const struct gf_cost_net *net, double bytes,
 			   struct gf_price *p)
 {
 	double above = bytes * (1 + 1e-9), best_s = INFINITY;
@@ -167,7 +167,7 @@ static void price_cheapest(const struct gf_fabric *f,
 }
 
 int gf_price_closed_form(const struct gf_fabric *f, const struct gf_priced *m,
-			 const struct gf_net_cost *net, struct gf_price *price,
+			 const struct gf_cost_net *net, struct gf_price *price,
 			 struct gf_error *err)
 {
 	const struct gf_algorithm *a;

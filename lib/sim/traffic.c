@@ -8,7 +8,7 @@
 #include "base/heap.h"
 #include "codec/codec.h"
 #include "sim/predict.h"
-#include "sim/sets.h"
+#include "sim/set_price.h"
 
 /* Bytes of one tensor that travel, before any codec, where messages are cut
  * anew. */

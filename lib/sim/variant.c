@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/heap.h"
-#include "doc/algorithm.h"
+#include "doc/algorithm_traits.h"
 
 /* Factors for other ranks: the inner ones stay, the last takes the rest. */
 static int fit_stages(struct gf_message *m, int ranks, struct gf_error *err)

@@ -13,8 +13,8 @@
 #include "doc/plan_rule.h"
 #include "doc/stream.h"
 #include "engine/runnable.h"
-#include "train/choose.h"
-#include "train/place.h"
+#include "train/choose_ways.h"
+#include "train/compute_place.h"
 
 /*
  * Without a measured network: small enough that a gradient of a few MiB still

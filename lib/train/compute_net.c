@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "train/compute.h"
+#include "train/computing.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -13,21 +13,21 @@
 #define DEVICE_LOADERS 4
 
 struct net {
-	struct gf_net_config config;
+	struct gf_train_net_config config;
 	struct gf_net *net;
 	struct gf_loader *loader;
 	const struct gf_batch *batch; /* the loader's, of this step; NULL */
 	size_t step, part; /* of the batch; which micro-batch it is */
 	float *values;     /* for tests */
 	int32_t *labels;
-	struct gf_net_device *device;     /* NULL: the host */
-	struct gf_net_device_batch there; /* the batch, on the device, */
-	bool is_there;                    /* if it is */
-	float *running;                   /* the host's, of a net on a device */
-	double scale;                     /* that the net was told; 0: none */
+	struct gf_train_device *device;     /* NULL: the host */
+	struct gf_train_device_batch there; /* the batch, on the device, */
+	bool is_there;                      /* if it is */
+	float *running; /* the host's, of a net on a device */
+	double scale;   /* that the net was told; 0: none */
 };
 
-static bool serves(const struct gf_net_config *k)
+static bool serves(const struct gf_train_net_config *k)
 {
 	return k->rank >= k->ranks;
 }
@@ -36,7 +36,7 @@ static bool serves(const struct gf_net_config *k)
 static void take(struct net *n, size_t step, size_t part)
 {
 	if (n->device && n->batch)
-		(void)gf_net_device_copied(n->device, NULL);
+		(void)gf_train_device_copied(n->device, NULL);
 	n->batch = gf_loader_take(n->loader, step, part);
 	n->step = step;
 	n->part = part;
@@ -54,13 +54,14 @@ static void load(struct gf_compute *c, size_t step, size_t part)
 	gf_net_set_samples(n->net, n->config.seed, n->batch->first_sample);
 }
 
-static struct gf_net_device_batch batch_of(const struct net *n,
-					   const float *values,
-					   const int32_t *labels, size_t batch)
+static struct gf_train_device_batch batch_of(const struct net *n,
+					     const float *values,
+					     const int32_t *labels,
+					     size_t batch)
 {
 	const struct gf_dataset *d = n->config.data;
 
-	return (struct gf_net_device_batch){
+	return (struct gf_train_device_batch){
 		.values = values,
 		.labels = labels,
 		.nvalues = batch * gf_shape_elems(&d->shape),
@@ -74,7 +75,7 @@ static int send(struct net *n, struct gf_error *err)
 
 	n->there = batch_of(n, n->batch->values, n->batch->labels,
 			    n->config.batch);
-	rc = gf_net_device_input(n->device, &n->there, err);
+	rc = gf_train_device_input(n->device, &n->there, err);
 	n->is_there = !rc;
 	return rc;
 }
@@ -103,14 +104,14 @@ static int scale(struct gf_compute *c, double scale, struct gf_error *err)
 		return 0;
 	n->scale = scale;
 	gf_net_set_loss_scale(n->net, (float)scale);
-	return n->device ? gf_net_device_forget(n->device, err) : 0;
+	return n->device ? gf_train_device_forget(n->device, err) : 0;
 }
 
 /* Forward and loss of `batch` samples on the host. */
 static int compute(struct net *n, const float *values, const int32_t *labels,
 		   size_t batch, bool training, struct gf_error *err)
 {
-	const struct gf_net_config *k = &n->config;
+	const struct gf_train_net_config *k = &n->config;
 	int rc = k->backend->forward(n->net, k->params, values, batch, training,
 				     err);
 
@@ -118,10 +119,11 @@ static int compute(struct net *n, const float *values, const int32_t *labels,
 }
 
 /* The same of a batch that is on the device. */
-static int compute_there(struct net *n, const struct gf_net_device_batch *there,
+static int compute_there(struct net *n,
+			 const struct gf_train_device_batch *there,
 			 size_t batch, bool training, struct gf_error *err)
 {
-	const struct gf_net_device_pass pass = {
+	const struct gf_train_device_pass pass = {
 		.backend = n->config.backend,
 		.net = n->net,
 		.on = *there,
@@ -130,7 +132,7 @@ static int compute_there(struct net *n, const struct gf_net_device_batch *there,
 		.part = n->part,
 	};
 
-	return gf_net_device_forward(n->device, &pass, err);
+	return gf_train_device_forward(n->device, &pass, err);
 }
 
 static int train(struct net *n, struct gf_error *err)
@@ -149,14 +151,14 @@ static int train(struct net *n, struct gf_error *err)
 /* A batch that was sent ahead for the next step is sent again. */
 static int test(struct net *n, size_t batch, struct gf_error *err)
 {
-	struct gf_net_device_batch there =
+	struct gf_train_device_batch there =
 		batch_of(n, n->values, n->labels, batch);
 	int rc;
 
 	if (!n->device)
 		return compute(n, n->values, n->labels, batch, false, err);
 	n->is_there = false;
-	rc = gf_net_device_input(n->device, &there, err);
+	rc = gf_train_device_input(n->device, &there, err);
 	return rc ? rc : compute_there(n, &there, batch, false, err);
 }
 
@@ -193,7 +195,7 @@ static int backward(struct gf_compute *c, float *grads,
 		    struct gf_error *err)
 {
 	struct net *n = c->priv;
-	const struct gf_net_config *k = &n->config;
+	const struct gf_train_net_config *k = &n->config;
 	size_t i;
 
 	for (i = 0; serves(k) && i < k->model->nparams; i++)
@@ -201,8 +203,8 @@ static int backward(struct gf_compute *c, float *grads,
 	if (serves(k))
 		return 0;
 	if (n->device)
-		return gf_net_device_backward(n->device, grads, on_grad, ctx,
-					      err);
+		return gf_train_device_backward(n->device, grads, on_grad, ctx,
+						err);
 	return k->backend->backward(n->net, k->params, grads, on_grad, ctx,
 				    err);
 }
@@ -214,14 +216,14 @@ static int backward_early(struct gf_compute *c, float *grads,
 
 	if (serves(&n->config))
 		return 0;
-	return gf_net_device_early(n->device, grads, err);
+	return gf_train_device_early(n->device, grads, err);
 }
 
 static double forward_s(const struct gf_compute *c)
 {
 	const struct net *n = c->priv;
 
-	return gf_net_device_forward_s(n->device);
+	return gf_train_device_forward_s(n->device);
 }
 
 static int updated(struct gf_compute *c, struct gf_error *err)
@@ -229,7 +231,7 @@ static int updated(struct gf_compute *c, struct gf_error *err)
 	struct net *n = c->priv;
 
 	return n->device && !n->config.stays
-		       ? gf_net_device_join(n->device, err)
+		       ? gf_train_device_join(n->device, err)
 		       : 0;
 }
 
@@ -251,7 +253,7 @@ int gf_compute_fetch(struct gf_compute *c, struct gf_error *err)
 
 	if (!n->device || !count)
 		return 0;
-	return gf_net_device_fetch(n->device, n->running, own, count, err);
+	return gf_train_device_fetch(n->device, n->running, own, count, err);
 }
 
 /* Running statistics for the following passes. */
@@ -263,7 +265,7 @@ static int set_running(struct net *n, const float *from, struct gf_error *err)
 	if (!count)
 		return 0;
 	if (n->device)
-		return gf_net_device_send(n->device, own, from, count, err);
+		return gf_train_device_send(n->device, own, from, count, err);
 	memcpy(own, from, count * sizeof(*own));
 	return 0;
 }
@@ -275,9 +277,9 @@ int gf_compute_send(struct gf_compute *c, struct gf_error *err)
 
 	if (!n->device)
 		return 0;
-	rc = gf_net_device_send(n->device, gf_net_device_params(n->device),
-				n->config.params,
-				gf_model_param_count(n->config.model), err);
+	rc = gf_train_device_send(n->device, gf_train_device_params(n->device),
+				  n->config.params,
+				  gf_model_param_count(n->config.model), err);
 	return rc ? rc : set_running(n, n->running, err);
 }
 
@@ -285,28 +287,28 @@ float *gf_compute_device_params(const struct gf_compute *c)
 {
 	const struct net *n = c->priv;
 
-	return n->device ? gf_net_device_params(n->device) : NULL;
+	return n->device ? gf_train_device_params(n->device) : NULL;
 }
 
 float *gf_compute_device_grads(const struct gf_compute *c)
 {
 	const struct net *n = c->priv;
 
-	return n->device ? gf_net_device_grads(n->device) : NULL;
+	return n->device ? gf_train_device_grads(n->device) : NULL;
 }
 
 size_t gf_compute_device_stride(const struct gf_compute *c)
 {
 	const struct net *n = c->priv;
 
-	return n->device ? gf_net_device_stride(n->device) : 0;
+	return n->device ? gf_train_device_stride(n->device) : 0;
 }
 
 void gf_compute_take(struct gf_compute *c, const struct gf_stage_taker *by)
 {
 	struct net *n = c->priv;
 
-	gf_net_device_take(n->device, by);
+	gf_train_device_take(n->device, by);
 }
 
 struct gf_optim_watch gf_compute_watch(struct gf_compute *c)
@@ -315,7 +317,7 @@ struct gf_optim_watch gf_compute_watch(struct gf_compute *c)
 	struct gf_optim_watch watch = {NULL, NULL};
 
 	if (n->device && !n->config.stays)
-		watch = (struct gf_optim_watch){gf_net_device_changed,
+		watch = (struct gf_optim_watch){gf_train_device_changed,
 						n->device};
 	return watch;
 }
@@ -325,7 +327,7 @@ struct gf_optim_watch gf_compute_watch(struct gf_compute *c)
 static int test_range(struct net *n, size_t first, size_t count,
 		      struct gf_score *score, struct gf_error *err)
 {
-	const struct gf_net_config *k = &n->config;
+	const struct gf_train_net_config *k = &n->config;
 	size_t *indices = gf_xcalloc(k->batch, sizeof(*indices));
 	size_t i, right, b;
 	double loss;
@@ -354,7 +356,7 @@ int gf_compute_test(struct gf_compute *c, const float *running,
 		    struct gf_score *score, struct gf_error *err)
 {
 	struct net *n = c->priv;
-	const struct gf_net_config *k = &n->config;
+	const struct gf_train_net_config *k = &n->config;
 	size_t first, count, nrunning;
 	const float *own = gf_compute_running(c, &nrunning);
 	float *kept;
@@ -400,7 +402,7 @@ static void close_net(struct gf_compute *c)
 		free(n->values);
 		free(n->labels);
 	}
-	gf_net_device_free(n->device);
+	gf_train_device_free(n->device);
 	free(n->running);
 	free(n);
 	memset(c, 0, sizeof(*c));
@@ -446,9 +448,9 @@ static const struct gf_compute_ops staged_ops = {
 
 static int open_device(struct net *n, struct gf_error *err)
 {
-	const struct gf_net_config *k = &n->config;
-	int rc = gf_net_device_new(
-		&(struct gf_net_device_config){
+	const struct gf_train_net_config *k = &n->config;
+	int rc = gf_train_device_new(
+		&(struct gf_train_device_config){
 			.gpu = k->gpu,
 			.stream = k->stream,
 			.model = k->model,
@@ -468,12 +470,13 @@ static int open_device(struct net *n, struct gf_error *err)
 /* Batches lie where the device copies them from. */
 static void use_rooms(struct net *n, struct gf_batch *room)
 {
-	struct gf_net_device_room own =
-		gf_net_device_room(n->device, GF_LOADER_BATCHES);
+	struct gf_train_device_room own =
+		gf_train_device_room(n->device, GF_LOADER_BATCHES);
 	size_t i;
 
 	for (i = 0; i < GF_LOADER_BATCHES; i++) {
-		struct gf_net_device_room r = gf_net_device_room(n->device, i);
+		struct gf_train_device_room r =
+			gf_train_device_room(n->device, i);
 
 		room[i] = (struct gf_batch){r.values, r.labels, 0};
 	}
@@ -483,7 +486,7 @@ static void use_rooms(struct net *n, struct gf_batch *room)
 
 static void make_own(struct net *n)
 {
-	const struct gf_net_config *k = &n->config;
+	const struct gf_train_net_config *k = &n->config;
 
 	n->values = gf_xcalloc(k->batch * gf_shape_elems(&k->data->shape),
 			       sizeof(*n->values));
@@ -493,7 +496,7 @@ static void make_own(struct net *n)
 
 static void open_loader(struct net *n)
 {
-	const struct gf_net_config *k = &n->config;
+	const struct gf_train_net_config *k = &n->config;
 	struct gf_batch room[GF_LOADER_BATCHES];
 
 	if (n->device)
@@ -515,8 +518,8 @@ static void open_loader(struct net *n)
 	});
 }
 
-int gf_compute_net(const struct gf_net_config *config, struct gf_compute *c,
-		   struct gf_error *err)
+int gf_compute_net(const struct gf_train_net_config *config,
+		   struct gf_compute *c, struct gf_error *err)
 {
 	struct net *n = gf_xcalloc(1, sizeof(*n));
 	size_t count;

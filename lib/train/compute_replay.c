@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "train/compute.h"
+#include "train/computing.h"
 
 #include <stdlib.h>
 #include <string.h>

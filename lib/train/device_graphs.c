@@ -22,16 +22,16 @@ struct passes {
 	size_t ntensors;
 };
 
-struct gf_device_graphs {
-	struct gf_device_graphs_config k;
+struct gf_train_graphs {
+	struct gf_train_graphs_config k;
 	bool *cut;
 	struct passes *passes; /* per key */
 };
 
-int gf_device_graphs_new(const struct gf_device_graphs_config *config,
-			 struct gf_device_graphs **graphs, struct gf_error *err)
+int gf_train_graphs_new(const struct gf_train_graphs_config *config,
+			struct gf_train_graphs **graphs, struct gf_error *err)
 {
-	struct gf_device_graphs *g;
+	struct gf_train_graphs *g;
 	size_t i;
 
 	if (!config->gpu->ops->capture_begin)
@@ -51,7 +51,7 @@ int gf_device_graphs_new(const struct gf_device_graphs_config *config,
 	return 0;
 }
 
-static void forget(struct gf_device_graphs *g, struct passes *p)
+static void forget(struct gf_train_graphs *g, struct passes *p)
 {
 	size_t i;
 
@@ -61,7 +61,7 @@ static void forget(struct gf_device_graphs *g, struct passes *p)
 	p->captured = false;
 }
 
-void gf_device_graphs_forget(struct gf_device_graphs *g)
+void gf_train_graphs_forget(struct gf_train_graphs *g)
 {
 	size_t i;
 
@@ -69,7 +69,7 @@ void gf_device_graphs_forget(struct gf_device_graphs *g)
 		forget(g, &g->passes[i]);
 }
 
-void gf_device_graphs_free(struct gf_device_graphs *g)
+void gf_train_graphs_free(struct gf_train_graphs *g)
 {
 	size_t i;
 
@@ -86,8 +86,8 @@ void gf_device_graphs_free(struct gf_device_graphs *g)
 }
 
 /* Launches one piece of a pass, then reports the gradients that it makes. */
-static int launch(struct gf_device_graphs *g, const struct passes *p,
-		  size_t piece, const struct gf_device_pass *pass,
+static int launch(struct gf_train_graphs *g, const struct passes *p,
+		  size_t piece, const struct gf_train_pass *pass,
 		  struct gf_error *err)
 {
 	size_t i = piece ? p->pieces[piece - 1].end : 0;
@@ -102,9 +102,9 @@ static int launch(struct gf_device_graphs *g, const struct passes *p,
 /* --- capturing ------------------------------------------------------------ */
 
 struct capture {
-	struct gf_device_graphs *g;
+	struct gf_train_graphs *g;
 	struct passes *p;
-	const struct gf_device_pass *pass;
+	const struct gf_train_pass *pass;
 	bool open;
 	int rc;
 	struct gf_error *err;
@@ -149,8 +149,8 @@ static void made(void *ctx, size_t tensor)
 		open_piece(c);
 }
 
-static int capture(struct gf_device_graphs *g, struct passes *p,
-		   const struct gf_device_pass *pass, struct gf_error *err)
+static int capture(struct gf_train_graphs *g, struct passes *p,
+		   const struct gf_train_pass *pass, struct gf_error *err)
 {
 	struct capture c = {.g = g, .p = p, .pass = pass, .err = err};
 	struct gf_error ignored;
@@ -175,15 +175,14 @@ static int capture(struct gf_device_graphs *g, struct passes *p,
 
 static void tell(void *ctx, size_t tensor)
 {
-	const struct gf_device_pass *pass = ctx;
+	const struct gf_train_pass *pass = ctx;
 
 	if (pass->on_grad)
 		pass->on_grad(pass->ctx, tensor);
 }
 
-int gf_device_graphs_run(struct gf_device_graphs *g, size_t key,
-			 const struct gf_device_pass *pass,
-			 struct gf_error *err)
+int gf_train_graphs_run(struct gf_train_graphs *g, size_t key,
+			const struct gf_train_pass *pass, struct gf_error *err)
 {
 	struct passes *p = g ? &g->passes[key] : NULL;
 	size_t i;

@@ -20,9 +20,9 @@
  * captured, piece by piece, and each piece launched; from the third on they are
  * launched alone.
  */
-struct gf_device_graphs;
+struct gf_train_graphs;
 
-struct gf_device_graphs_config {
+struct gf_train_graphs_config {
 	struct gf_gpu *gpu; /* both borrowed */
 	struct gf_gpu_stream *stream;
 	size_t keys;
@@ -31,16 +31,16 @@ struct gf_device_graphs_config {
 };
 
 /* -ENOTSUP: this device captures nothing. */
-int gf_device_graphs_new(const struct gf_device_graphs_config *config,
-			 struct gf_device_graphs **g, struct gf_error *err);
+int gf_train_graphs_new(const struct gf_train_graphs_config *config,
+			struct gf_train_graphs **g, struct gf_error *err);
 /* NULL is allowed. After the stream has ended. */
-void gf_device_graphs_free(struct gf_device_graphs *g);
+void gf_train_graphs_free(struct gf_train_graphs *g);
 
 /* Passes have changed: what was captured is given up, and captured anew when
  * it is run next. After the stream has ended. */
-void gf_device_graphs_forget(struct gf_device_graphs *g);
+void gf_train_graphs_forget(struct gf_train_graphs *g);
 
-struct gf_device_pass {
+struct gf_train_pass {
 	/* Enqueues the pass, and calls made(made_ctx, tensor) after each
 	 * gradient; the failure of either is its own. */
 	int (*run)(void *ctx, void (*made)(void *made_ctx, size_t tensor),
@@ -52,8 +52,7 @@ struct gf_device_pass {
 };
 
 /* g may be NULL: enqueues the pass as it is. */
-int gf_device_graphs_run(struct gf_device_graphs *g, size_t key,
-			 const struct gf_device_pass *pass,
-			 struct gf_error *err);
+int gf_train_graphs_run(struct gf_train_graphs *g, size_t key,
+			const struct gf_train_pass *pass, struct gf_error *err);
 
 #endif

@@ -12,7 +12,7 @@
  * stream that computes, of the step that is being enqueued and of the one
  * before.
  */
-enum gf_device_mark {
+enum gf_train_mark {
 	GF_MARK_BEGUN,
 	GF_MARK_FORWARD,
 	GF_MARK_BACKWARD,
@@ -21,25 +21,25 @@ enum gf_device_mark {
 	GF_MARKS
 };
 
-struct gf_device_marks {
+struct gf_train_marks {
 	struct gf_gpu *gpu; /* borrowed */
 	struct gf_gpu_stream *stream;
 	struct gf_gpu_event *at[2][GF_MARKS]; /* step % 2 */
 };
 
 /* The durations of a step's parts, by the device's clock. */
-struct gf_device_durations {
+struct gf_train_durations {
 	double forward_s, backward_s, wait_s, update_s;
 };
 
 /* gpu and stream are the caller's. */
-int gf_device_marks_open(struct gf_device_marks *k, struct gf_error *err);
-void gf_device_marks_close(struct gf_device_marks *k);
+int gf_train_marks_open(struct gf_train_marks *k, struct gf_error *err);
+void gf_train_marks_close(struct gf_train_marks *k);
 /* Marks how far the stream is in the step. */
-int gf_device_mark(struct gf_device_marks *k, size_t step,
-		   enum gf_device_mark mark, struct gf_error *err);
+int gf_train_mark(struct gf_train_marks *k, size_t step,
+		  enum gf_train_mark mark, struct gf_error *err);
 /* Reads the durations of a step that has ended. */
-int gf_device_marks_read(struct gf_device_marks *k, size_t step,
-			 struct gf_device_durations *d, struct gf_error *err);
+int gf_train_marks_read(struct gf_train_marks *k, size_t step,
+			struct gf_train_durations *d, struct gf_error *err);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "train/device_sum.h"
 
-int gf_device_sum_open(struct gf_device_sum *s, struct gf_error *err)
+int gf_train_sum_open(struct gf_train_sum *s, struct gf_error *err)
 {
 	size_t size_bytes = s->offsets[s->ntensors] * sizeof(float);
 	int rc;
@@ -15,7 +15,7 @@ int gf_device_sum_open(struct gf_device_sum *s, struct gf_error *err)
 	return rc;
 }
 
-void gf_device_sum_close(struct gf_device_sum *s)
+void gf_train_sum_close(struct gf_train_sum *s)
 {
 	if (s->sum)
 		s->gpu->ops->free(s->gpu, s->sum);
@@ -23,19 +23,19 @@ void gf_device_sum_close(struct gf_device_sum *s)
 }
 
 /* The first of several begins the sum. */
-float *gf_device_sum_to(const struct gf_device_sum *s, size_t part)
+float *gf_train_sum_to(const struct gf_train_sum *s, size_t part)
 {
 	return s->sum && part == 0 ? s->sum : s->grads;
 }
 
-void gf_device_sum_keep(const struct gf_device_sum *s, size_t part)
+void gf_train_sum_keep(const struct gf_train_sum *s, size_t part)
 {
 	if (part)
 		s->gpu->kernels->add_f32(s->stream, s->sum, s->grads,
 					 s->offsets[s->ntensors]);
 }
 
-void gf_device_sum_take_up(const struct gf_device_sum *s, size_t tensor)
+void gf_train_sum_take_up(const struct gf_train_sum *s, size_t tensor)
 {
 	const size_t first = s->offsets[tensor];
 	const size_t count = s->offsets[tensor + 1] - first;

@@ -10,7 +10,7 @@
 
 /* --- the rules ------------------------------------------------------------ */
 
-static struct gf_sgd_step step_of(const struct gf_device_update *u, double lr,
+static struct gf_sgd_step step_of(const struct gf_train_update *u, double lr,
 				  float scale)
 {
 	const struct gf_optim_config *c = &u->host->config;
@@ -24,7 +24,7 @@ static struct gf_sgd_step step_of(const struct gf_device_update *u, double lr,
 	};
 }
 
-static void step_sgd(struct gf_device_update *u, double lr, float scale,
+static void step_sgd(struct gf_train_update *u, double lr, float scale,
 		     const struct gf_gpu_gate *gate, const float *grads,
 		     float *params)
 {
@@ -43,7 +43,7 @@ static void step_sgd(struct gf_device_update *u, double lr, float scale,
 	}
 }
 
-static void step_lars(struct gf_device_update *u, double lr, float scale,
+static void step_lars(struct gf_train_update *u, double lr, float scale,
 		      const struct gf_gpu_gate *gate, const float *grads,
 		      float *params)
 {
@@ -63,7 +63,7 @@ static void step_lars(struct gf_device_update *u, double lr, float scale,
 }
 
 /* Offsets, pieces and exclusions of the tensors, in one piece of memory. */
-static int open_lars(struct gf_device_update *u, struct gf_error *err)
+static int open_lars(struct gf_train_update *u, struct gf_error *err)
 {
 	const struct gf_gpu_ops *ops = u->gpu->ops;
 	const size_t n = u->host->nranges, words = 2 * (n + 1);
@@ -99,7 +99,7 @@ static int open_lars(struct gf_device_update *u, struct gf_error *err)
 	return rc;
 }
 
-static void step_adamw(struct gf_device_update *u, double lr, float scale,
+static void step_adamw(struct gf_train_update *u, double lr, float scale,
 		       const struct gf_gpu_gate *gate, const float *grads,
 		       float *params)
 {
@@ -125,7 +125,7 @@ static void step_adamw(struct gf_device_update *u, double lr, float scale,
 	}
 }
 
-static int open_adamw(struct gf_device_update *u, struct gf_error *err)
+static int open_adamw(struct gf_train_update *u, struct gf_error *err)
 {
 	return u->gpu->ops->alloc(u->gpu, sizeof(struct gf_adamw_step),
 				  &u->work, err);
@@ -133,8 +133,8 @@ static int open_adamw(struct gf_device_update *u, struct gf_error *err)
 
 static const struct rule {
 	bool pieces; /* also of some of a gradient */
-	int (*open)(struct gf_device_update *u, struct gf_error *err);
-	void (*step)(struct gf_device_update *u, double lr, float scale,
+	int (*open)(struct gf_train_update *u, struct gf_error *err);
+	void (*step)(struct gf_train_update *u, double lr, float scale,
 		     const struct gf_gpu_gate *gate, const float *grads,
 		     float *params);
 } rules[] = {
@@ -152,8 +152,7 @@ static const struct rule *rule_of(const char *name)
 							: NULL;
 }
 
-int gf_device_update_check(const struct gf_optim_config *c,
-			   struct gf_error *err)
+int gf_train_update_check(const struct gf_optim_config *c, struct gf_error *err)
 {
 	if (!rule_of(c->name))
 		return gf_error_set(err, -ENOTSUP,
@@ -162,10 +161,10 @@ int gf_device_update_check(const struct gf_optim_config *c,
 	return 0;
 }
 
-int gf_device_update_check_pieces(const struct gf_optim_config *c,
-				  struct gf_error *err)
+int gf_train_update_check_pieces(const struct gf_optim_config *c,
+				 struct gf_error *err)
 {
-	int rc = gf_device_update_check(c, err);
+	int rc = gf_train_update_check(c, err);
 
 	if (rc || rule_of(c->name)->pieces)
 		return rc;
@@ -177,7 +176,7 @@ int gf_device_update_check_pieces(const struct gf_optim_config *c,
 
 /* --- its memory ----------------------------------------------------------- */
 
-static int open_clip(struct gf_device_update *u, struct gf_error *err)
+static int open_clip(struct gf_train_update *u, struct gf_error *err)
 {
 	const struct gf_gpu_ops *ops = u->gpu->ops;
 	int rc = ops->alloc(
@@ -187,7 +186,7 @@ static int open_clip(struct gf_device_update *u, struct gf_error *err)
 	return rc ? rc : ops->alloc(u->gpu, sizeof(float), &u->factor, err);
 }
 
-int gf_device_update_open(struct gf_device_update *u, struct gf_error *err)
+int gf_train_update_open(struct gf_train_update *u, struct gf_error *err)
 {
 	const struct gf_gpu_ops *ops = u->gpu->ops;
 	const struct rule *rule = rule_of(u->host->ops->name);
@@ -215,7 +214,7 @@ int gf_device_update_open(struct gf_device_update *u, struct gf_error *err)
 	return rc;
 }
 
-void gf_device_update_close(struct gf_device_update *u)
+void gf_train_update_close(struct gf_train_update *u)
 {
 	size_t k;
 
@@ -231,9 +230,9 @@ void gf_device_update_close(struct gf_device_update *u)
 	memset(u, 0, sizeof(*u));
 }
 
-void gf_device_update_step(struct gf_device_update *u, double lr, float scale,
-			   const uint32_t *skip, const float *grads,
-			   float *params)
+void gf_train_update_step(struct gf_train_update *u, double lr, float scale,
+			  const uint32_t *skip, const float *grads,
+			  float *params)
 {
 	const struct gf_gpu_clip clip = {
 		.scale = scale,
@@ -252,7 +251,7 @@ void gf_device_update_step(struct gf_device_update *u, double lr, float scale,
 /* --- of some of a gradient ------------------------------------------------ */
 
 struct pieces {
-	struct gf_device_update *u;
+	struct gf_train_update *u;
 	double lr;
 	float scale;
 	struct gf_gpu_gate gate;
@@ -280,10 +279,10 @@ static void step_piece(void *ctx, const struct gf_optim_common *c)
 		(float *)p->u->slots[0] + c->first, c->count_elems);
 }
 
-void gf_device_update_pieces(struct gf_device_update *u, double lr, float scale,
-			     const uint32_t *skip,
-			     const struct gf_optim_piece *pieces,
-			     size_t npieces, float *params)
+void gf_train_update_pieces(struct gf_train_update *u, double lr, float scale,
+			    const uint32_t *skip,
+			    const struct gf_optim_piece *pieces, size_t npieces,
+			    float *params)
 {
 	struct pieces p = {.u = u,
 			   .lr = lr,
@@ -310,7 +309,7 @@ void gf_device_update_pieces(struct gf_device_update *u, double lr, float scale,
 
 /* --- checkpoints ---------------------------------------------------------- */
 
-static int copy(struct gf_device_update *u, enum gf_gpu_copy kind,
+static int copy(struct gf_train_update *u, enum gf_gpu_copy kind,
 		struct gf_error *err)
 {
 	const struct gf_gpu_ops *ops = u->gpu->ops;
@@ -331,12 +330,12 @@ static int copy(struct gf_device_update *u, enum gf_gpu_copy kind,
 	return rc ? rc : ops->stream_sync(u->gpu, u->stream, err);
 }
 
-int gf_device_update_fetch(struct gf_device_update *u, struct gf_error *err)
+int gf_train_update_fetch(struct gf_train_update *u, struct gf_error *err)
 {
 	return copy(u, GF_GPU_TO_HOST, err);
 }
 
-int gf_device_update_send(struct gf_device_update *u, struct gf_error *err)
+int gf_train_update_send(struct gf_train_update *u, struct gf_error *err)
 {
 	return copy(u, GF_GPU_TO_DEVICE, err);
 }

@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 #include "base/heap.h"
-#include "doc/algorithm.h"
+#include "doc/algorithm_traits.h"
 
 /* How often replicas are compared by default where an algorithm does not
  * promise the same bits everywhere. */

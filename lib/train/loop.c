@@ -7,7 +7,7 @@
 
 #include "base/clock.h"
 #include "base/heap.h"
-#include "train/step.h"
+#include "train/train_step.h"
 #include "train/trainer.h"
 #include "train/weights.h"
 

@@ -28,8 +28,8 @@ struct gf_method_ahead {
 	size_t step;
 	double scale;
 	bool was_due; /* the step before applied one */
-	struct gf_device_marks marks;
-	struct gf_device_durations durations;
+	struct gf_train_marks marks;
+	struct gf_train_durations durations;
 	bool has_durations;
 };
 
@@ -50,8 +50,8 @@ int gf_method_check_gpu(const struct gf_plan *plan,
 	if (rc)
 		return rc;
 	return gf_selection_has(&plan->selection, GF_SELECT_PIECES)
-		       ? gf_device_update_check_pieces(&optim, err)
-		       : gf_device_update_check(&optim, err);
+		       ? gf_train_update_check_pieces(&optim, err)
+		       : gf_train_update_check(&optim, err);
 }
 
 const char *gf_method_name(const struct gf_plan *plan)
@@ -92,8 +92,8 @@ static int open_ahead(struct gf_method *m, struct gf_error *err)
 		return 0;
 	m->ahead = gf_xcalloc(1, sizeof(*m->ahead));
 	m->ahead->marks =
-		(struct gf_device_marks){.gpu = at->gpu, .stream = at->stream};
-	return gf_device_marks_open(&m->ahead->marks, err);
+		(struct gf_train_marks){.gpu = at->gpu, .stream = at->stream};
+	return gf_train_marks_open(&m->ahead->marks, err);
 }
 
 int gf_method_open(struct gf_method *m, const struct gf_method_env *env,
@@ -135,7 +135,7 @@ void gf_method_close(struct gf_method *m)
 	gf_exchange_close(m->exchange);
 	gf_update_close(&m->updater);
 	if (m->ahead)
-		gf_device_marks_close(&m->ahead->marks);
+		gf_train_marks_close(&m->ahead->marks);
 	free(m->ahead);
 	gf_method_late_close(m);
 	memset(m, 0, sizeof(*m));
@@ -180,15 +180,15 @@ static bool has_failed(const struct gf_method *m)
 	return gf_exchange_kept(m->exchange, &ignored) != 0;
 }
 
-static void mark(struct gf_method *m, enum gf_device_mark what)
+static void mark(struct gf_method *m, enum gf_train_mark what)
 {
 	struct gf_error err = {""};
 
 	if (m->ahead)
 		keep(m,
-		     gf_device_mark(&m->ahead->marks,
-				    gf_exchange_begun(m->exchange) - 1, what,
-				    &err),
+		     gf_train_mark(&m->ahead->marks,
+				   gf_exchange_begun(m->exchange) - 1, what,
+				   &err),
 		     &err);
 }
 
@@ -311,8 +311,8 @@ static void take_times_before(struct gf_method *m)
 	if (!a->was_due)
 		return;
 	keep(m,
-	     gf_device_marks_read(&a->marks, gf_exchange_begun(m->exchange) - 2,
-				  &a->durations, &err),
+	     gf_train_marks_read(&a->marks, gf_exchange_begun(m->exchange) - 2,
+				 &a->durations, &err),
 	     &err);
 	a->has_durations = true;
 	m->timed = gf_exchange_times_taken(m->exchange, &m->age);
@@ -441,7 +441,7 @@ uint64_t gf_method_sent_bytes(struct gf_method *m)
 	return m->told_bytes - before;
 }
 
-const struct gf_device_durations *gf_method_durations(const struct gf_method *m)
+const struct gf_train_durations *gf_method_durations(const struct gf_method *m)
 {
 	return m->ahead && m->ahead->has_durations ? &m->ahead->durations
 						   : NULL;

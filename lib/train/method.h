@@ -16,7 +16,7 @@
 #include "train/scale.h"
 #include "ckpt/state.h"
 #include "run/team.h"
-#include "train/timeline.h"
+#include "train/event_ring.h"
 #include "train/update.h"
 
 /*
@@ -161,7 +161,6 @@ int gf_method_restore(struct gf_method *m, struct gf_error *err);
 uint64_t gf_method_sent_bytes(struct gf_method *m);
 /* The durations of the previous step on a device, which the host's clock cannot
  * see. NULL: the host's clock is right, or nothing is known yet. */
-const struct gf_device_durations *
-gf_method_durations(const struct gf_method *m);
+const struct gf_train_durations *gf_method_durations(const struct gf_method *m);
 
 #endif

@@ -16,16 +16,16 @@ struct buffer {
 	struct gf_gpu_event *copied, *used; /* the batch has been, by a pass */
 };
 
-struct gf_net_device {
-	struct gf_net_device_config k;
+struct gf_train_device {
+	struct gf_train_device_config k;
 	size_t *offsets, nparams, values_bytes;
 	void *params, *grads;
 	size_t stride, pool; /* between pools; that this step writes to */
 	bool pinned;
-	struct gf_device_sum sum;
-	struct gf_device_graphs *graphs; /* NULL: none */
-	struct gf_net_device_pass pass;  /* the one under way */
-	struct gf_grad_stage *stage;     /* NULL: gradients stay */
+	struct gf_train_sum sum;
+	struct gf_train_graphs *graphs;   /* NULL: none */
+	struct gf_train_device_pass pass; /* the one under way */
+	struct gf_grad_stage *stage;      /* NULL: gradients stay */
 	struct gf_gpu_stream *input;
 	struct buffer buffers[2];
 	void *rooms[GF_NET_DEVICE_ROOMS]; /* the same on the host, pinned */
@@ -42,7 +42,7 @@ struct gf_net_device {
  * gradients, and the work on them. */
 enum role { FIRST, MIDDLE, LAST, ROLES };
 
-static enum role role_of(const struct gf_net_device *d)
+static enum role role_of(const struct gf_train_device *d)
 {
 	if (d->pass.part + 1 >= d->k.accumulate)
 		return LAST;
@@ -50,19 +50,19 @@ static enum role role_of(const struct gf_net_device *d)
 }
 
 /* The key of a forward, which has no pool, or of a backward into one. */
-static size_t key_of(const struct gf_net_device *d, bool backward)
+static size_t key_of(const struct gf_train_device *d, bool backward)
 {
 	return ((d->nbatches % 2) * ROLES + role_of(d)) * (1 + d->k.pools) +
 	       (backward ? 1 + d->pool : 0);
 }
 
-static size_t keys(const struct gf_net_device *d)
+static size_t keys(const struct gf_train_device *d)
 {
 	return 2 * ROLES * (1 + d->k.pools);
 }
 
 /* Gradients that do not stay are all in the one pool, on their way. */
-static void use_pool(struct gf_net_device *d, const float *grads)
+static void use_pool(struct gf_train_device *d, const float *grads)
 {
 	float *first = d->grads;
 
@@ -72,7 +72,7 @@ static void use_pool(struct gf_net_device *d, const float *grads)
 
 /* --- making --------------------------------------------------------------- */
 
-static void place(struct gf_net_device *d)
+static void place(struct gf_train_device *d)
 {
 	const struct gf_model *m = d->k.model;
 	size_t *order = gf_model_generation_order(m), i;
@@ -87,7 +87,7 @@ static void place(struct gf_net_device *d)
 	d->stride -= d->stride % LINE_ELEMS;
 }
 
-static int device_memory(struct gf_net_device *d, size_t size_bytes,
+static int device_memory(struct gf_train_device *d, size_t size_bytes,
 			 const char *what, void **p, struct gf_error *err)
 {
 	int rc = d->k.gpu->ops->alloc(d->k.gpu, size_bytes, p, err);
@@ -97,12 +97,12 @@ static int device_memory(struct gf_net_device *d, size_t size_bytes,
 	return rc;
 }
 
-static size_t batch_bytes(const struct gf_net_device *d)
+static size_t batch_bytes(const struct gf_train_device *d)
 {
 	return d->values_bytes + d->k.labels * sizeof(int32_t);
 }
 
-static int make_buffer(struct gf_net_device *d, struct buffer *b,
+static int make_buffer(struct gf_train_device *d, struct buffer *b,
 		       struct gf_error *err)
 {
 	const struct gf_gpu_ops *ops = d->k.gpu->ops;
@@ -112,7 +112,7 @@ static int make_buffer(struct gf_net_device *d, struct buffer *b,
 	return rc ? rc : ops->event_new(d->k.gpu, false, &b->used, err);
 }
 
-static int make(struct gf_net_device *d, struct gf_error *err)
+static int make(struct gf_train_device *d, struct gf_error *err)
 {
 	const struct gf_gpu_ops *ops = d->k.gpu->ops;
 	size_t size_bytes = d->offsets[d->nparams] * sizeof(float);
@@ -123,7 +123,7 @@ static int make(struct gf_net_device *d, struct gf_error *err)
 	rc = rc ? rc
 		: device_memory(d, d->k.pools * d->stride * sizeof(float),
 				"gradients", &d->grads, err);
-	d->sum = (struct gf_device_sum){
+	d->sum = (struct gf_train_sum){
 		.gpu = d->k.gpu,
 		.stream = d->k.stream,
 		.offsets = d->offsets,
@@ -131,7 +131,7 @@ static int make(struct gf_net_device *d, struct gf_error *err)
 		.parts = d->k.accumulate,
 		.grads = d->grads,
 	};
-	rc = rc ? rc : gf_device_sum_open(&d->sum, err);
+	rc = rc ? rc : gf_train_sum_open(&d->sum, err);
 	/* else copies wait for the host, which is slower and no worse */
 	if (!rc)
 		d->pinned = !ops->host_pin(d->k.gpu, d->k.params, size_bytes,
@@ -145,8 +145,8 @@ static int make(struct gf_net_device *d, struct gf_error *err)
 		rc = ops->host_alloc(d->k.gpu, batch_bytes(d), &d->rooms[i],
 				     err);
 	if (!rc && d->k.cut)
-		rc = gf_device_graphs_new(
-			&(struct gf_device_graphs_config){
+		rc = gf_train_graphs_new(
+			&(struct gf_train_graphs_config){
 				.gpu = d->k.gpu,
 				.stream = d->k.stream,
 				.keys = keys(d),
@@ -170,10 +170,10 @@ static int make(struct gf_net_device *d, struct gf_error *err)
 		&d->stage, err);
 }
 
-int gf_net_device_new(const struct gf_net_device_config *config,
-		      struct gf_net_device **device, struct gf_error *err)
+int gf_train_device_new(const struct gf_train_device_config *config,
+			struct gf_train_device **device, struct gf_error *err)
 {
-	struct gf_net_device *d = gf_xcalloc(1, sizeof(*d));
+	struct gf_train_device *d = gf_xcalloc(1, sizeof(*d));
 	int rc;
 
 	d->k = *config;
@@ -182,13 +182,13 @@ int gf_net_device_new(const struct gf_net_device_config *config,
 	place(d);
 	rc = make(d, err);
 	if (rc)
-		gf_net_device_free(d);
+		gf_train_device_free(d);
 	else
 		*device = d;
 	return rc;
 }
 
-static void free_buffer(struct gf_net_device *d, struct buffer *b)
+static void free_buffer(struct gf_train_device *d, struct buffer *b)
 {
 	const struct gf_gpu_ops *ops = d->k.gpu->ops;
 
@@ -197,7 +197,7 @@ static void free_buffer(struct gf_net_device *d, struct buffer *b)
 	ops->event_free(d->k.gpu, b->used);
 }
 
-void gf_net_device_free(struct gf_net_device *d)
+void gf_train_device_free(struct gf_train_device *d)
 {
 	const struct gf_gpu_ops *ops;
 	struct gf_error ignored;
@@ -210,7 +210,7 @@ void gf_net_device_free(struct gf_net_device *d)
 	if (d->input)
 		(void)ops->stream_sync(d->k.gpu, d->input, &ignored);
 	(void)ops->stream_sync(d->k.gpu, d->k.stream, &ignored);
-	gf_device_graphs_free(d->graphs);
+	gf_train_graphs_free(d->graphs);
 	for (i = 0; i < 2; i++)
 		free_buffer(d, &d->buffers[i]);
 	for (i = 0; i < GF_NET_DEVICE_ROOMS; i++)
@@ -220,7 +220,7 @@ void gf_net_device_free(struct gf_net_device *d)
 	ops->stream_free(d->k.gpu, d->input);
 	if (d->pinned)
 		ops->host_unpin(d->k.gpu, d->k.params);
-	gf_device_sum_close(&d->sum);
+	gf_train_sum_close(&d->sum);
 	ops->free(d->k.gpu, d->grads);
 	ops->free(d->k.gpu, d->params);
 	free(d->offsets);
@@ -229,25 +229,26 @@ void gf_net_device_free(struct gf_net_device *d)
 
 /* --- batches -------------------------------------------------------------- */
 
-struct gf_net_device_room gf_net_device_room(const struct gf_net_device *d,
-					     size_t i)
+struct gf_train_device_room
+gf_train_device_room(const struct gf_train_device *d, size_t i)
 {
 	char *at = d->rooms[i];
 
-	return (struct gf_net_device_room){
+	return (struct gf_train_device_room){
 		.values = (float *)(void *)at,
 		.labels = (int32_t *)(void *)(at + d->values_bytes),
 	};
 }
 
-int gf_net_device_copied(struct gf_net_device *d, struct gf_error *err)
+int gf_train_device_copied(struct gf_train_device *d, struct gf_error *err)
 {
 	return d->k.gpu->ops->event_sync(
 		d->k.gpu, d->buffers[(d->nbatches + 1) % 2].copied, err);
 }
 
-int gf_net_device_input(struct gf_net_device *d,
-			struct gf_net_device_batch *batch, struct gf_error *err)
+int gf_train_device_input(struct gf_train_device *d,
+			  struct gf_train_device_batch *batch,
+			  struct gf_error *err)
 {
 	const struct gf_gpu_ops *ops = d->k.gpu->ops;
 	struct gf_gpu *gpu = d->k.gpu;
@@ -277,17 +278,17 @@ int gf_net_device_input(struct gf_net_device *d,
 
 /* --- a pass --------------------------------------------------------------- */
 
-float *gf_net_device_params(const struct gf_net_device *d)
+float *gf_train_device_params(const struct gf_train_device *d)
 {
 	return d->params;
 }
 
-float *gf_net_device_grads(const struct gf_net_device *d)
+float *gf_train_device_grads(const struct gf_train_device *d)
 {
 	return d->grads;
 }
 
-size_t gf_net_device_stride(const struct gf_net_device *d)
+size_t gf_train_device_stride(const struct gf_train_device *d)
 {
 	return d->stride;
 }
@@ -295,8 +296,8 @@ size_t gf_net_device_stride(const struct gf_net_device *d)
 static int run_forward(void *ctx, void (*made)(void *made_ctx, size_t tensor),
 		       void *made_ctx, struct gf_error *err)
 {
-	struct gf_net_device *d = ctx;
-	const struct gf_net_device_pass *p = &d->pass;
+	struct gf_train_device *d = ctx;
+	const struct gf_train_device_pass *p = &d->pass;
 	int rc = p->backend->forward(p->net, d->params, p->on.values, p->batch,
 				     p->training, err);
 
@@ -305,24 +306,24 @@ static int run_forward(void *ctx, void (*made)(void *made_ctx, size_t tensor),
 	return rc ? rc : p->backend->loss(p->net, p->on.labels, err);
 }
 
-int gf_net_device_forward(struct gf_net_device *d,
-			  const struct gf_net_device_pass *pass,
-			  struct gf_error *err)
+int gf_train_device_forward(struct gf_train_device *d,
+			    const struct gf_train_device_pass *pass,
+			    struct gf_error *err)
 {
 	const struct gf_gpu_ops *ops = d->k.gpu->ops;
-	const struct gf_device_pass run = {.run = run_forward, .ctx = d};
+	const struct gf_train_pass run = {.run = run_forward, .ctx = d};
 	int rc;
 
 	d->pass = *pass;
 	rc = ops->record(d->k.gpu, d->begun, d->k.stream, err);
 	/* tests pass now and then, with batches of any size */
 	rc = rc ? rc
-		: gf_device_graphs_run(pass->training ? d->graphs : NULL,
-				       key_of(d, false), &run, err);
+		: gf_train_graphs_run(pass->training ? d->graphs : NULL,
+				      key_of(d, false), &run, err);
 	return rc ? rc : ops->record(d->k.gpu, d->ended, d->k.stream, err);
 }
 
-int gf_net_device_forget(struct gf_net_device *d, struct gf_error *err)
+int gf_train_device_forget(struct gf_train_device *d, struct gf_error *err)
 {
 	int rc;
 
@@ -330,13 +331,13 @@ int gf_net_device_forget(struct gf_net_device *d, struct gf_error *err)
 		return 0;
 	rc = d->k.gpu->ops->stream_sync(d->k.gpu, d->k.stream, err);
 	if (!rc)
-		gf_device_graphs_forget(d->graphs);
+		gf_train_graphs_forget(d->graphs);
 	return rc;
 }
 
 /* The backend's callback: kernels that make a gradient are enqueued. */
 struct backward {
-	struct gf_net_device *d;
+	struct gf_train_device *d;
 	/* around each gradient of what is in the pass itself */
 	void (*made)(void *made_ctx, size_t tensor);
 	void *made_ctx;
@@ -351,7 +352,7 @@ static void take_up(void *ctx, size_t tensor)
 {
 	struct backward *b = ctx;
 
-	gf_device_sum_take_up(&b->d->sum, tensor);
+	gf_train_sum_take_up(&b->d->sum, tensor);
 	b->made(b->made_ctx, tensor);
 }
 
@@ -359,7 +360,7 @@ static int run_backward(void *ctx, void (*made)(void *made_ctx, size_t tensor),
 			void *made_ctx, struct gf_error *err)
 {
 	struct backward *b = ctx;
-	const struct gf_net_device_pass *p = &b->d->pass;
+	const struct gf_train_device_pass *p = &b->d->pass;
 
 	b->made = made;
 	b->made_ctx = made_ctx;
@@ -370,26 +371,26 @@ static int run_backward(void *ctx, void (*made)(void *made_ctx, size_t tensor),
 static int run_early(void *ctx, void (*made)(void *made_ctx, size_t tensor),
 		     void *made_ctx, struct gf_error *err)
 {
-	struct gf_net_device *d = ctx;
-	const struct gf_net_device_pass *p = &d->pass;
+	struct gf_train_device *d = ctx;
+	const struct gf_train_device_pass *p = &d->pass;
 	int rc = p->backend->backward(p->net, d->params,
-				      gf_device_sum_to(&d->sum, p->part), NULL,
+				      gf_train_sum_to(&d->sum, p->part), NULL,
 				      NULL, err);
 
 	(void)made;
 	(void)made_ctx;
 	if (!rc)
-		gf_device_sum_keep(&d->sum, p->part);
+		gf_train_sum_keep(&d->sum, p->part);
 	return rc;
 }
 
-int gf_net_device_early(struct gf_net_device *d, float *grads,
-			struct gf_error *err)
+int gf_train_device_early(struct gf_train_device *d, float *grads,
+			  struct gf_error *err)
 {
-	const struct gf_device_pass run = {.run = run_early, .ctx = d};
+	const struct gf_train_pass run = {.run = run_early, .ctx = d};
 
 	use_pool(d, grads);
-	return gf_device_graphs_run(d->graphs, key_of(d, true), &run, err);
+	return gf_train_graphs_run(d->graphs, key_of(d, true), &run, err);
 }
 
 /* A gradient that goes by the host is on its way; earlier ones may have come
@@ -415,20 +416,20 @@ static void send(void *ctx, size_t tensor)
 	}
 }
 
-int gf_net_device_backward(struct gf_net_device *d, float *grads,
-			   void (*on_grad)(void *ctx, size_t tensor), void *ctx,
-			   struct gf_error *err)
+int gf_train_device_backward(struct gf_train_device *d, float *grads,
+			     void (*on_grad)(void *ctx, size_t tensor),
+			     void *ctx, struct gf_error *err)
 {
 	struct backward b = {
 		.d = d, .on_grad = on_grad, .ctx = ctx, .err = err};
-	const struct gf_device_pass run = {run_backward, send, &b};
+	const struct gf_train_pass run = {run_backward, send, &b};
 	size_t tensor;
 	int rc;
 
 	use_pool(d, grads);
 	if (d->stage)
 		gf_stage_to(d->stage, grads);
-	rc = gf_device_graphs_run(d->graphs, key_of(d, true), &run, err);
+	rc = gf_train_graphs_run(d->graphs, key_of(d, true), &run, err);
 	rc = rc ? rc : b.rc;
 	if (rc || !d->stage)
 		return rc;
@@ -443,35 +444,35 @@ int gf_net_device_backward(struct gf_net_device *d, float *grads,
 					   &d->forward_s, err);
 }
 
-void gf_net_device_take(struct gf_net_device *d,
-			const struct gf_stage_taker *by)
+void gf_train_device_take(struct gf_train_device *d,
+			  const struct gf_stage_taker *by)
 {
 	gf_stage_take(d->stage, by);
 }
 
-double gf_net_device_forward_s(const struct gf_net_device *d)
+double gf_train_device_forward_s(const struct gf_train_device *d)
 {
 	return d->forward_s;
 }
 
 /* --- parameters ----------------------------------------------------------- */
 
-void gf_net_device_changed(void *device, size_t first, size_t count)
+void gf_train_device_changed(void *device, size_t first, size_t count)
 {
-	struct gf_net_device *d = device;
+	struct gf_train_device *d = device;
 
 	if (!d->rc)
 		d->rc = gf_stage_up(d->stage, first, count, &d->reason);
 }
 
-int gf_net_device_join(struct gf_net_device *d, struct gf_error *err)
+int gf_train_device_join(struct gf_train_device *d, struct gf_error *err)
 {
 	if (d->rc && err)
 		*err = d->reason;
 	return d->rc ? d->rc : gf_stage_join(d->stage, err);
 }
 
-static int copy(struct gf_net_device *d, void *to, const void *from,
+static int copy(struct gf_train_device *d, void *to, const void *from,
 		size_t count, enum gf_gpu_copy kind, struct gf_error *err)
 {
 	const struct gf_gpu_ops *ops = d->k.gpu->ops;
@@ -481,14 +482,14 @@ static int copy(struct gf_net_device *d, void *to, const void *from,
 	return rc ? rc : ops->stream_sync(d->k.gpu, d->k.stream, err);
 }
 
-int gf_net_device_fetch(struct gf_net_device *d, float *to, const float *from,
-			size_t count, struct gf_error *err)
+int gf_train_device_fetch(struct gf_train_device *d, float *to,
+			  const float *from, size_t count, struct gf_error *err)
 {
 	return copy(d, to, from, count, GF_GPU_TO_HOST, err);
 }
 
-int gf_net_device_send(struct gf_net_device *d, float *to, const float *from,
-		       size_t count, struct gf_error *err)
+int gf_train_device_send(struct gf_train_device *d, float *to,
+			 const float *from, size_t count, struct gf_error *err)
 {
 	return copy(d, to, from, count, GF_GPU_TO_DEVICE, err);
 }

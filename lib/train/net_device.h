@@ -17,9 +17,9 @@
  * so that one is copied while the other is computed with; gradients and
  * parameters by a stage (engine/stage.h), unless they stay.
  */
-struct gf_net_device;
+struct gf_train_device;
 
-struct gf_net_device_config {
+struct gf_train_device_config {
 	struct gf_gpu *gpu; /* all borrowed */
 	struct gf_gpu_stream *stream;
 	const struct gf_model *model;
@@ -34,80 +34,81 @@ struct gf_net_device_config {
 	const bool *cut;
 };
 
-int gf_net_device_new(const struct gf_net_device_config *config,
-		      struct gf_net_device **d, struct gf_error *err);
+int gf_train_device_new(const struct gf_train_device_config *config,
+			struct gf_train_device **d, struct gf_error *err);
 /* NULL is allowed. Enqueued work ends first. */
-void gf_net_device_free(struct gf_net_device *d);
+void gf_train_device_free(struct gf_train_device *d);
 
 /* Pinned memory for the largest batch, the device's own. */
 #define GF_NET_DEVICE_ROOMS 3
-struct gf_net_device_room {
+struct gf_train_device_room {
 	float *values;
 	int32_t *labels;
 };
-struct gf_net_device_room gf_net_device_room(const struct gf_net_device *d,
-					     size_t i);
+struct gf_train_device_room
+gf_train_device_room(const struct gf_train_device *d, size_t i);
 
 /* A batch, in one of the rooms, for the next pass. The passes over the batch
  * before are enqueued; it is copied beside them. On return *values and *labels
  * are the device's; the room is the caller's again once the batch is copied. */
-struct gf_net_device_batch {
+struct gf_train_device_batch {
 	const float *values;
 	const int32_t *labels;
 	size_t nvalues, nlabels;
 };
-int gf_net_device_input(struct gf_net_device *d,
-			struct gf_net_device_batch *batch,
-			struct gf_error *err);
+int gf_train_device_input(struct gf_train_device *d,
+			  struct gf_train_device_batch *batch,
+			  struct gf_error *err);
 
 /* Waits until the batch that was input last is copied. */
-int gf_net_device_copied(struct gf_net_device *d, struct gf_error *err);
+int gf_train_device_copied(struct gf_train_device *d, struct gf_error *err);
 
-float *gf_net_device_params(const struct gf_net_device *d);
+float *gf_train_device_params(const struct gf_train_device *d);
 /* The first pool, and the elements from each pool to the next: a whole number
  * of cache lines. */
-float *gf_net_device_grads(const struct gf_net_device *d);
-size_t gf_net_device_stride(const struct gf_net_device *d);
+float *gf_train_device_grads(const struct gf_train_device *d);
+size_t gf_train_device_stride(const struct gf_train_device *d);
 /* The backend's forward, and the loss, of the batch that was input last. */
-struct gf_net_device_pass {
+struct gf_train_device_pass {
 	const struct gf_backend *backend;
 	struct gf_net *net;
-	struct gf_net_device_batch on; /* as input gave it back */
-	size_t batch;                  /* samples */
-	bool training;                 /* a backward follows, of */
-	size_t part;                   /* this micro-batch */
+	struct gf_train_device_batch on; /* as input gave it back */
+	size_t batch;                    /* samples */
+	bool training;                   /* a backward follows, of */
+	size_t part;                     /* this micro-batch */
 };
-int gf_net_device_forward(struct gf_net_device *d,
-			  const struct gf_net_device_pass *pass,
-			  struct gf_error *err);
+int gf_train_device_forward(struct gf_train_device *d,
+			    const struct gf_train_device_pass *pass,
+			    struct gf_error *err);
 /* Passes that were captured are captured anew. Waits for the device. */
-int gf_net_device_forget(struct gf_net_device *d, struct gf_error *err);
+int gf_train_device_forget(struct gf_train_device *d, struct gf_error *err);
 /* Backward of a pass whose micro-batch is not the last. `grads`: the step's, as
  * of the last. */
-int gf_net_device_early(struct gf_net_device *d, float *grads,
-			struct gf_error *err);
+int gf_train_device_early(struct gf_train_device *d, float *grads,
+			  struct gf_error *err);
 /* Backward of the last micro-batch. Calls on_grad when the mean of all is in
  * the host's `grads`. If gradients stay, it does so when the mean is enqueued
  * to be in `grads`, one of the pools. */
-int gf_net_device_backward(struct gf_net_device *d, float *grads,
-			   void (*on_grad)(void *ctx, size_t tensor), void *ctx,
-			   struct gf_error *err);
+int gf_train_device_backward(struct gf_train_device *d, float *grads,
+			     void (*on_grad)(void *ctx, size_t tensor),
+			     void *ctx, struct gf_error *err);
 /* Sets the taker, which chooses among gradients: not all of them come to the
  * host's `grads` (engine/stage.h). */
-void gf_net_device_take(struct gf_net_device *d,
-			const struct gf_stage_taker *by);
+void gf_train_device_take(struct gf_train_device *d,
+			  const struct gf_stage_taker *by);
 /* Seconds that the last forward took on the device; after its backward. */
-double gf_net_device_forward_s(const struct gf_net_device *d);
+double gf_train_device_forward_s(const struct gf_train_device *d);
 
-/* As struct gf_optim_watch wants it; the context is a gf_net_device. What
+/* As struct gf_optim_watch wants it; the context is a gf_train_device. What
  * fails shows in join. */
-void gf_net_device_changed(void *d, size_t first, size_t count);
-int gf_net_device_join(struct gf_net_device *d, struct gf_error *err);
+void gf_train_device_changed(void *d, size_t first, size_t count);
+int gf_train_device_join(struct gf_train_device *d, struct gf_error *err);
 
 /* Waits for the device: not inside a step. */
-int gf_net_device_fetch(struct gf_net_device *d, float *to, const float *from,
-			size_t count, struct gf_error *err);
-int gf_net_device_send(struct gf_net_device *d, float *to, const float *from,
-		       size_t count, struct gf_error *err);
+int gf_train_device_fetch(struct gf_train_device *d, float *to,
+			  const float *from, size_t count,
+			  struct gf_error *err);
+int gf_train_device_send(struct gf_train_device *d, float *to,
+			 const float *from, size_t count, struct gf_error *err);
 
 #endif

@@ -9,7 +9,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "doc/training.h"
-#include "train/place.h"
+#include "train/compute_place.h"
 #include "train/train.h"
 
 /* The command line's options for a training (cmd/gf-train.c has the table).
@@ -24,7 +24,7 @@ struct gf_train_options {
 	double target;
 	bool replay, list, print_training;
 	/* Where a run's configuration begins; not the documents, and not the
-	 * place (train/load.h, train/place.h). */
+	 * place (train/load_net.h, train/compute_place.h). */
 	struct gf_train_config config;
 };
 

@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 #include "ckpt/state.h"
-#include "train/step.h"
+#include "train/train_step.h"
 #include "run/team.h"
 #include "train/train.h"
 

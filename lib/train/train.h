@@ -16,7 +16,7 @@
 #include "nn/net.h"
 #include "optim/optimizer.h"
 #include "run/folder.h"
-#include "train/timeline.h"
+#include "train/event_ring.h"
 
 /*
  * Data-parallel training by a plan. Every rank makes the same calls with the

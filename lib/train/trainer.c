@@ -9,7 +9,7 @@
 
 #include "base/heap.h"
 #include "comm/pages.h"
-#include "train/choose.h"
+#include "train/choose_ways.h"
 #include "run/reshard.h"
 #include "train/weights.h"
 
@@ -71,7 +71,7 @@ static bool *cuts_of(const struct gf_plan *plan, size_t nparams)
 static int open_compute(struct gf_trainer *t, struct gf_error *err)
 {
 	const struct gf_train_config *k = t->config;
-	struct gf_net_config net = {
+	struct gf_train_net_config net = {
 		.model = k->model,
 		.backend = k->backend,
 		.data = k->data,

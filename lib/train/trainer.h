@@ -4,10 +4,10 @@
 
 #include "optim/ema.h"
 #include "optim/rate.h"
-#include "train/compute.h"
+#include "train/computing.h"
 #include "train/method.h"
 #include "run/snapshot.h"
-#include "train/step.h"
+#include "train/train_step.h"
 #include "train/tally.h"
 #include "run/team.h"
 #include "train/train.h"

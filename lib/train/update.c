@@ -51,15 +51,15 @@ int gf_update_on(struct gf_update *u, const struct gf_place *place,
 		 struct gf_error *err)
 {
 	u->device_params = place->params;
-	u->device = (struct gf_device_update){.gpu = place->gpu,
-					      .stream = place->stream,
-					      .host = &u->optimizer};
-	return gf_device_update_open(&u->device, err);
+	u->device = (struct gf_train_update){.gpu = place->gpu,
+					     .stream = place->stream,
+					     .host = &u->optimizer};
+	return gf_train_update_open(&u->device, err);
 }
 
 int gf_update_fetch(struct gf_update *u, struct gf_error *err)
 {
-	const struct gf_device_update *d = &u->device;
+	const struct gf_train_update *d = &u->device;
 	int rc;
 
 	if (!d->gpu)
@@ -67,17 +67,17 @@ int gf_update_fetch(struct gf_update *u, struct gf_error *err)
 	rc = d->gpu->ops->copy(d->gpu, d->stream, u->params, u->device_params,
 			       u->optimizer.count_elems * sizeof(float),
 			       GF_GPU_TO_HOST, err);
-	return rc ? rc : gf_device_update_fetch(&u->device, err);
+	return rc ? rc : gf_train_update_fetch(&u->device, err);
 }
 
 int gf_update_send(struct gf_update *u, struct gf_error *err)
 {
-	return u->device.gpu ? gf_device_update_send(&u->device, err) : 0;
+	return u->device.gpu ? gf_train_update_send(&u->device, err) : 0;
 }
 
 void gf_update_close(struct gf_update *u)
 {
-	gf_device_update_close(&u->device);
+	gf_train_update_close(&u->device);
 	gf_optimizer_release(&u->optimizer);
 }
 
@@ -120,11 +120,11 @@ void gf_update_sums(struct gf_update *u, double lr,
 	const struct gf_optim_piece *p = sums->pieces;
 
 	if (u->device.gpu && pieces)
-		gf_device_update_pieces(&u->device, lr, sums->share, skip, p,
-					sums->npieces, u->device_params);
+		gf_train_update_pieces(&u->device, lr, sums->share, skip, p,
+				       sums->npieces, u->device_params);
 	else if (u->device.gpu)
-		gf_device_update_step(&u->device, lr, sums->share, skip,
-				      p->grad, u->device_params);
+		gf_train_update_step(&u->device, lr, sums->share, skip, p->grad,
+				     u->device_params);
 	else if (pieces)
 		gf_optimizer_step_pieces(&u->optimizer, lr, sums->share, p,
 					 sums->npieces, u->params);

@@ -29,7 +29,7 @@ struct gf_update {
 	struct gf_optim_watch watch;   /* of params */
 	/* The update that gf_update_sums enqueues if gradients lie on a GPU.
 	 * Then params and the optimizer's state are copies. Else zeros. */
-	struct gf_device_update device;
+	struct gf_train_update device;
 	float *device_params; /* borrowed */
 };
 

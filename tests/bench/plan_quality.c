@@ -36,8 +36,8 @@ static double cpu_s(void)
 }
 
 /* What the long search finds from this draft on; or the draft's time. */
-static double long_search_s(const struct gf_work *w, const struct gf_draft *d,
-			    int lanes)
+static double long_search_s(const struct gf_workbench *w,
+			    const struct gf_draft *d, int lanes)
 {
 	struct gf_draft found = {.lanes = lanes}, own = *d;
 	struct gf_sim_result result = {0};
@@ -45,31 +45,31 @@ static double long_search_s(const struct gf_work *w, const struct gf_draft *d,
 
 	gf_search_beam(w, d->iteration_s * 1.01, BEAM_BUDGET, GROWTH, &found);
 	if (found.nsends) {
-		gf_work_predict(w, &found, &result);
+		gf_workbench_predict(w, &found, &result);
 		gf_search_polish(w, BUDGET, KICKS, &found);
-		gf_work_predict(w, &found, &result);
+		gf_workbench_predict(w, &found, &result);
 		best_s = fmin(best_s, found.iteration_s);
 	}
 	gf_draft_release(&found);
 	own.sends = gf_xmemdup(d->sends, d->nsends * sizeof(*d->sends));
 	own.capacity = d->nsends;
 	own.lanes = lanes;
-	gf_work_predict(w, &own, &result);
+	gf_workbench_predict(w, &own, &result);
 	gf_search_polish(w, BUDGET, KICKS, &own);
-	gf_work_predict(w, &own, &result);
+	gf_workbench_predict(w, &own, &result);
 	best_s = fmin(best_s, own.iteration_s);
 	gf_draft_release(&own);
 	return best_s;
 }
 
-static void print_row(const struct gf_work *w, const char *name, int lanes)
+static void print_row(const struct gf_workbench *w, const char *name, int lanes)
 {
 	struct gf_draft d;
 	double begun_s = cpu_s(), took_s, bound_s;
 
 	gf_draft_make(&d, w, &gf_policy_optimal, lanes);
 	took_s = cpu_s() - begun_s;
-	bound_s = gf_work_bound_s(w, lanes);
+	bound_s = gf_workbench_bound_s(w, lanes);
 	printf("%-16s %7zu  %5d  %7.2f  %8zu  %9.4g  %5.1f", name, w->ntensors,
 	       lanes, took_s, d.nsends, d.iteration_s,
 	       100 * (d.iteration_s / bound_s - 1));
@@ -94,13 +94,13 @@ static int measure(const char *file, struct gf_error *err)
 					.fabric.network = r.fabric.network,
 					.fabric.ranks = r.fabric.ranks,
 					.lanes = lanes};
-		struct gf_work w;
+		struct gf_workbench w;
 
-		rc = gf_work_init(&w, &in, err);
+		rc = gf_workbench_init(&w, &in, err);
 		if (rc < 0)
 			break;
 		print_row(&w, r.model->name, lanes);
-		gf_work_release(&w);
+		gf_workbench_release(&w);
 	}
 	gf_documents_release(&documents);
 	return rc;

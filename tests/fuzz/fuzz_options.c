@@ -8,7 +8,7 @@
 #include "harness.h"
 #include "planner/axes.h"
 #include "probe/hostlist.h"
-#include "probe/levels.h"
+#include "probe/find_levels.h"
 #include "sim/uneven.h"
 
 /* Counts what is accepted. */

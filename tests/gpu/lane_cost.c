@@ -17,7 +17,7 @@
 #define MOST_GROUPS 14
 #define RUNS        40
 
-static struct gf_device_lane lane;
+static struct gf_lane lane;
 static struct gf_error err;
 static float *data;
 static struct gf_gpu_event *begun, *ended;
@@ -36,10 +36,10 @@ static void open_lane(void)
 	void *memory;
 
 	must(lane.nccl->unique_id(id, &err), "an id");
-	must(gf_device_lane_open(&lane, id, 1, 0, 32, &err), "a lane");
-	must(gf_device_lane_meet(&lane, &err), "its ranks");
+	must(gf_lane_open(&lane, id, 1, 0, 32, &err), "a lane");
+	must(gf_lane_meet(&lane, &err), "its ranks");
 	must(lane.gpu->ops->alloc(lane.gpu,
-				  (MOST_ELEMS + GF_DEVICE_GRAIN_ELEMS) *
+				  (MOST_ELEMS + GF_LANE_GRAIN_ELEMS) *
 					  sizeof(float),
 				  &memory, &err),
 	     "memory");
@@ -48,42 +48,41 @@ static void open_lane(void)
 	must(lane.gpu->ops->event_new(lane.gpu, true, &ended, &err), "event");
 }
 
-static void add(struct gf_device_program *p, struct gf_device_step step)
+static void add(struct gf_lane_program *p, struct gf_lane_step step)
 {
 	p->steps[p->nsteps++] = step;
 }
 
 /* A range goes to the wire, beside what is sent with it. */
-static void add_transfer(struct gf_device_program *p, struct gf_range range)
+static void add_transfer(struct gf_lane_program *p, struct gf_range range)
 {
-	add(p, (struct gf_device_step){GF_DEVICE_SEND, .range = range});
-	add(p,
-	    (struct gf_device_step){GF_DEVICE_RECV, true, .range = range,
-				    .wire_at = (p->skew_elems + range.first) *
-					       sizeof(float)});
+	add(p, (struct gf_lane_step){GF_LANE_SEND, .range = range});
+	add(p, (struct gf_lane_step){GF_LANE_RECV, true, .range = range,
+				     .wire_at = (p->skew_elems + range.first) *
+						sizeof(float)});
 }
 
 /* So many groups; a head apart is what a skewed message's programs have. */
-static struct gf_device_program make(struct gf_device_step *steps, int groups,
-				     size_t elems, size_t skew_elems,
-				     bool head_apart)
+static struct gf_lane_program make(struct gf_lane_step *steps, int groups,
+				   size_t elems, size_t skew_elems,
+				   bool head_apart)
 {
-	const size_t head = head_apart ? GF_DEVICE_GRAIN_ELEMS - skew_elems : 0;
-	struct gf_device_program p = {
+	const size_t head = head_apart ? GF_LANE_GRAIN_ELEMS - skew_elems : 0;
+	struct gf_lane_program p = {
 		.ranks = 1,
 		.contributors = 1,
 		.count_elems = elems,
 		.skew_elems = skew_elems,
-		.wire_bytes = (elems + GF_DEVICE_GRAIN_ELEMS) * sizeof(float),
+		.wire_bytes = (elems + GF_LANE_GRAIN_ELEMS) * sizeof(float),
 		.steps = steps,
 	};
 
 	while (groups-- > 0) {
-		add(&p, (struct gf_device_step){GF_DEVICE_GROUP});
+		add(&p, (struct gf_lane_step){GF_LANE_GROUP});
 		if (head)
 			add_transfer(&p, gf_data(0, head));
 		add_transfer(&p, gf_data(head, elems - head));
-		add(&p, (struct gf_device_step){GF_DEVICE_GROUP_END});
+		add(&p, (struct gf_lane_step){GF_LANE_GROUP_END});
 	}
 	return p;
 }
@@ -95,7 +94,7 @@ static int compare(const void *a, const void *b)
 	return (*x > *y) - (*x < *y);
 }
 
-static void report(const char *name, const struct gf_device_program *p,
+static void report(const char *name, const struct gf_lane_program *p,
 		   bool graph)
 {
 	const struct gf_gpu_ops *ops = lane.gpu->ops;
@@ -103,13 +102,12 @@ static void report(const char *name, const struct gf_device_program *p,
 	int i;
 
 	lane.captures = graph;
-	must(gf_device_lane_prepare(&lane, p, &err), "prepare");
-	must(gf_device_lane_reserve(&lane, &err), "reserve");
+	must(gf_lane_prepare(&lane, p, &err), "prepare");
+	must(gf_lane_reserve(&lane, &err), "reserve");
 	for (i = -3; i < RUNS; i++) {
 		must(ops->record(lane.gpu, begun, lane.stream, &err), "begin");
 		from_s = gf_clock_s();
-		must(gf_device_lane_run(&lane, p, data + p->skew_elems, &err),
-		     "run");
+		must(gf_lane_run(&lane, p, data + p->skew_elems, &err), "run");
 		if (i >= 0)
 			host_s[i] = gf_clock_s() - from_s;
 		must(ops->record(lane.gpu, ended, lane.stream, &err), "end");
@@ -119,8 +117,8 @@ static void report(const char *name, const struct gf_device_program *p,
 					  &err),
 			     "time");
 	}
-	must(gf_device_lane_check(&lane, &err), "check");
-	gf_device_lane_forget(&lane, p);
+	must(gf_lane_check(&lane, &err), "check");
+	gf_lane_forget(&lane, p);
 	qsort(host_s, RUNS, sizeof(*host_s), compare);
 	qsort(device_s, RUNS, sizeof(*device_s), compare);
 	printf("| %s | %s | %.1f us | %.1f us | %.1f GB/s |\n", name,
@@ -145,7 +143,7 @@ int main(void)
 		{"64 MiB, 4 bytes further, its head apart", 1, MOST_ELEMS, 1,
 		 true},
 	};
-	struct gf_device_step steps[6 * MOST_GROUPS];
+	struct gf_lane_step steps[6 * MOST_GROUPS];
 	struct gf_gpu *gpu = NULL;
 	size_t i;
 
@@ -159,7 +157,7 @@ int main(void)
 	puts("| message to itself | | host | device | "
 	     "|\n|---|---|---|---|---|");
 	for (i = 0; i < GF_ARRAY_LENGTH(messages); i++) {
-		const struct gf_device_program p =
+		const struct gf_lane_program p =
 			make(steps, messages[i].groups, messages[i].elems,
 			     messages[i].skew_elems, messages[i].head_apart);
 
@@ -169,7 +167,7 @@ int main(void)
 	lane.gpu->ops->free(gpu, data);
 	lane.gpu->ops->event_free(gpu, begun);
 	lane.gpu->ops->event_free(gpu, ended);
-	gf_device_lane_close(&lane);
+	gf_lane_close(&lane);
 	gf_gpu_close(gpu);
 	return 0;
 }

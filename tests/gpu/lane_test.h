@@ -8,7 +8,7 @@
 #include "base/array.h"
 #include "base/heap.h"
 #include "codec/codec.h"
-#include "codec/run.h"
+#include "codec/encode.h"
 #include "coll/algorithm.h"
 #include "comm/comm.h"
 #include "lane/lane.h"
@@ -22,7 +22,7 @@
  */
 struct lane_test {
 	struct gf_comm *comm; /* between the hosts' threads */
-	struct gf_device_lane lane;
+	struct gf_lane lane;
 	void *data; /* on the device */
 	struct gf_error err;
 };
@@ -54,17 +54,17 @@ static inline void lane_test_open(struct lane_test *t, struct gf_comm *comm,
 	unsigned char id[GF_NCCL_ID_BYTES] = {0};
 
 	*t = (struct lane_test){.comm = comm};
-	t->lane = (struct gf_device_lane){
+	t->lane = (struct gf_lane){
 		.gpu = gpu, .nccl = nccl, .timeout_s = TEST_PATIENCE_S};
 	if (comm->rank == 0)
 		lane_test_must(t, nccl->unique_id(id, &t->err), "an id");
 	lane_test_must(t, gf_comm_bcast(comm, 0, id, sizeof(id), &t->err),
 		       "its way");
-	lane_test_must(t,
-		       gf_device_lane_open(&t->lane, id, comm->ranks,
-					   comm->rank, 8, &t->err),
-		       "a lane");
-	lane_test_must(t, gf_device_lane_meet(&t->lane, &t->err), "meet");
+	lane_test_must(
+		t,
+		gf_lane_open(&t->lane, id, comm->ranks, comm->rank, 8, &t->err),
+		"a lane");
+	lane_test_must(t, gf_lane_meet(&t->lane, &t->err), "meet");
 	lane_test_must(t,
 		       gpu->ops->alloc(gpu, 2 * LANE_TEST_ROOM * sizeof(float),
 				       &t->data, &t->err),
@@ -75,7 +75,7 @@ static inline void lane_test_close(struct lane_test *t)
 {
 	struct gf_gpu *gpu = t->lane.gpu;
 
-	gf_device_lane_close(&t->lane);
+	gf_lane_close(&t->lane);
 	gpu->ops->free(gpu, t->data);
 }
 
@@ -87,10 +87,10 @@ static inline float lane_test_value(int rank, size_t i)
 
 /* What p, which is prepared, makes of `values` at some place on the device. */
 static inline void lane_test_once(struct lane_test *t,
-				  const struct gf_device_program *p,
-				  float *data, float *values)
+				  const struct gf_lane_program *p, float *data,
+				  float *values)
 {
-	struct gf_device_lane *l = &t->lane;
+	struct gf_lane *l = &t->lane;
 	const struct gf_gpu_ops *ops = l->gpu->ops;
 	const size_t bytes = p->count_elems * sizeof(float);
 	struct gf_error *err = &t->err;
@@ -99,28 +99,26 @@ static inline void lane_test_once(struct lane_test *t,
 		       ops->copy(l->gpu, l->stream, data, values, bytes,
 				 GF_GPU_TO_DEVICE, err),
 		       "up");
-	lane_test_must(t, gf_device_lane_run(l, p, data, err), "run");
+	lane_test_must(t, gf_lane_run(l, p, data, err), "run");
 	lane_test_must(t,
 		       ops->copy(l->gpu, l->stream, values, data, bytes,
 				 GF_GPU_TO_HOST, err),
 		       "down");
 	lane_test_must(t, ops->stream_sync(l->gpu, l->stream, err), "end");
-	lane_test_must(t, gf_device_lane_check(l, err), "check");
+	lane_test_must(t, gf_lane_check(l, err), "check");
 }
 
 static inline void lane_test_prepare(struct lane_test *t,
-				     const struct gf_device_program *p)
+				     const struct gf_lane_program *p)
 {
-	lane_test_must(t, gf_device_lane_prepare(&t->lane, p, &t->err),
-		       "prepare");
-	lane_test_must(t, gf_device_lane_reserve(&t->lane, &t->err), "reserve");
+	lane_test_must(t, gf_lane_prepare(&t->lane, p, &t->err), "prepare");
+	lane_test_must(t, gf_lane_reserve(&t->lane, &t->err), "reserve");
 }
 
 /* What p makes of `values`, skewed as p is: enqueued, captured and launched
  * again, and elsewhere, to the same bits. */
 static inline void lane_test_run(struct lane_test *t,
-				 const struct gf_device_program *p,
-				 float *values)
+				 const struct gf_lane_program *p, float *values)
 {
 	const size_t n = p->count_elems;
 	float *data = (float *)t->data + p->skew_elems;
@@ -138,7 +136,7 @@ static inline void lane_test_run(struct lane_test *t,
 			break;
 	EXPECT(!t->lane.captures || i == n, "element %zu is %g again, not %g",
 	       i, (double)values[i], (double)more[i]);
-	gf_device_lane_forget(&t->lane, p);
+	gf_lane_forget(&t->lane, p);
 	free(more);
 }
 
@@ -157,7 +155,7 @@ static inline void lane_test_host(struct lane_test *t,
 		t, gf_element_coded(codec, GF_OP_SUM, &config.element, &t->err),
 		"element");
 	args->lossy = gf_element_lossy(&config.element);
-	args->grain_elems = args->lossy ? 0 : GF_DEVICE_GRAIN_ELEMS;
+	args->grain_elems = args->lossy ? 0 : GF_LANE_GRAIN_ELEMS;
 	lane_test_must(
 		t, gf_algorithm_schedule(a, args, t->comm->rank, &s, &t->err),
 		"schedule");
@@ -187,15 +185,15 @@ static inline void lane_test_one(struct lane_test *t,
 	const size_t n = args->count_elems;
 	float *got = gf_xcalloc(n + 1, sizeof(*got));
 	float *want = gf_xcalloc(n + 1, sizeof(*want));
-	struct gf_device_program p;
+	struct gf_lane_program p;
 	size_t i, at;
 	int r;
 
 	for (i = 0; i < n; i++)
 		got[i] = want[i] = lane_test_value(t->comm->rank, i);
 	lane_test_must(t,
-		       gf_device_program_new(a, args, t->comm->rank,
-					     gf_codec_find(codec), &p, &t->err),
+		       gf_lane_program_new(a, args, t->comm->rank,
+					   gf_codec_find(codec), &p, &t->err),
 		       a->name);
 	lane_test_run(t, &p, got);
 	if (a->build)
@@ -211,7 +209,7 @@ static inline void lane_test_one(struct lane_test *t,
 	       a->name, codec, t->comm->rank, t->comm->ranks, n,
 	       args->skew_elems, args->nfactors, at, (double)got[at],
 	       (double)want[at]);
-	gf_device_program_release(&p);
+	gf_lane_program_release(&p);
 	free(got);
 	free(want);
 }
@@ -283,16 +281,16 @@ static inline void lane_test_itself(struct lane_test *t, const char *name)
 	const struct gf_range all = gf_data(0, n);
 	const size_t second = (n * sizeof(float) + 255) / 256 * 256;
 	const int me = t->comm->rank;
-	struct gf_device_step steps[] = {
-		{GF_DEVICE_ENCODE, .range = all},
-		{GF_DEVICE_GROUP},
-		{GF_DEVICE_SEND, c != NULL, me, .range = all},
-		{GF_DEVICE_RECV, true, me, .range = all, .wire_at = second},
-		{GF_DEVICE_GROUP_END},
-		{GF_DEVICE_REDUCE_WIRE, .range = all, .wire_at = second},
+	struct gf_lane_step steps[] = {
+		{GF_LANE_ENCODE, .range = all},
+		{GF_LANE_GROUP},
+		{GF_LANE_SEND, c != NULL, me, .range = all},
+		{GF_LANE_RECV, true, me, .range = all, .wire_at = second},
+		{GF_LANE_GROUP_END},
+		{GF_LANE_REDUCE_WIRE, .range = all, .wire_at = second},
 	};
 	const size_t first = c ? 0 : 1;
-	const struct gf_device_program p = {
+	const struct gf_lane_program p = {
 		.rank = me,
 		.ranks = t->comm->ranks,
 		.count_elems = n,
@@ -327,18 +325,18 @@ static inline void lane_test_collectives(struct lane_test *t)
 	const int ranks = t->comm->ranks;
 	const size_t n = LANE_TEST_MOST / (size_t)ranks * (size_t)ranks;
 	struct gf_group all = {0, 1, ranks, t->comm->rank};
-	struct gf_device_step steps[] = {
-		{GF_DEVICE_REDUCE_SCATTER, .range = gf_data(0, n)},
-		{GF_DEVICE_ALL_GATHER, .range = gf_data(0, n)},
-		{GF_DEVICE_ALL_REDUCE, .range = gf_data(0, n / 2)},
+	struct gf_lane_step steps[] = {
+		{GF_LANE_REDUCE_SCATTER, .range = gf_data(0, n)},
+		{GF_LANE_ALL_GATHER, .range = gf_data(0, n)},
+		{GF_LANE_ALL_REDUCE, .range = gf_data(0, n / 2)},
 	};
-	const struct gf_device_program p = {.rank = t->comm->rank,
-					    .ranks = ranks,
-					    .count_elems = n,
-					    .steps = steps,
-					    .nsteps = GF_ARRAY_LENGTH(steps),
-					    .teams = &all,
-					    .nteams = 1};
+	const struct gf_lane_program p = {.rank = t->comm->rank,
+					  .ranks = ranks,
+					  .count_elems = n,
+					  .steps = steps,
+					  .nsteps = GF_ARRAY_LENGTH(steps),
+					  .teams = &all,
+					  .nteams = 1};
 	float *got = gf_xcalloc(n, sizeof(*got));
 	float *want = gf_xcalloc(n, sizeof(*want));
 	size_t i, at;
@@ -364,15 +362,15 @@ static inline void lane_test_grows(struct lane_test *t)
 {
 	struct gf_coll_args args = {.ranks = t->comm->ranks, .elem_bytes = 4};
 	const struct gf_algorithm *ring = gf_algorithm_find("ring");
-	struct gf_device_program p[2];
+	struct gf_lane_program p[2];
 	float x[2][LANE_TEST_MOST] = {{0}};
 	size_t run, k;
 
 	for (k = 0; k < 2; k++) {
 		args.count_elems = k ? LANE_TEST_MOST : 100;
 		lane_test_must(t,
-			       gf_device_program_new(ring, &args, t->comm->rank,
-						     NULL, &p[k], &t->err),
+			       gf_lane_program_new(ring, &args, t->comm->rank,
+						   NULL, &p[k], &t->err),
 			       "ring");
 		lane_test_prepare(t, &p[k]);
 		for (run = 0; run < 3; run++) {
@@ -386,8 +384,8 @@ static inline void lane_test_grows(struct lane_test *t)
 	}
 	EXPECT(x[1][7] == (float)t->comm->ranks, "sum is %g", (double)x[1][7]);
 	for (k = 0; k < 2; k++) {
-		gf_device_lane_forget(&t->lane, &p[k]);
-		gf_device_program_release(&p[k]);
+		gf_lane_forget(&t->lane, &p[k]);
+		gf_lane_program_release(&p[k]);
 	}
 }
 

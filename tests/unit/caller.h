@@ -8,7 +8,7 @@
 #include "base/heap.h"
 #include "codec/codec.h"
 #include "comm/comm.h"
-#include "embed/exchange.h"
+#include "embed/handle.h"
 #include "gf_kernels.h"
 #include "gradflow.h"
 #include "ranks.h"

@@ -6,7 +6,7 @@
 #include "plans.h"
 #include "ranks.h"
 #include "train/method.h"
-#include "train/step.h"
+#include "train/train_step.h"
 
 /*
  * Training steps, by the code that gf-train runs, of a function whose gradient

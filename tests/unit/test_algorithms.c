@@ -7,7 +7,7 @@
 #include "coll/algorithm.h"
 #include "coll/verify.h"
 #include "coll/way.h"
-#include "doc/algorithm.h"
+#include "doc/algorithm_traits.h"
 #include "test.h"
 
 static const int ranks_list[] = {1,  2,  3,  4,  5,  6,  7,  8,  9,  10, 11,
@@ -562,17 +562,17 @@ static void test_turns(void)
 
 /* What linear costs, rank by rank: the way to rank 0, and at the end what
  * leaves the units that rank 0 is in. */
-static double linear_s(const struct gf_net_cost *net, int ranks, double bytes)
+static double linear_s(const struct gf_cost_net *net, int ranks, double bytes)
 {
-	struct gf_net_round all = {ranks, 1, ranks, 1};
-	double total = gf_net_link(net, &all, bytes).alpha_s, most = 0;
+	struct gf_cost_round all = {ranks, 1, ranks, 1};
+	double total = gf_cost_link(net, &all, bytes).alpha_s, most = 0;
 	long long unit = 1;
 	size_t i;
 	int rank;
 
 	for (rank = 1; rank < ranks; rank++) {
-		struct gf_net_round one = {rank + 1, rank, 2, 1};
-		struct gf_link_cost link = gf_net_link(net, &one, bytes);
+		struct gf_cost_round one = {rank + 1, rank, 2, 1};
+		struct gf_link_cost link = gf_cost_link(net, &one, bytes);
 
 		total += gf_cost_send_reduce_s(&link, bytes);
 	}
@@ -598,7 +598,7 @@ static void test_linear_cost(void)
 
 	for (i = 0; i < GF_ARRAY_LENGTH(units); i++) {
 		for (levels = 1; levels <= 3; levels++) {
-			struct gf_net_cost net = {levels, units[i], links};
+			struct gf_cost_net net = {levels, units[i], links};
 
 			for (ranks = 2; ranks <= 70; ranks++) {
 				struct gf_coll_args args = {.ranks = ranks,
@@ -613,7 +613,7 @@ static void test_linear_cost(void)
 		}
 	}
 	for (ranks = 1 << 10; ranks <= 1 << 24; ranks *= 2) {
-		struct gf_net_cost net = {2, units[0], links + 1};
+		struct gf_cost_net net = {2, units[0], links + 1};
 		struct gf_coll_args args = {
 			.ranks = ranks, .count_elems = 1, .elem_bytes = 1};
 
@@ -625,7 +625,7 @@ static void test_linear_cost(void)
 }
 
 /* Where two ranks meet. */
-static double latency_s(const struct gf_net_cost *net, int a, int b)
+static double latency_s(const struct gf_cost_net *net, int a, int b)
 {
 	size_t i;
 
@@ -640,7 +640,7 @@ static double latency_s(const struct gf_net_cost *net, int a, int b)
 
 /* Round by round: in round k, min(k, p - k, u) messages out of u ranks. The
  * last rank takes one from each other, after the latency of its way. */
-static double direct_s(const struct gf_net_cost *net, int ranks, double bytes)
+static double direct_s(const struct gf_cost_net *net, int ranks, double bytes)
 {
 	double total = 0, most = 0, alpha = 0, gamma = 0, beta;
 	size_t i;
@@ -681,7 +681,7 @@ static void test_direct_cost(void)
 		for (from = 0; from < 4; from++)
 			for (levels = 1; levels <= 4 - from; levels++)
 				for (ranks = 2; ranks <= 70; ranks++) {
-					struct gf_net_cost net = {
+					struct gf_cost_net net = {
 						levels, units[i], links + from};
 					struct gf_coll_args args = {
 						.ranks = ranks,
@@ -696,7 +696,7 @@ static void test_direct_cost(void)
 						    ranks, from, levels);
 				}
 	for (ranks = 1 << 10; ranks <= 1 << 24; ranks *= 2) {
-		struct gf_net_cost net = {1, units[0], links};
+		struct gf_cost_net net = {1, units[0], links};
 		struct gf_coll_args args = {.ranks = ranks,
 					    .count_elems = (size_t)ranks,
 					    .elem_bytes = 1};

@@ -8,9 +8,9 @@
 #include "base/heap.h"
 #include "contest/allreduce.h"
 #include "contest/exact.h"
-#include "contest/memory.h"
-#include "contest/report.h"
-#include "contest/sweep.h"
+#include "contest/message_memory.h"
+#include "contest/row_report.h"
+#include "contest/size_sweep.h"
 #include "ranks.h"
 
 /* --- inputs and checks ----------------------------------------------------
@@ -192,9 +192,9 @@ static void test_codec_bound(void)
 /* --- what is measured -----------------------------------------------------
  */
 
-static struct gf_bench_allreduce_config config_of(struct gf_comm *c)
+static struct gf_contest_allreduce_config config_of(struct gf_comm *c)
 {
-	return (struct gf_bench_allreduce_config){
+	return (struct gf_contest_allreduce_config){
 		.comm = c,
 		.element = gf_element_number(GF_F32, GF_OP_SUM),
 		.lanes = 1,
@@ -209,31 +209,31 @@ static const char *const everything[] = {"all", "auto", NULL};
 
 static void sweep_on(struct gf_comm *c, void *ctx)
 {
-	struct gf_bench_allreduce_config config = config_of(c);
-	struct gf_bench_sweep sweep = {.min_bytes = 4,
-				       .max_bytes = 40000,
-				       .step_factor = 100,
-				       .algorithms = everything};
-	struct gf_bench_rows rows = {0};
+	struct gf_contest_allreduce_config config = config_of(c);
+	struct gf_contest_sweep sweep = {.min_bytes = 4,
+					 .max_bytes = 40000,
+					 .step_factor = 100,
+					 .algorithms = everything};
+	struct gf_contest_rows rows = {0};
 	struct gf_text remarks = {0};
-	struct gf_bench_report report;
+	struct gf_contest_report report;
 	struct gf_error err = {""};
 	size_t i, k;
 	int rc;
 
 	(void)ctx;
-	rc = gf_bench_sweep_same(&sweep, &config, NULL, &err);
+	rc = gf_contest_sweep_same(&sweep, &config, NULL, &err);
 	if (rc == 0)
-		rc = gf_bench_sweep_run(&sweep, &config, NULL, &rows, &remarks,
-					&err);
+		rc = gf_contest_sweep_run(&sweep, &config, NULL, &rows,
+					  &remarks, &err);
 	EXPECT(rc == 0, "%s", err.text);
 	EXPECT(rows.count % 3 == 0 && rows.count >= 3 * 8, "%zu rows",
 	       rows.count);
 	for (i = 0; i < rows.count; i++) {
-		const struct gf_bench_row *row = &rows.list[i];
+		const struct gf_contest_row *row = &rows.list[i];
 
 		for (k = 0; k < 2; k++) {
-			const struct gf_bench_reading *m = &row->reading[k];
+			const struct gf_contest_reading *m = &row->reading[k];
 
 			EXPECT(m->wrong == 0, "%s: %zu",
 			       row->way.algorithm->name, m->wrong);
@@ -244,10 +244,10 @@ static void sweep_on(struct gf_comm *c, void *ctx)
 			       "row %zu", i);
 		}
 	}
-	report = (struct gf_bench_report){
+	report = (struct gf_contest_report){
 		.config = &config, .rows = rows.list, .nrows = rows.count};
-	EXPECT(gf_bench_report_wrong(&report) == 0, "all right");
-	EXPECT((gf_bench_report_busbw(&report) > 0) == (c->ranks > 1),
+	EXPECT(gf_contest_report_wrong(&report) == 0, "all right");
+	EXPECT((gf_contest_report_busbw(&report) > 0) == (c->ranks > 1),
 	       "bandwidth of %d ranks", c->ranks);
 	free(rows.list);
 	gf_text_release(&remarks);
@@ -450,11 +450,11 @@ static void test_sweep(void)
 static void differ_on(struct gf_comm *c, void *ctx)
 {
 	const char *what = ctx;
-	struct gf_bench_allreduce_config config = config_of(c);
-	struct gf_bench_sweep sweep = {.min_bytes = 4,
-				       .max_bytes = 4096,
-				       .step_factor = 2,
-				       .algorithms = everything};
+	struct gf_contest_allreduce_config config = config_of(c);
+	struct gf_contest_sweep sweep = {.min_bytes = 4,
+					 .max_bytes = 4096,
+					 .step_factor = 2,
+					 .algorithms = everything};
 	struct gf_error err = {""};
 	int rc;
 
@@ -462,7 +462,7 @@ static void differ_on(struct gf_comm *c, void *ctx)
 		sweep.max_bytes = 8192;
 	if (c->rank == 1 && strcmp(what, "options") == 0)
 		config.lanes = 3;
-	rc = gf_bench_sweep_same(&sweep, &config, NULL, &err);
+	rc = gf_contest_sweep_same(&sweep, &config, NULL, &err);
 	EXPECT(rc == -EINVAL && strstr(err.text, what), "%s: %s", what,
 	       err.text);
 }
@@ -473,7 +473,7 @@ static void differ_on(struct gf_comm *c, void *ctx)
 static void test_best(void)
 {
 	struct gf_comm comm = {.ranks = 4, .local_ranks = 4};
-	struct gf_bench_allreduce_config config = {.comm = &comm, .lanes = 2};
+	struct gf_contest_allreduce_config config = {.comm = &comm, .lanes = 2};
 	static const struct {
 		size_t size;
 		const char *algorithm;
@@ -485,10 +485,10 @@ static void test_best(void)
 		{8192, "ring", 7.3e-6}, {8192, "tree", 9e-6},
 		{16384, "ring", 14e-6}, {16384, "tree", 20e-6},
 	};
-	struct gf_bench_row rows[GF_ARRAY_LENGTH(given)] = {{{0}}};
-	struct gf_bench_report r = {.config = &config,
-				    .rows = rows,
-				    .nrows = GF_ARRAY_LENGTH(given)};
+	struct gf_contest_row rows[GF_ARRAY_LENGTH(given)] = {{{0}}};
+	struct gf_contest_report r = {.config = &config,
+				      .rows = rows,
+				      .nrows = GF_ARRAY_LENGTH(given)};
 	struct gf_error err = {""};
 	struct gf_plan p;
 	size_t i;
@@ -500,7 +500,7 @@ static void test_best(void)
 		rows[i].reading[GF_IN_PLACE].median_s = given[i].time_s;
 		rows[i].reading[GF_OUT_OF_PLACE].median_s = 1;
 	}
-	rc = gf_bench_report_rule(&r, &p, &err);
+	rc = gf_contest_report_rule(&r, &p, &err);
 	EXPECT(rc == 0, "%s", err.text);
 	if (rc)
 		return;
@@ -515,29 +515,29 @@ static void test_best(void)
 	       err.text);
 	gf_plan_release(&p);
 	r.nrows = 0;
-	EXPECT(gf_bench_report_rule(&r, &p, &err) == -EINVAL, "nothing");
+	EXPECT(gf_contest_report_rule(&r, &p, &err) == -EINVAL, "nothing");
 }
 
 /* Times of any length stay plain numbers. */
 static void test_table(void)
 {
 	struct gf_comm comm = {.ranks = 2, .local_ranks = 1};
-	struct gf_bench_allreduce_config config = {
+	struct gf_contest_allreduce_config config = {
 		.comm = &comm,
 		.lanes = 1,
 		.checks = 1,
 		.element = gf_element_number(GF_F32, GF_OP_SUM)};
-	struct gf_bench_row row = {
+	struct gf_contest_row row = {
 		.size_bytes = 4000, .count_elems = 1000, .messages = 1};
-	struct gf_bench_report r = {
+	struct gf_contest_report r = {
 		.config = &config, .rows = &row, .nrows = 1};
 	struct gf_text out = {0};
 
 	row.way.algorithm = gf_algorithm_find("ring");
-	row.reading[0] = (struct gf_bench_reading){.median_s = 12.5};
+	row.reading[0] = (struct gf_contest_reading){.median_s = 12.5};
 	row.reading[1] =
-		(struct gf_bench_reading){.median_s = 4e-6, .wrong = 3};
-	gf_bench_report_print(&r, GF_REPORT_TABLE, &out);
+		(struct gf_contest_reading){.median_s = 4e-6, .wrong = 3};
+	gf_contest_report_print(&r, GF_REPORT_TABLE, &out);
 	EXPECT(strstr(out.data, " 12500000 ") != NULL, "%s", out.data);
 	EXPECT(strstr(out.data, "    4.000    1.00    1.00      3\n") != NULL,
 	       "%s", out.data);
@@ -547,11 +547,11 @@ static void test_table(void)
 
 static void test_bandwidth(void)
 {
-	EXPECT_NEAR(gf_bench_algbw(1e6, 1e-3), 1e9, 1e-12, "algbw");
-	EXPECT_NEAR(gf_bench_busbw(1e6, 1e-3, 4), 1.5e9, 1e-12, "busbw");
-	EXPECT_NEAR(gf_bench_busbw(1e6, 1e-3, 1), 0, 1e-12, "one rank");
-	EXPECT(gf_bench_memory_check(4096, NULL) == 0, "a page");
-	EXPECT(gf_bench_memory_check(1e18, NULL) == -ENOMEM, "too much");
+	EXPECT_NEAR(gf_contest_algbw(1e6, 1e-3), 1e9, 1e-12, "algbw");
+	EXPECT_NEAR(gf_contest_busbw(1e6, 1e-3, 4), 1.5e9, 1e-12, "busbw");
+	EXPECT_NEAR(gf_contest_busbw(1e6, 1e-3, 1), 0, 1e-12, "one rank");
+	EXPECT(gf_contest_memory_check(4096, NULL) == 0, "a page");
+	EXPECT(gf_contest_memory_check(1e18, NULL) == -ENOMEM, "too much");
 }
 
 int main(void)

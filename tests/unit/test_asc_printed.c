@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "../../share/tools/tables/asc_printed.h"
 #include "base/array.h"
-#include "planner/work.h"
+#include "planner/workbench.h"
 #include "planner_cases.h"
 #include "test.h"
 
@@ -104,7 +104,7 @@ static void test_line_by_line(void)
 
 	for (seed = 1; seed <= 200; seed++) {
 		struct printed p = {.L = 3 + seed % 13};
-		struct gf_work w;
+		struct gf_workbench w;
 		struct gf_draft d;
 
 		store_random(&s, seed, p.L, 2);
@@ -120,7 +120,7 @@ static void test_line_by_line(void)
 			p.m[p.L - i] = 4.0 * (double)s.tensors[i].count_elems;
 		}
 		determine_layer_type(&p);
-		EXPECT(gf_work_init(&w, &s.problem, NULL) == 0, "work");
+		EXPECT(gf_workbench_init(&w, &s.problem, NULL) == 0, "work");
 		gf_draft_make(&d, &w, &gf_policy_asc_printed, 2);
 		for (i = 0; i < d.nsends; i++)
 			for (k = d.sends[i].first; k <= d.sends[i].last; k++) {
@@ -134,7 +134,7 @@ static void test_line_by_line(void)
 				       seed, k, p.s[p.L - k], want);
 			}
 		gf_draft_release(&d);
-		gf_work_release(&w);
+		gf_workbench_release(&w);
 	}
 }
 

@@ -4,17 +4,17 @@
 #include "base/array.h"
 #include "codec/number.h"
 #include "coll/algorithm.h"
-#include "measure/compute.h"
-#include "measure/contention.h"
+#include "measure/model_times.h"
+#include "measure/gamma.h"
 #include "measure/network.h"
 #include "measure/overlap.h"
-#include "measure/profile.h"
+#include "measure/whole_profile.h"
 #include "measure/given.h"
 #include "measure/sizes.h"
 #include "cost/stat.h"
 #include "comm/processors.h"
 #include "comm/shm.h"
-#include "doc/select.h"
+#include "doc/selection.h"
 #include "select/select.h"
 #include "ranks.h"
 #include "shipped_model.h"
@@ -67,7 +67,7 @@ static void test_sizes(void)
 	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++) {
 		size_t count;
 		size_t *sizes =
-			gf_bench_sizes(cases[i].min, cases[i].max, &count);
+			gf_measure_sizes(cases[i].min, cases[i].max, &count);
 
 		EXPECT(sizes[0] == cases[i].first, "case %zu: %zu", i,
 		       sizes[0]);
@@ -95,8 +95,9 @@ static void test_slowdown(void)
 	size_t i;
 
 	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++)
-		EXPECT_NEAR(gf_bench_slowdown(cases[i].lost_s, cases[i].busy_s),
-			    cases[i].want, 1e-12, "case %zu", i);
+		EXPECT_NEAR(
+			gf_measure_slowdown(cases[i].lost_s, cases[i].busy_s),
+			cases[i].want, 1e-12, "case %zu", i);
 }
 
 /* Two levels: pairs that share one link each. Of the rack, 4 groups: a byte
@@ -141,8 +142,8 @@ static void test_contention_floor(void)
 
 		memcpy(level_gamma, cases[i].level_gamma, sizeof(level_gamma));
 		memcpy(gamma, cases[i].gamma, sizeof(gamma));
-		gf_bench_contention_floor(&net, levels, 2, cases[i].local_ranks,
-					  &ring, &remarks);
+		gf_measure_contention_floor(
+			&net, levels, 2, cases[i].local_ranks, &ring, &remarks);
 		for (k = 0; k < 3; k++)
 			EXPECT_NEAR(gamma[k], cases[i].want[k], 1e-12,
 				    "case %zu: %zu at once", i, k + 1);
@@ -154,27 +155,27 @@ static void test_contention_floor(void)
 static void compute_on(struct gf_comm *comm, void *ctx)
 {
 	const struct gf_model *model = ctx;
-	struct gf_bench_compute config = {comm, 1, 3};
-	struct gf_bench_compute_spread spread;
-	struct gf_bench_compute_times times = {0};
-	struct gf_bench_step step;
+	struct gf_measure_compute config = {comm, 1, 3};
+	struct gf_measure_compute_spread spread;
+	struct gf_measure_compute_times times = {0};
+	struct gf_measure_step step;
 	struct gf_model_profile p = {0};
 	struct gf_error err = {""};
 	size_t *order = gf_model_generation_order(model), i;
 	double first = 0;
 
-	EXPECT(!gf_bench_step_open(&step,
-				   &(struct gf_bench_step_config){
-					   .model = model,
-					   .backend = gf_backend_find("ref"),
-					   .batch = 2},
-				   &err),
+	EXPECT(!gf_measure_step_open(&step,
+				     &(struct gf_measure_step_config){
+					     .model = model,
+					     .backend = gf_backend_find("ref"),
+					     .batch = 2},
+				     &err),
 	       "%s", err.text);
 	for (i = 1; i <= 2; i++) {
-		EXPECT(!gf_bench_compute(&config, &step, &times, &err), "%s",
+		EXPECT(!gf_measure_compute(&config, &step, &times, &err), "%s",
 		       err.text);
 		EXPECT(times.nrows == 3 * i, "%zu repeats", times.nrows);
-		gf_bench_compute_conclude(&times, &step, &p, &spread);
+		gf_measure_compute_conclude(&times, &step, &p, &spread);
 	}
 	EXPECT(p.ntensors == model->nparams, "%zu tensors", p.ntensors);
 	EXPECT(p.forward_s > 0 && p.backward_s > 0 && p.update_s > 0,
@@ -202,8 +203,8 @@ static void compute_on(struct gf_comm *comm, void *ctx)
 	}
 	free(p.tensors);
 	free(order);
-	gf_bench_compute_release(&times);
-	gf_bench_step_close(&step);
+	gf_measure_compute_release(&times);
+	gf_measure_step_close(&step);
 }
 
 static void test_compute(void)
@@ -223,12 +224,12 @@ static void share_on(struct gf_comm *comm, void *ctx)
 	struct gf_error err = {""};
 	bool given = false;
 
-	EXPECT(!gf_bench_given_model(comm, comm->rank == 0 ? model : NULL,
-				     &copy, &given, &err),
+	EXPECT(!gf_measure_given_model(comm, comm->rank == 0 ? model : NULL,
+				       &copy, &given, &err),
 	       "%s", err.text);
 	EXPECT(given && copy.nlayers == model->nlayers, "rank %d", comm->rank);
 	gf_model_release(&copy);
-	EXPECT(!gf_bench_given_model(comm, NULL, &copy, &given, &err), "%s",
+	EXPECT(!gf_measure_given_model(comm, NULL, &copy, &given, &err), "%s",
 	       err.text);
 	EXPECT(!given, "rank %d", comm->rank);
 }
@@ -275,7 +276,7 @@ static void exchange_on(struct gf_comm *comm, void *ctx)
 {
 	enum { ELEMS = 1000, MESSAGES = 2 };
 	const struct lies *l = ctx;
-	const struct gf_bench_exchange_config config = {
+	const struct gf_measure_exchange_config config = {
 		.comm = comm,
 		.algorithm = "ring",
 		.codec = l->codec,
@@ -286,23 +287,23 @@ static void exchange_on(struct gf_comm *comm, void *ctx)
 		.timeout_s = TEST_PATIENCE_S,
 		.callers_memory = l->callers_memory,
 	};
-	struct gf_bench_exchange x;
+	struct gf_measure_exchange x;
 	struct gf_error err = {""};
 	size_t copied, i;
 	float *data;
 
-	EXPECT(!gf_bench_exchange_open(&x, &config, &err), "%s", err.text);
+	EXPECT(!gf_measure_exchange_open(&x, &config, &err), "%s", err.text);
 	data = l->callers_memory ? x.memory : x.grads;
 	for (i = 0; i < ELEMS * MESSAGES; i++)
 		data[i] = (float)comm->rank + 1;
-	EXPECT(!gf_bench_exchange_go(&x, &err), "%s", err.text);
+	EXPECT(!gf_measure_exchange_go(&x, &err), "%s", err.text);
 	for (i = 0; i < ELEMS * MESSAGES; i++)
 		EXPECT(data[i] == l->want, "element %zu: %g", i,
 		       (double)data[i]);
 	copied = (size_t)gf_exchange_copied_bytes(x.exchange);
 	EXPECT(copied == l->copies * MESSAGES * ELEMS * sizeof(float),
 	       "%zu bytes copied", copied);
-	gf_bench_exchange_close(&x);
+	gf_measure_exchange_close(&x);
 }
 
 static void test_exchange(void)
@@ -328,7 +329,7 @@ static void profile_on(struct gf_comm *comm, void *ctx)
 {
 	static const char *const algorithms[] = {"ring", NULL};
 	const struct measured *m = ctx;
-	struct gf_bench_profile config = {
+	struct gf_measure_profile config = {
 		.comm = comm,
 		.model = m->model,
 		.backend = gf_backend_find("ref"),
@@ -357,7 +358,8 @@ static void profile_on(struct gf_comm *comm, void *ctx)
 
 	/* so that steps are measured whole, too */
 	comm->crowded = true;
-	EXPECT(!gf_bench_profile(&config, &p, &remarks, &err), "%s", err.text);
+	EXPECT(!gf_measure_profile(&config, &p, &remarks, &err), "%s",
+	       err.text);
 	EXPECT(!gf_profile_check(&p, &err), "%s", err.text);
 	EXPECT(!strstr(p.measured, "\"memory\"") == !m->callers_memory, "%s",
 	       p.measured);
@@ -434,7 +436,7 @@ static void test_refused(void)
 {
 	static const char *const unknown[] = {"ring", "carrier-pigeon", NULL};
 	static const struct {
-		struct gf_bench_network config;
+		struct gf_measure_network config;
 		const char *want;
 	} cases[] = {
 		{{.min_bytes = 1024, .max_bytes = 4096},
@@ -447,18 +449,18 @@ static void test_refused(void)
 		 "--min-bytes: want from 4 to the --max-bytes, got 8192 and "
 		 "4096"},
 	};
-	const struct gf_bench_network pigeon = {
+	const struct gf_measure_network pigeon = {
 		.algorithms = unknown, .min_bytes = 4, .max_bytes = 4096};
 	struct gf_error err = {""};
 	size_t i;
 
 	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++) {
-		EXPECT(gf_bench_network_check(&cases[i].config, &err) ==
+		EXPECT(gf_measure_network_check(&cases[i].config, &err) ==
 			       -EINVAL,
 		       "case %zu", i);
 		EXPECT_TEXT(err.text, cases[i].want);
 	}
-	EXPECT(gf_bench_network_check(&pigeon, &err) == -EINVAL, "pigeon");
+	EXPECT(gf_measure_network_check(&pigeon, &err) == -EINVAL, "pigeon");
 	for (i = 0; gf_algorithms[i]; i++)
 		EXPECT(strstr(err.text, gf_algorithms[i]->name), "%s: %s",
 		       gf_algorithms[i]->name, err.text);

@@ -6,8 +6,8 @@
 #include "../gpu/fake.h"
 #include "base/array.h"
 #include "contest/exact.h"
-#include "contest/report.h"
-#include "contest/sweep.h"
+#include "contest/row_report.h"
+#include "contest/size_sweep.h"
 
 /*
  * The all-reduce of messages that lie on GPUs, on devices that do in any order
@@ -29,10 +29,10 @@ struct job {
 	char algorithms_run[256];
 };
 
-static struct gf_bench_allreduce_config config_of(const struct job *job,
-						  struct gf_comm *c)
+static struct gf_contest_allreduce_config config_of(const struct job *job,
+						    struct gf_comm *c)
 {
-	struct gf_bench_allreduce_config config = {
+	struct gf_contest_allreduce_config config = {
 		.comm = c,
 		.lanes = job->lanes,
 		.warmup = 1,
@@ -47,11 +47,11 @@ static struct gf_bench_allreduce_config config_of(const struct job *job,
 	struct gf_error err = {""};
 
 	fake_be(job->world, c->rank);
-	EXPECT(gf_bench_element(job->dtype, job->op, job->codec,
-				&config.element, &err) == 0,
+	EXPECT(gf_contest_element(job->dtype, job->op, job->codec,
+				  &config.element, &err) == 0,
 	       "%s", err.text);
 	if (job->suits) {
-		gf_bench_device_suit(&config.device, &config.element);
+		gf_contest_device_suit(&config.device, &config.element);
 		EXPECT(job->by_host == !config.device.nccl, "the way");
 		EXPECT(strstr(config.device.why, job->suits), "%s",
 		       config.device.why);
@@ -62,19 +62,19 @@ static struct gf_bench_allreduce_config config_of(const struct job *job,
 static void sweep_on(struct gf_comm *c, void *ctx)
 {
 	struct job *job = ctx;
-	struct gf_bench_allreduce_config config = config_of(job, c);
-	struct gf_bench_sweep sweep = {.min_bytes = 10,
-				       .max_bytes = 100000,
-				       .step_factor = 100,
-				       .algorithms = job->algorithms,
-				       .density = job->density};
-	struct gf_bench_rows rows = {0};
+	struct gf_contest_allreduce_config config = config_of(job, c);
+	struct gf_contest_sweep sweep = {.min_bytes = 10,
+					 .max_bytes = 100000,
+					 .step_factor = 100,
+					 .algorithms = job->algorithms,
+					 .density = job->density};
+	struct gf_contest_rows rows = {0};
 	struct gf_text remarks = {0}, names = {0}, table = {0};
 	struct gf_error err = {""};
-	struct gf_bench_report report = {.config = &config};
+	struct gf_contest_report report = {.config = &config};
 	size_t i;
-	int rc = gf_bench_sweep_run(&sweep, &config, NULL, &rows, &remarks,
-				    &err);
+	int rc = gf_contest_sweep_run(&sweep, &config, NULL, &rows, &remarks,
+				      &err);
 
 	if (job->refusal) {
 		EXPECT(rc == -ENOTSUP && strstr(err.text, job->refusal),
@@ -92,10 +92,10 @@ static void sweep_on(struct gf_comm *c, void *ctx)
 		EXPECT(rows.list[i].reading[0].median_s > 0, "no time");
 	}
 	if (c->rank == 0 && rc == 0) {
-		job->wrong = gf_bench_report_wrong(&report);
+		job->wrong = gf_contest_report_wrong(&report);
 		snprintf(job->algorithms_run, sizeof(job->algorithms_run), "%s",
 			 names.data);
-		gf_bench_report_print(&report, GF_REPORT_TABLE, &table);
+		gf_contest_report_print(&report, GF_REPORT_TABLE, &table);
 		EXPECT(strstr(table.data, job->by_host ? "messages by the host"
 						       : "messages by NCCL"),
 		       "%s", table.data);
@@ -265,9 +265,9 @@ static void test_names(void)
 	size_t i;
 
 	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++) {
-		struct gf_bench_device d = {.name = cases[i].name};
+		struct gf_contest_device d = {.name = cases[i].name};
 		struct gf_error err = {""};
-		int rc = gf_bench_device_check(&d, &err);
+		int rc = gf_contest_device_check(&d, &err);
 
 		EXPECT(rc == (cases[i].want ? -EINVAL : 0), "%s",
 		       cases[i].name);

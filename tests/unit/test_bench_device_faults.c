@@ -7,7 +7,7 @@
 
 #include "../gpu/fake.h"
 #include "base/array.h"
-#include "contest/sweep.h"
+#include "contest/size_sweep.h"
 
 enum { RANKS = 4 };
 
@@ -27,7 +27,7 @@ static void sweep_on(struct gf_comm *c, void *ctx)
 {
 	struct job *job = ctx;
 	struct gf_text proofs = {0}, remarks = {0};
-	struct gf_bench_allreduce_config config = {
+	struct gf_contest_allreduce_config config = {
 		.comm = c,
 		.element = gf_element_number(GF_F32, GF_OP_SUM),
 		.lanes = job->density > 0 ? 1 : 2,
@@ -39,17 +39,17 @@ static void sweep_on(struct gf_comm *c, void *ctx)
 			   .nccl = fake_nccl()},
 		.proofs = job->proves ? &proofs : NULL,
 	};
-	struct gf_bench_sweep sweep = {.min_bytes = 400,
-				       .max_bytes = 40000,
-				       .step_factor = 100,
-				       .algorithms = job->algorithms,
-				       .density = job->density};
-	struct gf_bench_rows rows = {0};
+	struct gf_contest_sweep sweep = {.min_bytes = 400,
+					 .max_bytes = 40000,
+					 .step_factor = 100,
+					 .algorithms = job->algorithms,
+					 .density = job->density};
+	struct gf_contest_rows rows = {0};
 	struct gf_error err = {""};
 	int rc;
 
 	fake_be(job->world, c->rank);
-	rc = gf_bench_sweep_run(&sweep, &config, NULL, &rows, &remarks, &err);
+	rc = gf_contest_sweep_run(&sweep, &config, NULL, &rows, &remarks, &err);
 	EXPECT(rc == job->rc, "%s, rank %d: %d, %s", job->what, c->rank, rc,
 	       err.text);
 	snprintf(job->texts[c->rank], sizeof(job->texts[0]), "%.500s",

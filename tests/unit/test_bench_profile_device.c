@@ -7,7 +7,7 @@
 #include "../gpu/fake.h"
 #include "../gpu/fake_net.h"
 #include "base/array.h"
-#include "measure/profile.h"
+#include "measure/whole_profile.h"
 #include "shipped_model.h"
 
 /*
@@ -46,7 +46,7 @@ static void profile_on(struct gf_comm *c, void *ctx)
 {
 	struct job *job = ctx;
 	struct gf_backend backend = fake_backend;
-	struct gf_bench_profile config = {
+	struct gf_measure_profile config = {
 		.comm = c,
 		.model = job->model,
 		.backend = &backend,
@@ -72,7 +72,7 @@ static void profile_on(struct gf_comm *c, void *ctx)
 	struct gf_error err = {""};
 
 	fake_be(job->world, c->rank);
-	EXPECT(gf_bench_profile(&config, &p, &remarks, &err) == 0, "%s",
+	EXPECT(gf_measure_profile(&config, &p, &remarks, &err) == 0, "%s",
 	       err.text);
 	if (c->rank > 0) {
 		gf_profile_release(&p);

@@ -13,18 +13,18 @@ static const double printed_ms = 0.05;
 static const int cluster_sizes[] = {4, 16, 3};
 static const struct gf_link_cost cluster_links[] = {
 	{250e-6, 1 / 32e9, 0}, {250e-6, 1 / 12.5e9, 0}, {250e-6, 1 / 200e9, 0}};
-static const struct gf_net_cost cluster = {3, cluster_sizes, cluster_links};
+static const struct gf_cost_net cluster = {3, cluster_sizes, cluster_links};
 
 static void test_links(void)
 {
 	static const int sizes[] = {4, 3, 2};
 	static const struct gf_link_cost links[] = {
 		{1, 10, 0.1}, {2, 10, 0.2}, {3, 10, 0.3}};
-	static const struct gf_net_cost net = {3, sizes, links};
+	static const struct gf_cost_net net = {3, sizes, links};
 	/* beta in units of 10: the most messages on a link, as all are alike */
 	static const struct {
 		const char *what;
-		struct gf_net_round round;
+		struct gf_cost_round round;
 		double alpha_s, messages;
 	} cases[] = {
 		{"inside hosts", {24, 1, 4, 1}, 1, 1},
@@ -44,7 +44,8 @@ static void test_links(void)
 	size_t i;
 
 	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++) {
-		struct gf_link_cost got = gf_net_link(&net, &cases[i].round, 1);
+		struct gf_link_cost got =
+			gf_cost_link(&net, &cases[i].round, 1);
 
 		EXPECT(got.alpha_s == cases[i].alpha_s, "%s: alpha %g",
 		       cases[i].what, got.alpha_s);
@@ -62,10 +63,10 @@ static void test_lines(void)
 						  {512, 9, 12, NULL}};
 	static const struct gf_link_cost links[] = {{1, 10, 0.1, near, 1},
 						    {2, 10, 0.2, far, 2}};
-	static const struct gf_net_round inside = {12, 1, 4, 1};
-	static const struct gf_net_round across = {12, 4, 3, 4};
+	static const struct gf_cost_round inside = {12, 1, 4, 1};
+	static const struct gf_cost_round across = {12, 4, 3, 4};
 	static const struct {
-		const struct gf_net_round *round;
+		const struct gf_cost_round *round;
 		double bytes, alpha_s, beta_s_per_byte, from_scale, below_scale;
 	} cases[] = {
 		{&inside, 99, 1, 10, 0, 100. / 99},
@@ -81,9 +82,9 @@ static void test_lines(void)
 
 	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++) {
 		struct gf_line_choice c = {1, 0, INFINITY};
-		struct gf_net_cost net = {2, sizes, links, NULL};
+		struct gf_cost_net net = {2, sizes, links, NULL};
 		struct gf_link_cost got =
-			gf_net_link(&net, cases[i].round, cases[i].bytes);
+			gf_cost_link(&net, cases[i].round, cases[i].bytes);
 		double scale = 1;
 
 		for (;; scale = 4096) {
@@ -98,8 +99,8 @@ static void test_lines(void)
 			/* a shorter one, by the same line */
 			c.scale = 4096;
 			net.choice = &c;
-			got = gf_net_link(&net, cases[i].round,
-					  cases[i].bytes / 4096);
+			got = gf_cost_link(&net, cases[i].round,
+					   cases[i].bytes / 4096);
 		}
 		EXPECT_NEAR(c.from_scale, 4096 * cases[i].from_scale, 1e-9,
 			    "case %zu", i);
@@ -111,7 +112,7 @@ static void test_lines(void)
 }
 
 /* Message by message: the most that leave, or enter, one unit of ranks. */
-static long long count_crossing(const struct gf_net_round *round, int unit)
+static long long count_crossing(const struct gf_cost_round *round, int unit)
 {
 	int span = round->stride * round->factor, r, next;
 	long long in[64] = {0}, out[64] = {0}, most = 0;
@@ -131,14 +132,14 @@ static long long count_crossing(const struct gf_net_round *round, int unit)
 	return most;
 }
 
-static void try_round(struct gf_net_round round)
+static void try_round(struct gf_cost_round round)
 {
 	static const struct gf_link_cost links[] = {{1, 0, 0}, {2, 1, 0}};
 	int unit;
 
 	for (unit = 1; unit <= round.ranks; unit++) {
-		const struct gf_net_cost net = {2, &unit, links};
-		struct gf_link_cost got = gf_net_link(&net, &round, 1);
+		const struct gf_cost_net net = {2, &unit, links};
+		struct gf_link_cost got = gf_cost_link(&net, &round, 1);
 		long long want = count_crossing(&round, unit);
 
 		/* units as large as all ranks have no level above them */
@@ -154,7 +155,7 @@ static void try_round(struct gf_net_round round)
 /* Groups that lie across units and do not fill the ranks among them. */
 static void test_crossing(void)
 {
-	struct gf_net_round r;
+	struct gf_cost_round r;
 
 	for (r.ranks = 1; r.ranks <= 40; r.ranks++)
 		for (r.stride = 1; r.stride <= r.ranks; r.stride++)
@@ -172,10 +173,10 @@ static void test_slow_inside(void)
 	static const int sizes[] = {2, 2, 1, 4};
 	static const struct gf_link_cost links[] = {
 		{1, 1, 0}, {250, 1, 0}, {900, 1, 0}, {3, 1, 0}};
-	static const struct gf_net_cost net = {4, sizes, links};
+	static const struct gf_cost_net net = {4, sizes, links};
 	static const struct {
 		const char *what;
-		struct gf_net_round round;
+		struct gf_cost_round round;
 		double alpha_s;
 	} cases[] = {
 		{"ring of all", {16, 1, 16, 1}, 250},
@@ -189,7 +190,8 @@ static void test_slow_inside(void)
 	size_t i;
 
 	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++) {
-		struct gf_link_cost got = gf_net_link(&net, &cases[i].round, 1);
+		struct gf_link_cost got =
+			gf_cost_link(&net, &cases[i].round, 1);
 
 		EXPECT(got.alpha_s == cases[i].alpha_s, "%s: alpha %g",
 		       cases[i].what, got.alpha_s);
@@ -245,9 +247,9 @@ static void test_stages(void)
 	static const int hosts[] = {2, 16};
 	static const struct gf_link_cost slow[] = {{1e-6, 1e-9, 0},
 						   {1e-6, 1e-8, 0}};
-	static const struct gf_net_cost ethernet = {2, hosts, slow};
+	static const struct gf_cost_net ethernet = {2, hosts, slow};
 	static const struct {
-		const struct gf_net_cost *net;
+		const struct gf_cost_net *net;
 		int ranks;
 		size_t count;
 		const int *factors;
@@ -285,7 +287,7 @@ static void test_stages(void)
 static void test_formulas(void)
 {
 	static const struct gf_link_cost link = {3e-5, 8e-9, 2e-10};
-	static const struct gf_net_cost net = {1, NULL, &link};
+	static const struct gf_cost_net net = {1, NULL, &link};
 	const double a = link.alpha_s, b = link.beta_s_per_byte,
 		     c = link.gamma_s_per_byte, n = 4 * 720720;
 	static const int three_four[] = {3, 4};
@@ -369,7 +371,7 @@ static void test_formulas(void)
 static void test_sparse_figures(void)
 {
 	static const struct gf_link_cost ethernet = {0.436e-3, 9e-9, 0};
-	static const struct gf_net_cost net = {1, NULL, &ethernet};
+	static const struct gf_cost_net net = {1, NULL, &ethernet};
 	static const struct {
 		int ranks;
 		double topk_ms, gtopk_ms;
@@ -400,7 +402,7 @@ static void test_sparse_figures(void)
 static void test_many_ranks(void)
 {
 	static const int sizes[] = {8, 5, 2500};
-	static const struct gf_net_cost net = {3, sizes, cluster_links};
+	static const struct gf_cost_net net = {3, sizes, cluster_links};
 	static const int factors[] = {16, 25, 250};
 	struct gf_coll_args args = {
 		.ranks = 100000,

@@ -18,8 +18,8 @@ static const struct {
 	double compute, message; /* slowdowns */
 } cases[] = {{1, 1}, {1.5, 1}, {4, 1}, {4, 2}, {50, 1.2}, {2, 2}};
 
-static const struct gf_bench_parts whole = {1, 3000, {2}};
-static const struct gf_bench_parts thirds = {3, 1000, {0, 1, 2}};
+static const struct gf_measure_parts whole = {1, 3000, {2}};
+static const struct gf_measure_parts thirds = {3, 1000, {0, 1, 2}};
 
 static struct gf_allreduce_cost cost_of(double message)
 {
@@ -39,8 +39,8 @@ static void test_rate(struct gf_model_profile *m)
 		struct gf_allreduce_cost cost = cost_of(slow);
 		double step_s = 4 + 2 * (slow - slow / c);
 
-		EXPECT_NEAR(gf_bench_joint_rate(m, &cost, &whole, &thirds,
-						step_s / 4),
+		EXPECT_NEAR(gf_measure_joint_rate(m, &cost, &whole, &thirds,
+						  step_s / 4),
 			    1 / c + 1 / slow, 1e-6, "case %zu", i);
 	}
 }
@@ -50,9 +50,9 @@ static void test_ends(struct gf_model_profile *m)
 {
 	struct gf_allreduce_cost cost = cost_of(1);
 
-	EXPECT_NEAR(gf_bench_joint_rate(m, &cost, &whole, &thirds, 0.5), 2,
+	EXPECT_NEAR(gf_measure_joint_rate(m, &cost, &whole, &thirds, 0.5), 2,
 		    1e-6, "faster than apart");
-	EXPECT_NEAR(gf_bench_joint_rate(m, &cost, &whole, &thirds, 9), 1.01,
+	EXPECT_NEAR(gf_measure_joint_rate(m, &cost, &whole, &thirds, 9), 1.01,
 		    1e-6, "slower than one after the other");
 }
 
@@ -62,7 +62,7 @@ static void test_silent(struct gf_model_profile *m)
 	struct gf_allreduce_cost cost = cost_of(1);
 
 	m->tensors[0].ready_s = m->tensors[1].ready_s = 3;
-	EXPECT(isnan(gf_bench_joint_rate(m, &cost, &whole, &thirds, 1.5)),
+	EXPECT(isnan(gf_measure_joint_rate(m, &cost, &whole, &thirds, 1.5)),
 	       "it tells nothing");
 }
 

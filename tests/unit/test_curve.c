@@ -4,7 +4,7 @@
 #include "base/heap.h"
 #include "base/rng.h"
 #include "measure/curve.h"
-#include "measure/levels.h"
+#include "measure/level_costs.h"
 #include "measure/network.h"
 #include "measure/pairs.h"
 #include "measure/sizes.h"
@@ -29,8 +29,8 @@ struct state {
 	double spent_s;
 };
 
-static int sit(void *ctx, const struct gf_bench_sitting *s,
-	       struct gf_bench_samples *samples, struct gf_error *err)
+static int sit(void *ctx, const struct gf_measure_sitting *s,
+	       struct gf_measure_samples *samples, struct gf_error *err)
 {
 	struct state *state = ctx;
 	const struct synthetic *n = state->net;
@@ -51,10 +51,10 @@ static int sit(void *ctx, const struct gf_bench_sitting *s,
 		/* now and then something gets in the way */
 		if (n->noise > 0 && gf_rng_uniform(&state->rng) < 0.05)
 			noisy *= 3;
-		gf_bench_samples_add(samples, noisy + n->meeting_s);
+		gf_measure_samples_add(samples, noisy + n->meeting_s);
 	}
 	state->spent_s +=
-		(repeats + gf_bench_uncounted(time)) * (time + n->meeting_s);
+		(repeats + gf_measure_uncounted(time)) * (time + n->meeting_s);
 	return 0;
 }
 
@@ -71,8 +71,8 @@ static void recover_on(struct gf_comm *comm, void *ctx)
 {
 	const struct synthetic *n = ctx;
 	struct state state = {.net = n};
-	struct gf_bench_subject subject = {n->name, sit, &state};
-	struct gf_bench_curve_config config = {
+	struct gf_measure_subject subject = {n->name, sit, &state};
+	struct gf_measure_curve_config config = {
 		.comm = comm,
 		.limits = {.min_bytes = 1024,
 			   .max_bytes = (size_t)16 << 20,
@@ -81,15 +81,15 @@ static void recover_on(struct gf_comm *comm, void *ctx)
 		.lanes = 4,
 		.lines = GF_FIT_LINES_MOST,
 	};
-	struct gf_bench_curve curve = {0};
+	struct gf_measure_curve curve = {0};
 	struct gf_text remarks = {0};
 	struct gf_error err = {""};
 	size_t i, k;
 
 	gf_rng_init(&state.rng, 11, 0); /* the same on every rank */
-	EXPECT(!gf_bench_curve(&config, &subject, &curve, &remarks, &err),
+	EXPECT(!gf_measure_curve(&config, &subject, &curve, &remarks, &err),
 	       "%s: %s", n->name, err.text);
-	EXPECT(curve.fit.npoints >= GF_BENCH_FEWEST_SIZES, "%s: %zu points",
+	EXPECT(curve.fit.npoints >= GF_MEASURE_FEWEST_SIZES, "%s: %zu points",
 	       n->name, curve.fit.npoints);
 	EXPECT_NEAR(curve.startup_s / n->startup_s, 1, tolerance, "%s",
 		    n->name);
@@ -114,7 +114,7 @@ static void recover_on(struct gf_comm *comm, void *ctx)
 				    curve.contention.entries[i].size_bytes);
 	EXPECT(state.spent_s < 1.1 * config.limits.budget_s, "%s: %g s",
 	       n->name, state.spent_s);
-	gf_bench_curve_release(&curve);
+	gf_measure_curve_release(&curve);
 	gf_text_release(&remarks);
 }
 
@@ -142,14 +142,14 @@ static void test_unphysical(void)
 	size_t i;
 
 	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++) {
-		struct gf_bench_curve c = {0};
+		struct gf_measure_curve c = {0};
 		struct gf_text remarks = {0};
 		struct gf_error err = {""};
 
 		c.fit.npoints = 4;
 		c.fit.size_bytes = gf_xmemdup(sizes, sizeof(sizes));
 		c.fit.time_s = gf_xmemdup(cases[i].time, sizeof(cases[i].time));
-		EXPECT(!gf_bench_fit(&c, "x", 1, &remarks, &err), "%s",
+		EXPECT(!gf_measure_fit(&c, "x", 1, &remarks, &err), "%s",
 		       err.text);
 		EXPECT(c.startup_s >= 0 && c.per_byte_s >= 0, "%s",
 		       cases[i].name);
@@ -161,7 +161,7 @@ static void test_unphysical(void)
 		else
 			EXPECT(!remarks.data, "%s: %s", cases[i].name,
 			       remarks.data);
-		gf_bench_curve_release(&c);
+		gf_measure_curve_release(&c);
 		gf_text_release(&remarks);
 	}
 }
@@ -170,7 +170,7 @@ static void test_fits_the_time(void)
 {
 	static const struct {
 		const char *name;
-		struct gf_bench_pace pace;
+		struct gf_measure_pace pace;
 		double budget_s;
 		bool whole;
 		size_t min_count, last; /* 0: anything below max */
@@ -192,15 +192,15 @@ static void test_fits_the_time(void)
 	size_t i, k;
 
 	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++) {
-		struct gf_bench_limits l = {1024,
-					    4 << 20,
-					    cases[i].whole,
-					    cases[i].budget_s,
-					    {0.1, 5, 1000}};
-		struct gf_bench_sweep s;
+		struct gf_measure_limits l = {1024,
+					      4 << 20,
+					      cases[i].whole,
+					      cases[i].budget_s,
+					      {0.1, 5, 1000}};
+		struct gf_measure_sweep s;
 		size_t last;
 
-		gf_bench_sweep_choose(&l, &cases[i].pace, &s);
+		gf_measure_sweep_choose(&l, &cases[i].pace, &s);
 		last = s.sizes[s.count - 1];
 		EXPECT(s.count >= cases[i].min_count, "%s: %zu sizes",
 		       cases[i].name, s.count);
@@ -208,7 +208,7 @@ static void test_fits_the_time(void)
 		       "%s: up to %zu", cases[i].name, last);
 		EXPECT((s.takes_s > l.budget_s * 1.001) == cases[i].overrun,
 		       "%s: %g of %g s", cases[i].name, s.takes_s, l.budget_s);
-		EXPECT(s.rounds >= 1 && s.rounds <= GF_BENCH_ROUNDS, "%s",
+		EXPECT(s.rounds >= 1 && s.rounds <= GF_MEASURE_ROUNDS, "%s",
 		       cases[i].name);
 		for (k = 0; k < s.count; k++)
 			EXPECT(s.sizes[k] % 4 == 0 &&
@@ -224,20 +224,20 @@ static void test_tournament(void)
 	size_t n, r, i;
 
 	for (n = 2; n <= 33; n++) {
-		size_t rounds = gf_bench_pair_rounds(n);
+		size_t rounds = gf_measure_pair_rounds(n);
 		int *met = gf_xcalloc(n * n, sizeof(*met));
 
 		EXPECT(rounds == (n % 2 ? n : n - 1), "%zu: %zu", n, rounds);
 		for (r = 0; r < rounds; r++)
 			for (i = 0; i < n; i++) {
-				int other = gf_bench_pair_of(n, r, i);
+				int other = gf_measure_pair_of(n, r, i);
 
 				if (other < 0)
 					continue;
 				EXPECT((size_t)other < n && (size_t)other != i,
 				       "%zu: %d", n, other);
-				EXPECT(gf_bench_pair_of(n, r, (size_t)other) ==
-					       (int)i,
+				EXPECT(gf_measure_pair_of(
+					       n, r, (size_t)other) == (int)i,
 				       "%zu members, round %zu: %zu", n, r, i);
 				met[i * n + (size_t)other]++;
 			}
@@ -283,14 +283,14 @@ static void test_judge(void)
 		char *names[] = {"h0", "h1", "h2", "h3"};
 		int ranks[] = {0, 1, 2, 3};
 		double latency[16] = {0};
-		struct gf_bench_pairs p = {
+		struct gf_measure_pairs p = {
 			cases[i].count,          true,   names, ranks,
 			(double *)cases[i].rate, latency};
-		struct gf_bench_pairs_verdict v;
+		struct gf_measure_pairs_verdict v;
 		struct gf_text text = {0};
 		char hosts[5] = "";
 
-		gf_bench_pairs_judge(&p, &v);
+		gf_measure_pairs_judge(&p, &v);
 		for (k = 0; k < p.count; k++)
 			hosts[k] = v.slow_send[k] && v.slow_receive[k] ? 'B'
 				   : v.slow_send[k]                    ? 'S'
@@ -303,12 +303,12 @@ static void test_judge(void)
 		       paths);
 		EXPECT(v.any == (strpbrk(hosts, "SRB") || paths), "%s",
 		       cases[i].name);
-		gf_bench_pairs_table(&p, &v, &text);
+		gf_measure_pairs_table(&p, &v, &text);
 		EXPECT(strstr(text.data, "h1") &&
 			       !strstr(text.data, "nothing is slow") == v.any,
 		       "%s: %s", cases[i].name, text.data);
 		gf_text_release(&text);
-		gf_bench_pairs_verdict_release(&v);
+		gf_measure_pairs_verdict_release(&v);
 	}
 }
 
@@ -328,8 +328,8 @@ static void test_peers(void)
 	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++) {
 		int to, from;
 
-		gf_bench_level_peers(levels, cases[i].level, cases[i].rank, &to,
-				     &from);
+		gf_measure_level_peers(levels, cases[i].level, cases[i].rank,
+				       &to, &from);
 		EXPECT(to == cases[i].to && from == cases[i].from,
 		       "case %zu: %d %d", i, to, from);
 	}
@@ -358,8 +358,8 @@ static void test_stages(void)
 	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++) {
 		struct gf_stage *stages;
 		struct gf_text t = {0};
-		size_t n = gf_bench_stages(cases[i].algorithm, levels,
-					   cases[i].nlevels, &stages);
+		size_t n = gf_measure_stages(cases[i].algorithm, levels,
+					     cases[i].nlevels, &stages);
 		char *got;
 
 		for (k = 0; k < n; k++)
@@ -368,7 +368,7 @@ static void test_stages(void)
 		got = gf_text_take(&t);
 		EXPECT_TEXT(got, cases[i].want);
 		free(got);
-		gf_bench_stages_free(stages, n);
+		gf_measure_stages_free(stages, n);
 	}
 }
 
@@ -381,7 +381,7 @@ struct asking {
 	int rank;
 };
 
-static int asking_run(void *ctx, const struct gf_bench_hop *hop,
+static int asking_run(void *ctx, const struct gf_measure_hop *hop,
 		      double *times_s, int repeats, struct gf_error *err)
 {
 	struct asking *a = ctx;
@@ -415,7 +415,7 @@ static void recover_levels_on(struct gf_comm *comm, void *ctx)
 		.reduce_s_per_byte = 2e-10,
 		.rank = comm->rank,
 	};
-	struct gf_bench_levels config = {
+	struct gf_measure_levels config = {
 		.curve = {.comm = comm,
 			  .limits = {.min_bytes = 1024,
 				     .max_bytes = (size_t)16 << 20,
@@ -434,7 +434,8 @@ static void recover_levels_on(struct gf_comm *comm, void *ctx)
 
 	(void)ctx;
 	gf_rng_init(&a.rng, 7, (uint64_t)comm->rank);
-	EXPECT(!gf_bench_levels(&config, net, &remarks, &err), "%s", err.text);
+	EXPECT(!gf_measure_levels(&config, net, &remarks, &err), "%s",
+	       err.text);
 	EXPECT(net->nlevels == 2, "%zu levels", net->nlevels);
 	for (i = 0; i < net->nlevels; i++) {
 		const struct gf_level_cost *c = &net->levels[i];
@@ -471,7 +472,7 @@ static void links_on(struct gf_comm *comm, void *ctx)
 	static const struct gf_level levels[] = {
 		{.name = "host", .size = 2, .link = "shm"},
 		{.name = "net", .size = 2, .link = "ethernet"}};
-	struct gf_bench_levels config = {
+	struct gf_measure_levels config = {
 		.curve = {.comm = comm,
 			  .limits = {.min_bytes = 1024,
 				     .max_bytes = 256 << 10,
@@ -481,19 +482,20 @@ static void links_on(struct gf_comm *comm, void *ctx)
 		.levels = levels,
 		.nlevels = 2,
 	};
-	struct gf_bench_link link;
-	struct gf_bench_pairs_config pairs = {comm, 0.2, 60, NULL, NULL};
+	struct gf_measure_link link;
+	struct gf_measure_pairs_config pairs = {comm, 0.2, 60, NULL, NULL};
 	struct gf_network *net = gf_xcalloc(1, sizeof(*net));
-	struct gf_bench_pairs p = {0};
+	struct gf_measure_pairs p = {0};
 	struct gf_text remarks = {0};
 	struct gf_error err = {""};
 	size_t i;
 
 	(void)ctx;
-	gf_bench_link_open(&link, comm, 60);
-	config.mover = gf_bench_link_mover(&link);
-	EXPECT(!gf_bench_levels(&config, net, &remarks, &err), "%s", err.text);
-	gf_bench_link_close(&link);
+	gf_measure_link_open(&link, comm, 60);
+	config.mover = gf_measure_link_mover(&link);
+	EXPECT(!gf_measure_levels(&config, net, &remarks, &err), "%s",
+	       err.text);
+	gf_measure_link_close(&link);
 	EXPECT(net->nlevels == 2, "%zu levels", net->nlevels);
 	for (i = 0; i < net->nlevels; i++) {
 		EXPECT_TEXT(net->levels[i].name, levels[i].name);
@@ -504,14 +506,14 @@ static void links_on(struct gf_comm *comm, void *ctx)
 	EXPECT(net->levels[1].reduce_s_per_byte > 0, "%g",
 	       net->levels[1].reduce_s_per_byte);
 	gf_network_free(net);
-	EXPECT(!gf_bench_pairs(&pairs, &p, &err), "%s", err.text);
+	EXPECT(!gf_measure_pairs(&pairs, &p, &err), "%s", err.text);
 	for (i = 0; i < p.count * p.count; i++)
 		EXPECT((p.rate_bytes_per_s[i] > 0) ==
 				       (i / p.count != i % p.count) &&
 			       (p.latency_s[i] > 0) ==
 				       (i / p.count != i % p.count),
 		       "pair %zu: %g", i, p.rate_bytes_per_s[i]);
-	gf_bench_pairs_release(&p);
+	gf_measure_pairs_release(&p);
 	gf_text_release(&remarks);
 }
 

@@ -212,7 +212,7 @@ static void test_shipped(void)
 struct network {
 	int sizes[3];
 	struct gf_link_cost links[3];
-	struct gf_net_cost cost;
+	struct gf_cost_net cost;
 	int ranks;
 };
 
@@ -221,7 +221,7 @@ static void draw_network(struct gf_rng *rng, struct network *n)
 	struct gf_level levels[3];
 	size_t i;
 
-	n->cost = (struct gf_net_cost){1 + (size_t)gf_rng_below(rng, 3),
+	n->cost = (struct gf_cost_net){1 + (size_t)gf_rng_below(rng, 3),
 				       n->sizes, n->links, NULL};
 	draw_levels(rng, levels, n->cost.nlevels);
 	n->ranks = 1;
@@ -308,7 +308,7 @@ static void test_ring(void)
 	double part;
 	size_t i;
 
-	n.cost = (struct gf_net_cost){3, n.sizes, n.links, NULL};
+	n.cost = (struct gf_cost_net){3, n.sizes, n.links, NULL};
 	for (part = 1; part < 1 << 20; part *= 8)
 		try_ring(&n, part, 0);
 
@@ -333,7 +333,7 @@ static void test_by_hand(void)
 {
 	static const int sizes[] = {4, 2}, factors[] = {4, 2};
 	static const struct gf_link_cost links[] = {{1, 1, 0}, {10, 2, 0}};
-	static const struct gf_net_cost net = {2, sizes, links, NULL};
+	static const struct gf_cost_net net = {2, sizes, links, NULL};
 	static const struct {
 		const char *algorithm;
 		size_t nfactors;

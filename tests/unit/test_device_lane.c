@@ -43,21 +43,21 @@ static void body_lost(struct gf_comm *comm, void *ctx)
 	struct fake_world *world = ctx;
 	struct gf_gpu *gpu = fake_gpu(world, comm->rank);
 	struct gf_group all = {0, 1, comm->ranks, comm->rank};
-	const struct gf_device_program p = {.rank = comm->rank,
-					    .ranks = comm->ranks,
-					    .teams = &all,
-					    .nteams = 1};
+	const struct gf_lane_program p = {.rank = comm->rank,
+					  .ranks = comm->ranks,
+					  .teams = &all,
+					  .nteams = 1};
 	struct lane_test t;
 	int rc;
 
 	fake_be(world, comm->rank);
 	lane_test_open(&t, comm, gpu, fake_nccl());
 	t.lane.on_wait = give_up;
-	rc = gf_device_lane_prepare(&t.lane, &p, &t.err);
+	rc = gf_lane_prepare(&t.lane, &p, &t.err);
 	EXPECT(rc == -ECANCELED, "rank %d: got %d", comm->rank, rc);
-	rc = gf_device_lane_check(&t.lane, &t.err);
+	rc = gf_lane_check(&t.lane, &t.err);
 	EXPECT(rc == 0, "rank %d: %s", comm->rank, t.err.text);
-	gf_device_lanes_abort(&t.lane, 1);
+	gf_lanes_abort(&t.lane, 1);
 	lane_test_close(&t);
 }
 

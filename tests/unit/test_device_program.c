@@ -33,25 +33,24 @@ static const struct {
 	{16, 2, {4, 4}}, {12, 3, {2, 1, 6}},
 };
 
-static size_t end_of(const struct gf_device_program *p,
-		     const struct gf_device_step *step)
+static size_t end_of(const struct gf_lane_program *p,
+		     const struct gf_lane_step *step)
 {
-	return step->wire_at +
-	       gf_device_program_wire_bytes(p, step->range.count);
+	return step->wire_at + gf_lane_program_wire_bytes(p, step->range.count);
 }
 
 /* The verifier sees elements; headers of blocks are besides. So: what goes
  * together lies apart, to the byte, but for one code that goes to many. */
-static void check_wire(const struct gf_device_program *p)
+static void check_wire(const struct gf_lane_program *p)
 {
 	size_t group = 0, i, k;
 
 	for (i = 0; i < p->nsteps; i++) {
-		const struct gf_device_step *a = &p->steps[i], *b;
+		const struct gf_lane_step *a = &p->steps[i], *b;
 
-		if (a->op == GF_DEVICE_GROUP)
+		if (a->op == GF_LANE_GROUP)
 			group = i;
-		if ((a->op != GF_DEVICE_SEND && a->op != GF_DEVICE_RECV) ||
+		if ((a->op != GF_LANE_SEND && a->op != GF_LANE_RECV) ||
 		    !a->on_wire)
 			continue;
 		EXPECT(end_of(p, a) <= p->wire_bytes, "%zu of %zu bytes",
@@ -60,8 +59,8 @@ static void check_wire(const struct gf_device_program *p)
 			b = &p->steps[k];
 			if (b->on_wire && end_of(p, b) > a->wire_at &&
 			    end_of(p, a) > b->wire_at)
-				EXPECT(a->op == GF_DEVICE_SEND &&
-					       b->op == GF_DEVICE_SEND &&
+				EXPECT(a->op == GF_LANE_SEND &&
+					       b->op == GF_LANE_SEND &&
 					       a->wire_at == b->wire_at &&
 					       a->range.first == b->range.first,
 				       "steps %zu and %zu share the wire", k,
@@ -71,21 +70,20 @@ static void check_wire(const struct gf_device_program *p)
 }
 
 /* Transfers begin at whole grains in memory, but for what is shorter. */
-static void check_grains(const struct gf_device_program *p)
+static void check_grains(const struct gf_lane_program *p)
 {
-	const size_t grain = GF_DEVICE_GRAIN_ELEMS * sizeof(float);
+	const size_t grain = GF_LANE_GRAIN_ELEMS * sizeof(float);
 	size_t i, at;
 
 	for (i = 0; i < p->nsteps; i++) {
-		const struct gf_device_step *t = &p->steps[i];
+		const struct gf_lane_step *t = &p->steps[i];
 
-		if (t->op != GF_DEVICE_SEND && t->op != GF_DEVICE_RECV)
+		if (t->op != GF_LANE_SEND && t->op != GF_LANE_RECV)
 			continue;
 		at = t->on_wire
 			     ? t->wire_at
 			     : (p->skew_elems + t->range.first) * sizeof(float);
-		EXPECT(at % grain == 0 ||
-			       t->range.count < GF_DEVICE_GRAIN_ELEMS,
+		EXPECT(at % grain == 0 || t->range.count < GF_LANE_GRAIN_ELEMS,
 		       "step %zu: %zu elements at byte %zu", i, t->range.count,
 		       at);
 	}
@@ -106,20 +104,20 @@ static void prove_one(const struct gf_algorithm *a,
 {
 	const struct gf_codec *codec = name ? gf_codec_find(name) : NULL;
 	const size_t p = (size_t)args->ranks;
-	struct gf_device_program *programs = gf_xcalloc(p, sizeof(*programs));
+	struct gf_lane_program *programs = gf_xcalloc(p, sizeof(*programs));
 	struct gf_schedule *s = gf_xcalloc(p, sizeof(*s));
 	struct gf_error err = {""};
 	int rank, rc = 0;
 
 	for (rank = 0; rank < args->ranks; rank++) {
-		rc = gf_device_program_new(a, args, rank, codec,
-					   &programs[rank], &err);
+		rc = gf_lane_program_new(a, args, rank, codec, &programs[rank],
+					 &err);
 		EXPECT(!rc, "%s: %s", a->name, err.text);
 		if (rc)
 			break;
 		check_wire(&programs[rank]);
 		check_grains(&programs[rank]);
-		gf_device_program_schedule(&programs[rank], &s[rank]);
+		gf_lane_program_schedule(&programs[rank], &s[rank]);
 	}
 	rc = rc ? rc : verify(s, args, &err);
 	EXPECT(!rc,
@@ -129,7 +127,7 @@ static void prove_one(const struct gf_algorithm *a,
 	       args->skew_elems, args->nfactors, (int)args->half,
 	       name ? name : "f32", err.text);
 	for (rank = 0; rank < args->ranks; rank++) {
-		gf_device_program_release(&programs[rank]);
+		gf_lane_program_release(&programs[rank]);
 		gf_schedule_release(&s[rank]);
 	}
 	free(programs);
@@ -237,7 +235,7 @@ static void test_servers(void)
  * were added. */
 static void prove_sets(const struct gf_algorithm *a, int ranks)
 {
-	static const struct gf_device_sets form = {.size_bytes = 512};
+	static const struct gf_lane_sets form = {.size_bytes = 512};
 	const bool gathers = a == gf_sparse_find("topk");
 	const struct gf_coll_args args = {
 		.ranks = ranks,
@@ -249,14 +247,14 @@ static void prove_sets(const struct gf_algorithm *a, int ranks)
 	int rank, rc;
 
 	for (rank = 0; rank < ranks; rank++) {
-		struct gf_device_program p;
+		struct gf_lane_program p;
 		struct gf_schedule own;
 
 		EXPECT(!gf_algorithm_schedule(a, &args, rank, &own, &err), "%s",
 		       err.text);
-		gf_device_program_of_sets(&own, &form, &p);
-		gf_device_program_schedule(&p, &s[rank]);
-		gf_device_program_release(&p);
+		gf_lane_program_of_sets(&own, &form, &p);
+		gf_lane_program_schedule(&p, &s[rank]);
+		gf_lane_program_release(&p);
 		gf_schedule_release(&own);
 	}
 	rc = verify(s, &args, &err);
@@ -306,7 +304,7 @@ static void test_stages(void)
 			}
 }
 
-static size_t count_ops(const struct gf_device_program *p, enum gf_device_op op)
+static size_t count_ops(const struct gf_lane_program *p, enum gf_lane_op op)
 {
 	size_t n = 0, i;
 
@@ -335,25 +333,25 @@ static void test_encoded_once(void)
 	size_t i;
 
 	for (i = 0; i < GF_ARRAY_LENGTH(kernels); i++) {
-		struct gf_device_program p;
+		struct gf_lane_program p;
 
-		EXPECT(!gf_device_program_new(
+		EXPECT(!gf_lane_program_new(
 			       gf_algorithm_find(kernels[i].algorithm), &args,
 			       2, gf_codec_find("q8"), &p, NULL),
 		       "made");
-		EXPECT(count_ops(&p, GF_DEVICE_ENCODE) == kernels[i].encode &&
-			       count_ops(&p, GF_DEVICE_DECODE) ==
+		EXPECT(count_ops(&p, GF_LANE_ENCODE) == kernels[i].encode &&
+			       count_ops(&p, GF_LANE_DECODE) ==
 				       kernels[i].decode &&
-			       count_ops(&p, GF_DEVICE_REDUCE_WIRE) ==
+			       count_ops(&p, GF_LANE_REDUCE_WIRE) ==
 				       kernels[i].add &&
-			       count_ops(&p, GF_DEVICE_GROUP) ==
+			       count_ops(&p, GF_LANE_GROUP) ==
 				       kernels[i].groups,
 		       "%s: %zu encoded, %zu decoded, %zu added, %zu groups",
-		       kernels[i].algorithm, count_ops(&p, GF_DEVICE_ENCODE),
-		       count_ops(&p, GF_DEVICE_DECODE),
-		       count_ops(&p, GF_DEVICE_REDUCE_WIRE),
-		       count_ops(&p, GF_DEVICE_GROUP));
-		gf_device_program_release(&p);
+		       kernels[i].algorithm, count_ops(&p, GF_LANE_ENCODE),
+		       count_ops(&p, GF_LANE_DECODE),
+		       count_ops(&p, GF_LANE_REDUCE_WIRE),
+		       count_ops(&p, GF_LANE_GROUP));
+		gf_lane_program_release(&p);
 	}
 }
 
@@ -363,32 +361,32 @@ static void test_stage_program(void)
 {
 	static const int factors[] = {3, 2, 2};
 	static const struct {
-		enum gf_device_op op;
+		enum gf_lane_op op;
 		size_t first, count;
 		int team_first, team_stride, team_size;
 	} want[] = {
-		{GF_DEVICE_REDUCE_SCATTER, 0, 24, 6, 1, 3},
-		{GF_DEVICE_REDUCE_SCATTER, 8, 8, 7, 3, 2},
-		{GF_DEVICE_REDUCE_SCATTER, 8, 4, 1, 6, 2},
-		{GF_DEVICE_ALL_GATHER, 8, 4, 1, 6, 2},
-		{GF_DEVICE_ALL_GATHER, 8, 8, 7, 3, 2},
-		{GF_DEVICE_ALL_GATHER, 0, 24, 6, 1, 3},
-		{GF_DEVICE_ALL_REDUCE, 24, 1, 0, 0, 0},
+		{GF_LANE_REDUCE_SCATTER, 0, 24, 6, 1, 3},
+		{GF_LANE_REDUCE_SCATTER, 8, 8, 7, 3, 2},
+		{GF_LANE_REDUCE_SCATTER, 8, 4, 1, 6, 2},
+		{GF_LANE_ALL_GATHER, 8, 4, 1, 6, 2},
+		{GF_LANE_ALL_GATHER, 8, 8, 7, 3, 2},
+		{GF_LANE_ALL_GATHER, 0, 24, 6, 1, 3},
+		{GF_LANE_ALL_REDUCE, 24, 1, 0, 0, 0},
 	};
 	struct gf_coll_args args = {.ranks = 12,
 				    .count_elems = 25,
 				    .elem_bytes = 4,
 				    .factors = factors,
 				    .nfactors = 3};
-	struct gf_device_program p;
+	struct gf_lane_program p;
 	size_t i;
 
-	EXPECT(!gf_device_program_new(gf_algorithm_find("blueconnect"), &args,
-				      7, NULL, &p, NULL),
+	EXPECT(!gf_lane_program_new(gf_algorithm_find("blueconnect"), &args, 7,
+				    NULL, &p, NULL),
 	       "made");
 	EXPECT(p.nsteps == GF_ARRAY_LENGTH(want), "%zu steps", p.nsteps);
 	for (i = 0; i < p.nsteps && i < GF_ARRAY_LENGTH(want); i++) {
-		const struct gf_device_step *s = &p.steps[i];
+		const struct gf_lane_step *s = &p.steps[i];
 		const struct gf_group *team = &p.teams[s->team];
 
 		EXPECT(s->op == want[i].op && s->range.first == want[i].first &&
@@ -402,7 +400,7 @@ static void test_stage_program(void)
 			       "step %zu: team %d + %d x %d", i, team->first,
 			       team->stride, team->size);
 	}
-	gf_device_program_release(&p);
+	gf_lane_program_release(&p);
 }
 
 /* Equal parts of whole grains, and what is left at either end. */
@@ -416,23 +414,23 @@ static void test_stage_grains(void)
 				    .skew_elems = 13,
 				    .factors = factors,
 				    .nfactors = 2};
-	struct gf_device_program p;
+	struct gf_lane_program p;
 	size_t i;
 
-	EXPECT(!gf_device_program_new(gf_algorithm_find("blueconnect"), &args,
-				      3, NULL, &p, NULL),
+	EXPECT(!gf_lane_program_new(gf_algorithm_find("blueconnect"), &args, 3,
+				    NULL, &p, NULL),
 	       "made");
 	EXPECT(p.nsteps == 6 && p.steps[0].range.first == 19 &&
 		       p.steps[0].range.count == 768,
 	       "%zu steps, from %zu elements at %zu", p.nsteps,
 	       p.steps[0].range.count, p.steps[0].range.first);
 	for (i = 0; i < 2 && p.nsteps == 6; i++)
-		EXPECT(p.steps[4 + i].op == GF_DEVICE_ALL_REDUCE &&
+		EXPECT(p.steps[4 + i].op == GF_LANE_ALL_REDUCE &&
 			       p.steps[4 + i].range.first == parts[i][0] &&
 			       p.steps[4 + i].range.count == parts[i][1],
 		       "rest %zu: %zu at %zu", i, p.steps[4 + i].range.count,
 		       p.steps[4 + i].range.first);
-	gf_device_program_release(&p);
+	gf_lane_program_release(&p);
 }
 
 static const struct {
@@ -462,22 +460,22 @@ static void test_peers(void)
 							  : NULL,
 			.nfactors = partners[i].factors[0] ? 2 : 0,
 		};
-		struct gf_device_program p;
+		struct gf_lane_program p;
 		char *peers;
 
-		EXPECT(!gf_device_program_new(
+		EXPECT(!gf_lane_program_new(
 			       gf_algorithm_find(partners[i].algorithm), &args,
 			       2, NULL, &p, NULL),
 		       "made");
-		peers = gf_device_program_peers(&p);
+		peers = gf_lane_program_peers(&p);
 		EXPECT_TEXT(peers, partners[i].peers);
 		free(peers);
-		gf_device_program_release(&p);
+		gf_lane_program_release(&p);
 	}
 }
 
 /* One rank sends another part than it should. */
-static void another_part(struct gf_device_program *p)
+static void another_part(struct gf_lane_program *p)
 {
 	if (p->rank == 3)
 		p->steps[1].range.first ^= 2;
@@ -485,11 +483,11 @@ static void another_part(struct gf_device_program *p)
 
 /* Everybody's first group has the second receive, too, whose sender sends it
  * in its own second group: no first group ever ends. */
-static void receive_early(struct gf_device_program *p)
+static void receive_early(struct gf_lane_program *p)
 {
-	struct gf_device_step early = p->steps[7];
+	struct gf_lane_step early = p->steps[7];
 
-	EXPECT(early.op == GF_DEVICE_RECV && p->steps[2].op == GF_DEVICE_RECV,
+	EXPECT(early.op == GF_LANE_RECV && p->steps[2].op == GF_LANE_RECV,
 	       "ring's second group");
 	memmove(&p->steps[4], &p->steps[3], 4 * sizeof(early));
 	early.wire_at = p->wire_bytes;
@@ -498,42 +496,42 @@ static void receive_early(struct gf_device_program *p)
 }
 
 /* The second group reads what the first has not been added to yet. */
-static void reduce_late(struct gf_device_program *p)
+static void reduce_late(struct gf_lane_program *p)
 {
-	struct gf_device_step late = p->steps[4];
+	struct gf_lane_step late = p->steps[4];
 
-	EXPECT(late.op == GF_DEVICE_REDUCE_WIRE, "ring's first reduction");
+	EXPECT(late.op == GF_LANE_REDUCE_WIRE, "ring's first reduction");
 	memmove(&p->steps[4], &p->steps[5], 4 * sizeof(late));
 	p->steps[8] = late;
 }
 
 /* The owner's copy is not what the others decode. */
-static void keep_own(struct gf_device_program *p)
+static void keep_own(struct gf_lane_program *p)
 {
 	size_t i, last = 0;
 
 	for (i = 0; i < p->nsteps; i++)
-		if (p->steps[i].op == GF_DEVICE_ENCODE)
+		if (p->steps[i].op == GF_LANE_ENCODE)
 			last = i + 1;
-	EXPECT(p->steps[last].op == GF_DEVICE_DECODE, "its own copy");
+	EXPECT(p->steps[last].op == GF_LANE_DECODE, "its own copy");
 	memmove(&p->steps[last], &p->steps[last + 1],
 		(--p->nsteps - last) * sizeof(p->steps[last]));
 }
 
 /* A place is used again while what lies there has yet to be sent on. */
-static void land_on_it(struct gf_device_program *p)
+static void land_on_it(struct gf_lane_program *p)
 {
 	size_t i, last = 0;
 
 	for (i = 0; i < p->nsteps; i++)
-		if (p->steps[i].op == GF_DEVICE_RECV)
+		if (p->steps[i].op == GF_LANE_RECV)
 			last = i;
 	p->steps[last].wire_at = p->steps[last - 1].wire_at;
 	p->steps[last + 2].wire_at = p->steps[last - 1].wire_at;
 }
 
 static const struct {
-	void (*spoil)(struct gf_device_program *p);
+	void (*spoil)(struct gf_lane_program *p);
 	const char *codec, *says;
 } faults[] = {
 	{another_part, NULL, "element"},
@@ -547,9 +545,9 @@ static const struct {
 static void test_refusals(void)
 {
 	struct gf_coll_args args = {.ranks = 4,
-				    .count_elems = 8 * GF_DEVICE_GRAIN_ELEMS,
+				    .count_elems = 8 * GF_LANE_GRAIN_ELEMS,
 				    .elem_bytes = 4};
-	struct gf_device_program p[4];
+	struct gf_lane_program p[4];
 	struct gf_schedule s[4];
 	size_t fault;
 	int rank;
@@ -559,19 +557,19 @@ static void test_refusals(void)
 		struct gf_error err = {""};
 
 		for (rank = 0; rank < 4; rank++) {
-			EXPECT(!gf_device_program_new(
+			EXPECT(!gf_lane_program_new(
 				       gf_algorithm_find("ring"), &args, rank,
 				       codec ? gf_codec_find(codec) : NULL,
 				       &p[rank], NULL),
 			       "made");
 			faults[fault].spoil(&p[rank]);
-			gf_device_program_schedule(&p[rank], &s[rank]);
+			gf_lane_program_schedule(&p[rank], &s[rank]);
 		}
 		EXPECT(gf_verify_allreduce(s, 4, &err) == -EINVAL &&
 			       strstr(err.text, faults[fault].says),
 		       "fault %zu: %s", fault, err.text);
 		for (rank = 0; rank < 4; rank++) {
-			gf_device_program_release(&p[rank]);
+			gf_lane_program_release(&p[rank]);
 			gf_schedule_release(&s[rank]);
 		}
 	}

@@ -6,7 +6,7 @@
 #include "base/heap.h"
 #include "import/csv.h"
 #include "import/import.h"
-#include "import/log.h"
+#include "import/log_lines.h"
 #include "test.h"
 
 static const double tolerance = 1e-9;

@@ -3,24 +3,24 @@
  * possible; how much there is, no test can say. */
 
 #include "base/clock.h"
-#include "measure/load.h"
+#include "measure/machine_load.h"
 #include "ranks.h"
 
 static void find(struct gf_comm *comm, void *ctx)
 {
-	struct gf_bench_load_found *found = ctx;
-	struct gf_bench_load load;
+	struct gf_measure_load_found *found = ctx;
+	struct gf_measure_load load;
 	struct gf_error err = {""};
 
-	gf_bench_load_begin(&load);
+	gf_measure_load_begin(&load);
 	gf_clock_sleep(0.05);
-	EXPECT(gf_bench_load_end(&load, comm, &found[comm->rank], &err) == 0,
+	EXPECT(gf_measure_load_end(&load, comm, &found[comm->rank], &err) == 0,
 	       "%s", err.text);
 }
 
 int main(void)
 {
-	struct gf_bench_load_found found[3];
+	struct gf_measure_load_found found[3];
 	int i;
 
 	on_ranks(3, find, found);
@@ -29,7 +29,7 @@ int main(void)
 		return 77;
 	}
 	for (i = 0; i < 3; i++) {
-		const struct gf_bench_load_found *f = &found[i];
+		const struct gf_measure_load_found *f = &found[i];
 
 		EXPECT(f->ranks == 3 && f->processors >= 1, "%d ranks, %d",
 		       f->ranks, f->processors);

@@ -9,7 +9,7 @@
 #include "base/array.h"
 #include "base/heap.h"
 #include "codec/codec.h"
-#include "codec/run.h"
+#include "codec/encode.h"
 #include "coll/algorithm.h"
 #include "coll/verify.h"
 #include "gf_kernels.h"

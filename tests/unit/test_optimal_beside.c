@@ -10,7 +10,7 @@
 #include "test.h"
 
 struct choices {
-	const struct gf_work *w;
+	const struct gf_workbench *w;
 	enum gf_half half;
 	struct gf_draft d;
 	double best_s;
@@ -18,14 +18,14 @@ struct choices {
 
 static void try_all(struct choices *c, size_t first)
 {
-	const struct gf_work *w = c->w;
+	const struct gf_workbench *w = c->w;
 	int mode, modes = c->d.lanes > 1 && first > 0 ? 2 : 1;
 	size_t last, o;
 
 	if (first == w->ntensors) {
 		struct gf_sim_result result = {0};
 
-		gf_work_predict(w, &c->d, &result);
+		gf_workbench_predict(w, &c->d, &result);
 		c->best_s = fmin(c->best_s, result.iteration_s);
 		return;
 	}
@@ -41,7 +41,7 @@ static void try_all(struct choices *c, size_t first)
 				s->half = c->half;
 				if (gf_option_fits(
 					    &w->menu.options[o],
-					    gf_work_bytes(w, first, last)))
+					    gf_workbench_bytes(w, first, last)))
 					try_all(c, last + 1);
 				c->d.nsends--;
 			}
@@ -106,14 +106,15 @@ static void test_optimal(void)
 							   : GF_HALF_ALL,
 					    .best_s = INFINITY};
 			double bound_s;
-			struct gf_work w;
+			struct gf_workbench w;
 			struct gf_draft d;
 
 			store_random(&s, seed, cases[i].ntensors, lanes);
 			add_beside(&s, slow, seed, cases[i].issue,
 				   cases[i].drag);
 			s.problem.halves = halves;
-			EXPECT(gf_work_init(&w, &s.problem, NULL) == 0, "work");
+			EXPECT(gf_workbench_init(&w, &s.problem, NULL) == 0,
+			       "work");
 			c.w = &w;
 			try_all(&c, 0);
 			gf_draft_make(&d, &w, cases[i].policy, lanes);
@@ -121,14 +122,14 @@ static void test_optimal(void)
 				       c.best_s * (1 + cases[i].tolerance),
 			       "case %zu, seed %zu: want %.17g, got %.17g", i,
 			       seed, c.best_s, d.iteration_s);
-			bound_s = halves ? gf_work_split_bound_s(&w, lanes)
-					 : gf_work_bound_s(&w, lanes);
+			bound_s = halves ? gf_workbench_split_bound_s(&w, lanes)
+					 : gf_workbench_bound_s(&w, lanes);
 			EXPECT(bound_s <= c.best_s * (1 + 1e-12),
 			       "case %zu, seed %zu: bound %.17g above %.17g", i,
 			       seed, bound_s, c.best_s);
 			gf_draft_release(&c.d);
 			gf_draft_release(&d);
-			gf_work_release(&w);
+			gf_workbench_release(&w);
 		}
 }
 

@@ -30,14 +30,14 @@ static void store(struct problem_store *s, uint64_t seed, size_t ntensors,
 static double optimal_s(const struct problem_store *s)
 {
 	struct gf_draft d;
-	struct gf_work w;
+	struct gf_workbench w;
 	double iteration_s;
 
-	EXPECT(gf_work_init(&w, &s->problem, NULL) == 0, "work");
+	EXPECT(gf_workbench_init(&w, &s->problem, NULL) == 0, "work");
 	gf_draft_make(&d, &w, &gf_policy_optimal, s->problem.lanes);
 	iteration_s = d.iteration_s;
 	gf_draft_release(&d);
-	gf_work_release(&w);
+	gf_workbench_release(&w);
 	return iteration_s;
 }
 
@@ -51,7 +51,7 @@ static void test_dozen(void)
 	for (seed = 1; seed <= INSTANCES; seed++) {
 		int lanes = 2 + (int)(seed % 3);
 		struct gf_draft better = {.lanes = lanes};
-		struct gf_work w;
+		struct gf_workbench w;
 		double found_s;
 
 		if (!test_tries(seed, 2))
@@ -59,13 +59,13 @@ static void test_dozen(void)
 		tried++;
 		store(&s, seed, 12, lanes);
 		found_s = optimal_s(&s);
-		EXPECT(gf_work_init(&w, &s.problem, NULL) == 0, "work");
+		EXPECT(gf_workbench_init(&w, &s.problem, NULL) == 0, "work");
 		ended += gf_search_exhaust(&w, found_s * (1 - TOLERANCE), TREE,
 					   &better);
 		EXPECT(better.nsends == 0, "seed %llu, %d lanes: %.17g",
 		       (unsigned long long)seed, lanes, found_s);
 		gf_draft_release(&better);
-		gf_work_release(&w);
+		gf_workbench_release(&w);
 	}
 	EXPECT(ended + ENDLESS >= tried, "%zu of %zu trees were tried whole",
 	       ended, tried);

@@ -4,7 +4,7 @@
 #include "base/array.h"
 #include "planner/policies.h"
 #include "planner/search.h"
-#include "planner/work.h"
+#include "planner/workbench.h"
 #include "planner_cases.h"
 #include "test.h"
 
@@ -92,7 +92,7 @@ static void test_vectors(void)
 /* --- against every choice there is --------------------------------------- */
 
 struct choices {
-	const struct gf_work *w;
+	const struct gf_workbench *w;
 	struct gf_draft d;
 	bool options; /* also every option of the menu */
 	double best_s;
@@ -100,14 +100,14 @@ struct choices {
 
 static void try_all(struct choices *c, size_t first)
 {
-	const struct gf_work *w = c->w;
+	const struct gf_workbench *w = c->w;
 	size_t options = c->options ? w->menu.noptions : 1, last, o;
 	int mode, modes = c->d.lanes > 1 && first > 0 ? 2 : 1;
 
 	if (first == w->ntensors) {
 		struct gf_sim_result result = {0};
 
-		gf_work_predict(w, &c->d, &result);
+		gf_workbench_predict(w, &c->d, &result);
 		c->best_s = fmin(c->best_s, result.iteration_s);
 		return;
 	}
@@ -123,7 +123,7 @@ static void try_all(struct choices *c, size_t first)
 					s->option = o;
 				if (gf_option_fits(
 					    &w->menu.options[s->option],
-					    gf_work_bytes(w, first, last)))
+					    gf_workbench_bytes(w, first, last)))
 					try_all(c, last + 1);
 				c->d.nsends--;
 			}
@@ -150,12 +150,13 @@ static void test_optimal(void)
 		for (seed = 1; seed <= cases[i].instances; seed++) {
 			int lanes = cases[i].lanes;
 			struct choices c = {.options = cases[i].options};
-			struct gf_work w;
+			struct gf_workbench w;
 			struct gf_draft d;
 
 			(seed % 2 ? store_lines : store_random)(
 				&s, seed, cases[i].ntensors, lanes);
-			EXPECT(gf_work_init(&w, &s.problem, NULL) == 0, "work");
+			EXPECT(gf_workbench_init(&w, &s.problem, NULL) == 0,
+			       "work");
 			c.w = &w;
 			c.d.lanes = lanes;
 			c.best_s = INFINITY;
@@ -167,14 +168,14 @@ static void test_optimal(void)
 			       "got %.17g",
 			       lanes, cases[i].ntensors, seed, c.best_s,
 			       d.iteration_s);
-			EXPECT(gf_work_bound_s(&w, lanes) <=
+			EXPECT(gf_workbench_bound_s(&w, lanes) <=
 				       c.best_s * (1 + 1e-12),
 			       "lanes %d, seed %zu: bound %.17g above %.17g",
-			       lanes, seed, gf_work_bound_s(&w, lanes),
+			       lanes, seed, gf_workbench_bound_s(&w, lanes),
 			       c.best_s);
 			gf_draft_release(&c.d);
 			gf_draft_release(&d);
-			gf_work_release(&w);
+			gf_workbench_release(&w);
 		}
 }
 
@@ -188,16 +189,16 @@ static void test_line(void)
 		struct gf_draft all = {.lanes = 1}, serial = {.lanes = 1};
 		struct gf_sim_result result = {0};
 		double optimum_s;
-		struct gf_work w;
+		struct gf_workbench w;
 
 		(seed % 2 ? store_lines : store_random)(&s, seed, 4 + seed % 9,
 							1);
 		s.model.overlap_slowdown = 1;
-		EXPECT(gf_work_init(&w, &s.problem, NULL) == 0, "work");
+		EXPECT(gf_workbench_init(&w, &s.problem, NULL) == 0, "work");
 		EXPECT(gf_search_exhaust(&w, INFINITY, 1e6, &all), "budget");
 		gf_search_serial(&w, INFINITY, &serial);
-		gf_work_predict(&w, &all, &result);
-		gf_work_predict(&w, &serial, &result);
+		gf_workbench_predict(&w, &all, &result);
+		gf_workbench_predict(&w, &serial, &result);
 		EXPECT_NEAR(all.iteration_s, serial.iteration_s, 1e-12,
 			    "seed %zu", seed);
 		optimum_s = serial.iteration_s;
@@ -212,7 +213,7 @@ static void test_line(void)
 		EXPECT(serial.nsends > 0, "seed %zu: the optimum is cut off",
 		       seed);
 		gf_draft_release(&serial);
-		gf_work_release(&w);
+		gf_workbench_release(&w);
 	}
 }
 
@@ -226,10 +227,10 @@ static void test_never_worse(void)
 	for (seed = 1; seed <= 30; seed++) {
 		int lanes = 1 + (int)(seed % 3);
 		struct gf_draft best, d;
-		struct gf_work w;
+		struct gf_workbench w;
 
 		(seed % 2 ? store_lines : store_random)(&s, seed, 12, lanes);
-		EXPECT(gf_work_init(&w, &s.problem, NULL) == 0, "work");
+		EXPECT(gf_workbench_init(&w, &s.problem, NULL) == 0, "work");
 		gf_draft_make(&best, &w, &gf_policy_optimal, lanes);
 		for (i = 0; gf_policies[i]; i++) {
 			const char *name = gf_policies[i]->name;
@@ -248,13 +249,13 @@ static void test_never_worse(void)
 				       "%s, seed %zu: %.17g, %.17g", name, seed,
 				       best.iteration_s, d.iteration_s);
 			else
-				EXPECT(gf_work_split_bound_s(&w, lanes) <=
+				EXPECT(gf_workbench_split_bound_s(&w, lanes) <=
 					       d.iteration_s * (1 + 1e-12),
 				       "%s, seed %zu", name, seed);
 			gf_draft_release(&d);
 		}
 		gf_draft_release(&best);
-		gf_work_release(&w);
+		gf_workbench_release(&w);
 	}
 }
 
@@ -276,22 +277,22 @@ static void test_bound_reached(void)
 					 .a = 1,
 					 .b = .5};
 		struct gf_draft whole, halves;
-		struct gf_work w;
+		struct gf_workbench w;
 
 		store_case(&s, &c, 1);
-		EXPECT(gf_work_init(&w, &s.problem, NULL) == 0, "work");
+		EXPECT(gf_workbench_init(&w, &s.problem, NULL) == 0, "work");
 		gf_draft_make(&whole, &w, &gf_policy_optimal, 1);
 		gf_draft_make(&halves, &w, gf_policy_find("dear"), 1);
-		EXPECT_NEAR(gf_work_bound_s(&w, 1), whole.iteration_s, 1e-12,
-			    "forward %g s", forwards_s[i]);
+		EXPECT_NEAR(gf_workbench_bound_s(&w, 1), whole.iteration_s,
+			    1e-12, "forward %g s", forwards_s[i]);
 		/* two halves of 3 s */
-		EXPECT_NEAR(gf_work_split_bound_s(&w, 1) +
+		EXPECT_NEAR(gf_workbench_split_bound_s(&w, 1) +
 				    fmin(forwards_s[i], 3),
 			    halves.iteration_s, 1e-12,
 			    "forward %g s, in halves", forwards_s[i]);
 		gf_draft_release(&whole);
 		gf_draft_release(&halves);
-		gf_work_release(&w);
+		gf_workbench_release(&w);
 	}
 }
 
@@ -303,16 +304,16 @@ static void test_threshold(void)
 
 	for (seed = 1; seed <= 40; seed++) {
 		struct gf_draft searched, given;
-		struct gf_work w;
+		struct gf_workbench w;
 		double best_s = INFINITY;
 
 		store_random(&s, seed, 10, 1);
-		EXPECT(gf_work_init(&w, &s.problem, NULL) == 0, "work");
+		EXPECT(gf_workbench_init(&w, &s.problem, NULL) == 0, "work");
 		gf_draft_make(&searched, &w, &gf_policy_threshold, 1);
 		for (i = 0; i < w.ntensors; i++)
 			for (k = i; k < w.ntensors; k++) {
 				s.problem.threshold_bytes =
-					(size_t)gf_work_bytes(&w, i, k);
+					(size_t)gf_workbench_bytes(&w, i, k);
 				gf_draft_make(&given, &w, &gf_policy_threshold,
 					      1);
 				best_s = fmin(best_s, given.iteration_s);
@@ -322,7 +323,7 @@ static void test_threshold(void)
 		       "seed %zu: want %.17g, got %.17g", seed, best_s,
 		       searched.iteration_s);
 		gf_draft_release(&searched);
-		gf_work_release(&w);
+		gf_workbench_release(&w);
 	}
 }
 

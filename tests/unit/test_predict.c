@@ -11,7 +11,7 @@
 #include "planner_cases.h"
 #include "sim/normal.h"
 #include "sim/predict.h"
-#include "sim/sets.h"
+#include "sim/set_price.h"
 #include "sim/whatif.h"
 #include "selections.h"
 #include "test.h"
@@ -185,7 +185,7 @@ static void test_lines(void)
  * raised are the closed form of that message.
  */
 static void try_level_lines(const struct gf_fabric *f,
-			    const struct gf_net_cost *net, const char *name,
+			    const struct gf_cost_net *net, const char *name,
 			    bool exactly)
 {
 	const struct gf_algorithm *a = gf_algorithm_find(name);
@@ -263,7 +263,7 @@ static void test_level_lines(void)
 		int sizes[] = {8, counts[i % ncounts]};
 		struct gf_level levels[] = {two_levels[0], two_levels[1]};
 		struct gf_fabric f = {&measured, levels, 2, 8 * sizes[1], 0};
-		const struct gf_net_cost net = {2, sizes, links, NULL};
+		const struct gf_cost_net net = {2, sizes, links, NULL};
 
 		levels[0].size = 8;
 		levels[1].size = (size_t)sizes[1];

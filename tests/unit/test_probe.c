@@ -6,11 +6,11 @@
 #include "base/array.h"
 #include "base/file.h"
 #include "base/heap.h"
-#include "probe/job.h"
-#include "probe/levels.h"
+#include "probe/whole_job.h"
+#include "probe/find_levels.h"
 #include "probe/probe.h"
 #include "probe/probers.h"
-#include "probe/tree.h"
+#include "probe/tree_text.h"
 #include "ranks.h"
 
 static const char machine[] = "tests/data/hwloc/gpu-node.xml";

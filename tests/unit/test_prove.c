@@ -197,7 +197,7 @@ static void contest_on(struct gf_comm *c, void *ctx)
 {
 	const bool at_fault = ctx;
 	struct gf_text proofs = {0};
-	const struct gf_bench_allreduce_config config = {
+	const struct gf_contest_allreduce_config config = {
 		.comm = c,
 		.element = gf_element_number(GF_F32, GF_OP_SUM),
 		.lanes = 2,
@@ -208,13 +208,13 @@ static void contest_on(struct gf_comm *c, void *ctx)
 	};
 	struct gf_way ways[] = {{.algorithm = gf_algorithm_find("ring")},
 				{.algorithm = at_fault ? &faulty : NULL}};
-	struct gf_bench_row rows[2];
-	struct gf_bench_allreduce *b = NULL;
+	struct gf_contest_row rows[2];
+	struct gf_contest_allreduce *b = NULL;
 	struct gf_error err = {""};
-	int rc = gf_bench_allreduce_open(&config, 100, &b, &err);
+	int rc = gf_contest_allreduce_open(&config, 100, &b, &err);
 
 	EXPECT(rc == 0, "%s", err.text);
-	rc = gf_bench_allreduce_size(b, ways, 2, 100, rows, &err);
+	rc = gf_contest_allreduce_size(b, ways, 2, 100, rows, &err);
 	EXPECT(rc == at_fault && !c->broken, "%d: %s", rc, err.text);
 	if (at_fault) {
 		EXPECT_TEXT(err.text,
@@ -223,7 +223,7 @@ static void contest_on(struct gf_comm *c, void *ctx)
 			    "contribution");
 		/* and the ranks are still together */
 		ways[1] = ways[0];
-		rc = gf_bench_allreduce_size(b, ways, 2, 50, rows, &err);
+		rc = gf_contest_allreduce_size(b, ways, 2, 50, rows, &err);
 		EXPECT(rc == 0, "%s", err.text);
 	} else {
 		EXPECT(rows[1].way.algorithm->build, "chosen: %s",
@@ -233,7 +233,7 @@ static void contest_on(struct gf_comm *c, void *ctx)
 	EXPECT(!proofs.data == (c->rank > 0), "lines on rank 0 alone");
 	EXPECT(c->rank || !strncmp(proofs.data, "ring, 100 elements", 18), "%s",
 	       proofs.data);
-	gf_bench_allreduce_close(b);
+	gf_contest_allreduce_close(b);
 	gf_text_release(&proofs);
 }
 

@@ -4,7 +4,7 @@
 #include "base/heap.h"
 #include "base/rng.h"
 #include "coll/algorithm.h"
-#include "doc/algorithm.h"
+#include "doc/algorithm_traits.h"
 #include "sim/derived.h"
 #include "sim/events.h"
 #include "sim/replay.h"
@@ -47,7 +47,7 @@ static void test_events(void)
 static const double reduce_s_per_byte = 2e-10;
 
 /* The closed forms' view of a topology; the caller frees sizes and links. */
-static struct gf_net_cost net_of(const struct gf_level *levels, size_t nlevels)
+static struct gf_cost_net net_of(const struct gf_level *levels, size_t nlevels)
 {
 	struct gf_link_cost *links = gf_xcalloc(nlevels, sizeof(*links));
 	int *sizes = gf_xcalloc(nlevels, sizeof(*sizes));
@@ -61,7 +61,7 @@ static struct gf_net_cost net_of(const struct gf_level *levels, size_t nlevels)
 			.gamma_s_per_byte = reduce_s_per_byte,
 		};
 	}
-	return (struct gf_net_cost){nlevels, sizes, links};
+	return (struct gf_cost_net){nlevels, sizes, links};
 }
 
 /* Builds an algorithm's schedules for all ranks and replays them as one
@@ -108,7 +108,7 @@ static void compare_lines(const struct gf_algorithm *a,
 			  const struct gf_level *levels, size_t nlevels,
 			  const struct gf_cost_lines *lines)
 {
-	struct gf_net_cost net = net_of(levels, nlevels);
+	struct gf_cost_net net = net_of(levels, nlevels);
 	struct gf_replay_input on = {
 		.levels = levels,
 		.nlevels = nlevels,
@@ -368,7 +368,7 @@ static void test_contention(void)
 	/* a fast host: what enters the outer level is what counts */
 	static const struct gf_link_cost links[] = {{1e-9, 1e-12, 0},
 						    {1e-9, 8e-9, 0}};
-	const struct gf_net_cost net = {2, sizes, links};
+	const struct gf_cost_net net = {2, sizes, links};
 	static const struct {
 		const char *algorithm;
 		int ranks, n;

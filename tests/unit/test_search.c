@@ -5,7 +5,7 @@
 
 #include "base/array.h"
 #include "planner/policies.h"
-#include "planner/work.h"
+#include "planner/workbench.h"
 #include "planner_cases.h"
 #include "test.h"
 
@@ -268,7 +268,7 @@ static void test_optimum(void)
 			struct plan p = {.model = &s.model};
 			double best_s = INFINITY;
 			struct gf_draft d;
-			struct gf_work w;
+			struct gf_workbench w;
 
 			if (!test_tries(i + seed, 3))
 				continue;
@@ -276,7 +276,8 @@ static void test_optimum(void)
 			      cases[i].algorithms, cases[i].lanes);
 			for (p.lanes = 1; p.lanes <= cases[i].lanes; p.lanes++)
 				best_s = fmin(best_s, optimum_s(&p, &s, 0));
-			EXPECT(gf_work_init(&w, &s.problem, NULL) == 0, "work");
+			EXPECT(gf_workbench_init(&w, &s.problem, NULL) == 0,
+			       "work");
 			gf_draft_make(&d, &w, &gf_policy_optimal,
 				      cases[i].lanes);
 			EXPECT(d.iteration_s <=
@@ -289,13 +290,13 @@ static void test_optimum(void)
 			       "case %zu, seed %zu: %.9g is below the optimum "
 			       "%.9g",
 			       i, seed, d.iteration_s, best_s);
-			EXPECT(gf_work_bound_s(&w, cases[i].lanes) <=
+			EXPECT(gf_workbench_bound_s(&w, cases[i].lanes) <=
 				       best_s * (1 + BOUND),
 			       "case %zu, seed %zu: bound %.9g above %.9g", i,
-			       seed, gf_work_bound_s(&w, cases[i].lanes),
+			       seed, gf_workbench_bound_s(&w, cases[i].lanes),
 			       best_s);
 			gf_draft_release(&d);
-			gf_work_release(&w);
+			gf_workbench_release(&w);
 		}
 }
 
@@ -311,28 +312,30 @@ static void test_monotone(void)
 		double before_s = INFINITY, alone_s = INFINITY;
 		struct gf_allreduce_cost costs[3];
 		struct gf_draft d;
-		struct gf_work w;
+		struct gf_workbench w;
 
 		store(&s, 5000 + seed, 11, 3, 4);
 		for (lanes = 1; lanes <= 4; lanes++) {
-			EXPECT(gf_work_init(&w, &s.problem, NULL) == 0, "work");
+			EXPECT(gf_workbench_init(&w, &s.problem, NULL) == 0,
+			       "work");
 			gf_draft_make(&d, &w, &gf_policy_optimal, lanes);
 			EXPECT(d.iteration_s <= before_s,
 			       "seed %zu, %d lanes: %.9g after %.9g",
 			       (size_t)seed, lanes, d.iteration_s, before_s);
 			before_s = d.iteration_s;
 			gf_draft_release(&d);
-			gf_work_release(&w);
+			gf_workbench_release(&w);
 		}
 		memcpy(costs, s.costs, sizeof(costs));
 		s.network.nallreduce = 1;
 		for (k = 0; k < 3; k++) {
 			s.costs[0] = costs[k];
-			EXPECT(gf_work_init(&w, &s.problem, NULL) == 0, "work");
+			EXPECT(gf_workbench_init(&w, &s.problem, NULL) == 0,
+			       "work");
 			gf_draft_make(&d, &w, &gf_policy_optimal, 4);
 			alone_s = fmin(alone_s, d.iteration_s);
 			gf_draft_release(&d);
-			gf_work_release(&w);
+			gf_workbench_release(&w);
 		}
 		EXPECT(before_s <= alone_s, "seed %zu: %.9g with all, %.9g",
 		       (size_t)seed, before_s, alone_s);
@@ -354,7 +357,7 @@ static void test_dearer_pays(void)
 	};
 	struct problem_store s;
 	struct gf_draft d;
-	struct gf_work w;
+	struct gf_workbench w;
 	size_t i;
 
 	store_random(&s, 1, GF_ARRAY_LENGTH(tensors), 4);
@@ -379,12 +382,12 @@ static void test_dearer_pays(void)
 		s.gamma[1][i][1] = i ? 1.0173 : 1.8409;
 		s.gamma[1][i][2] = 1.807;
 	}
-	EXPECT(gf_work_init(&w, &s.problem, NULL) == 0, "work");
+	EXPECT(gf_workbench_init(&w, &s.problem, NULL) == 0, "work");
 	gf_draft_make(&d, &w, &gf_policy_optimal, 4);
 	EXPECT(d.iteration_s < 30.8719, "want 30.8718, got %.9g",
 	       d.iteration_s);
 	gf_draft_release(&d);
-	gf_work_release(&w);
+	gf_workbench_release(&w);
 }
 
 /* The fewest messages of any plan on one lane within the limit. */
@@ -428,12 +431,12 @@ static void test_fewest(void)
 		size_t want, slowed = seed / 4 % 2;
 		struct problem_store s;
 		struct gf_draft d;
-		struct gf_work w;
+		struct gf_workbench w;
 
 		store(&s, 9000 + seed, 4 + seed % 7, 1, 1);
 		s.model.overlap_slowdown = slowed ? 1.4 : 1;
 		s.problem.tolerance = tolerance;
-		EXPECT(gf_work_init(&w, &s.problem, NULL) == 0, "work");
+		EXPECT(gf_workbench_init(&w, &s.problem, NULL) == 0, "work");
 		gf_draft_make(&d, &w, &gf_policy_optimal, 1);
 		limit_s = fmax(d.fastest_s, 0) * (1 + tolerance);
 		if (!(d.fastest_s > 0))
@@ -446,7 +449,7 @@ static void test_fewest(void)
 		       want);
 		more += d.nsends > want;
 		gf_draft_release(&d);
-		gf_work_release(&w);
+		gf_workbench_release(&w);
 	}
 	EXPECT(more <= 4, "%zu plans have a message too many", more);
 }
@@ -460,7 +463,7 @@ static void test_dear(void)
 		struct problem_store s;
 		double best_s = INFINITY;
 		struct gf_draft d;
-		struct gf_work w;
+		struct gf_workbench w;
 		unsigned mask;
 		size_t i, n = 4 + seed % 6, first;
 
@@ -469,7 +472,7 @@ static void test_dear(void)
 		for (i = 0; i < n && seed % 3 == 0; i++)
 			s.tensors[i].need_s = s.model.forward_s *
 					      (double)(n - 1 - i) / (double)n;
-		EXPECT(gf_work_init(&w, &s.problem, NULL) == 0, "work");
+		EXPECT(gf_workbench_init(&w, &s.problem, NULL) == 0, "work");
 		for (mask = 0; mask < 1U << (n - 1); mask++) {
 			struct gf_draft all = {.lanes = 1};
 			struct gf_sim_result result = {0};
@@ -481,7 +484,7 @@ static void test_dear(void)
 					GF_HALF_SPLIT;
 				first = i + 1;
 			}
-			gf_work_predict(&w, &all, &result);
+			gf_workbench_predict(&w, &all, &result);
 			best_s = fmin(best_s, result.iteration_s);
 			gf_draft_release(&all);
 		}
@@ -489,7 +492,7 @@ static void test_dear(void)
 		EXPECT_NEAR(d.iteration_s, best_s, BOUND, "seed %zu",
 			    (size_t)seed);
 		gf_draft_release(&d);
-		gf_work_release(&w);
+		gf_workbench_release(&w);
 	}
 }
 

@@ -145,7 +145,7 @@ struct device_rank {
 	struct gf_gpu *gpu;
 	struct gf_gpu_stream *compute;
 	struct gf_gpu_event *made, *came;
-	struct gf_device_lane lane;
+	struct gf_lane lane;
 	struct gf_sparse_gpu *n;
 	void *grads, *residual, *flag;
 };
@@ -182,9 +182,8 @@ static int device_open(struct device_rank *d, const struct job *job,
 	if (comm->rank == 0)
 		d->lane.nccl->unique_id(id, err);
 	gf_comm_bcast(comm, 0, id, sizeof(id), err);
-	return gf_device_lane_open(&d->lane, id, comm->ranks, comm->rank, 0,
-				   err) ||
-	       gf_device_lane_meet(&d->lane, err) ||
+	return gf_lane_open(&d->lane, id, comm->ranks, comm->rank, 0, err) ||
+	       gf_lane_meet(&d->lane, err) ||
 	       gf_sparse_gpu_new(
 		       &(struct gf_sparse_gpu_config){
 			       .gpu = d->gpu,
@@ -197,9 +196,8 @@ static int device_open(struct device_rank *d, const struct job *job,
 			       .most_k = MOST_K,
 		       },
 		       &d->n, err) ||
-	       gf_device_lane_prepare(&d->lane, gf_sparse_gpu_program(d->n),
-				      err) ||
-	       gf_device_lane_reserve(&d->lane, err);
+	       gf_lane_prepare(&d->lane, gf_sparse_gpu_program(d->n), err) ||
+	       gf_lane_reserve(&d->lane, err);
 }
 
 static int device_step(struct device_rank *d, struct job *job, int rank,
@@ -219,8 +217,8 @@ static int device_step(struct device_rank *d, struct job *job, int rank,
 	rc = gf_sparse_gpu_prepare(d->n, d->grads, ks[step], d->lane.stream,
 				   err);
 	rc = rc ? rc
-		: gf_device_lane_run(&d->lane, gf_sparse_gpu_program(d->n),
-				     way.data, err);
+		: gf_lane_run(&d->lane, gf_sparse_gpu_program(d->n), way.data,
+			      err);
 	rc = rc ? rc : gf_sparse_gpu_finish(d->n, d->lane.stream, err);
 	if (rc)
 		return rc;
@@ -254,7 +252,7 @@ static void body(struct gf_comm *comm, void *ctx)
 		rc = device_step(&d, job, comm->rank, step, err);
 	job->rcs[comm->rank] = rc;
 	gf_sparse_gpu_free(d.n);
-	gf_device_lane_close(&d.lane);
+	gf_lane_close(&d.lane);
 }
 
 /* All NaNs are equal here. */

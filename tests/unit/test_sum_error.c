@@ -90,7 +90,7 @@ struct job {
 static void contest_on(struct gf_comm *c, void *ctx)
 {
 	struct job *job = ctx;
-	struct gf_bench_allreduce_config config = {
+	struct gf_contest_allreduce_config config = {
 		.comm = c,
 		.lanes = 1,
 		.repeats = 1,
@@ -100,17 +100,17 @@ static void contest_on(struct gf_comm *c, void *ctx)
 	const struct gf_way ways[WAYS] = {
 		[RING] = {.algorithm = gf_algorithm_find("ring")},
 		[DIRECT] = {.algorithm = gf_algorithm_find("direct")}};
-	struct gf_bench_row rows[WAYS];
-	struct gf_bench_allreduce *b = NULL;
+	struct gf_contest_row rows[WAYS];
+	struct gf_contest_allreduce *b = NULL;
 	struct gf_error err = {""};
-	int rc = gf_bench_element(GF_F32, GF_OP_SUM, job->codec,
-				  &config.element, &err);
+	int rc = gf_contest_element(GF_F32, GF_OP_SUM, job->codec,
+				    &config.element, &err);
 
-	rc = rc ? rc : gf_bench_allreduce_open(&config, 1 << 16, &b, &err);
+	rc = rc ? rc : gf_contest_allreduce_open(&config, 1 << 16, &b, &err);
 	rc = rc ? rc
-		: gf_bench_allreduce_size(b, ways, WAYS, 1 << 16, rows, &err);
+		: gf_contest_allreduce_size(b, ways, WAYS, 1 << 16, rows, &err);
 	EXPECT(rc == 0, "%s", err.text);
-	gf_bench_allreduce_close(b);
+	gf_contest_allreduce_close(b);
 	if (c->rank || rc)
 		return;
 	job->rms[RING] = rows[RING].error.rms;

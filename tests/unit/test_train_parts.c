@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-#include "train/choose.h"
+#include "train/choose_ways.h"
 #include "train/method.h"
 #include "run/snapshot.h"
 #include "two_messages.h"

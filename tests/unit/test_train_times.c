@@ -10,10 +10,10 @@
 #include "cost/stat.h"
 #include "ranks.h"
 #include "trace/clocks.h"
-#include "train/log.h"
-#include "train/predict.h"
-#include "train/report.h"
-#include "train/trace.h"
+#include "train/run_log.h"
+#include "train/expected.h"
+#include "train/run_report.h"
+#include "train/run_trace.h"
 #include "two_messages.h"
 
 #define TOLERANCE 1e-9

@@ -35,7 +35,7 @@ static void find(struct gf_comm *comm, void *ctx)
 
 	for (i = 0; i < NAMES; i++)
 		net.allreduce[i].algorithm = gf_xstrdup(names[i]);
-	EXPECT(!gf_bench_twins(comm, &net, &twins, &err), "%s", err.text);
+	EXPECT(!gf_measure_twins(comm, &net, &twins, &err), "%s", err.text);
 	for (i = 0; i < NAMES; i++)
 		EXPECT(twins[i] == want[i], "%d ranks, %s: %zu, want %zu",
 		       comm->ranks, names[i], twins[i], want[i]);
@@ -49,7 +49,7 @@ static void find(struct gf_comm *comm, void *ctx)
 static void measure(struct gf_comm *comm, void *ctx)
 {
 	static const char *const both[] = {"ring", "rhd", NULL};
-	const struct gf_bench_network config = {
+	const struct gf_measure_network config = {
 		.comm = comm,
 		.algorithms = both,
 		.min_bytes = 1024,
@@ -65,7 +65,7 @@ static void measure(struct gf_comm *comm, void *ctx)
 	struct gf_error err = {""};
 
 	(void)ctx;
-	EXPECT(!gf_bench_network(&config, &net, &remarks, &err), "%s",
+	EXPECT(!gf_measure_network(&config, &net, &remarks, &err), "%s",
 	       err.text);
 	EXPECT(strcmp(net->allreduce[1].algorithm, "rhd") == 0, "%s",
 	       net->allreduce[1].algorithm);

@@ -21,9 +21,9 @@
  */
 #include "asc_printed.h"
 
-#include "planner/work.h"
+#include "planner/workbench.h"
 
-static void draft(const struct gf_work *w, struct gf_draft *d)
+static void draft(const struct gf_workbench *w, struct gf_draft *d)
 {
 	double forward_s = w->in->model->forward_s;
 	double m1 = 0, tau_c1 = 0; /* m[l+1], tau_c[l+1] */
@@ -31,7 +31,7 @@ static void draft(const struct gf_work *w, struct gf_draft *d)
 
 	d->lanes = w->lanes;
 	for (i = 0; i < w->ntensors; i++) {
-		double m = gf_work_bytes(w, first, i);
+		double m = gf_workbench_bytes(w, first, i);
 		size_t option = gf_menu_pick(&w->menu, m);
 		double a = w->menu.options[option].startup_s;
 		double b = w->menu.options[option].per_byte_s;
@@ -45,8 +45,9 @@ static void draft(const struct gf_work *w, struct gf_draft *d)
 			next = w->ready_s[i + 1] - forward_s;
 			penalty =
 				base > 0
-					? (gf_work_gamma(w, option, m, 2) - 1) *
-						  b * m1 *
+					? (gf_workbench_gamma(w, option, m, 2) -
+					   1) * b *
+						  m1 *
 						  (1 - (tau_c - tau_c1) / base)
 					: 0;
 			/* line 8 prints tau_b[l], not tau_b[l-1] */

@@ -33,7 +33,7 @@ static int answer(char *line, struct gf_error *err)
 {
 	int sizes[MOST], factors[MOST], used = 0, ranks = 1;
 	struct gf_link_cost links[MOST] = {{0}}, *l = links;
-	struct gf_net_cost net = {0, sizes, links};
+	struct gf_cost_net net = {0, sizes, links};
 	struct gf_coll_args args = {.elem_bytes = 4};
 	char name[32] = "", half[8], list[64], *at;
 	const struct gf_algorithm *a;

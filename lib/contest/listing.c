@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "contest/listing.h"
+
+#include "contest/device.h"
+#include "codec/codec.h"
+#include "coll/algorithm.h"
+#include "comm/transport.h"
+
+static void add(void *out, const char *kind, const char *name,
+		const char *description)
+{
+	gf_text_addf(out, "%-9s  %-12s  %s\n", kind, name, description);
+}
+
+char *gf_contest_list(void)
+{
+	struct gf_text out = {0};
+	size_t i;
+
+	for (i = 0; gf_algorithms[i]; i++)
+		add(&out, "algorithm", gf_algorithms[i]->name,
+		    gf_algorithms[i]->description);
+	for (i = 0; gf_sparse_algorithms[i]; i++)
+		add(&out, "sparse", gf_sparse_algorithms[i]->name,
+		    gf_sparse_algorithms[i]->description);
+	for (i = 0; gf_codecs[i].name; i++)
+		add(&out, "codec", gf_codecs[i].name, gf_codecs[i].description);
+	for (i = 0; gf_transports[i].name; i++)
+		if (!gf_transports[i].threads)
+			add(&out, "transport", gf_transports[i].name,
+			    gf_transports[i].description);
+	gf_contest_device_list(add, &out);
+	return gf_text_take(&out);
+}

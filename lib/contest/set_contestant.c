@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "contest/set_contestant.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/heap.h"
+#include "coll/algorithms.h"
+#include "select/sets.h"
+
+struct gf_contest_sparse {
+	struct gf_contest_sparse_config config;
+	struct gf_sparse_message message;
+	struct gf_burst *burst;
+	float *zeros; /* the residual of a first step */
+	void *sets;
+	size_t k;
+	bool merges;
+};
+
+/* --- running --------------------------------------------------------------
+ */
+
+static int allocate(struct gf_contest_sparse *s, struct gf_error *err)
+{
+	struct gf_comm *c = s->config.comm;
+	struct gf_sparse_message *m = &s->message;
+	size_t count = s->config.count_elems;
+	int rc;
+
+	*m = (struct gf_sparse_message){
+		.merges = s->merges,
+		.ranks = c->ranks,
+		.count_elems = count,
+	};
+	rc = gf_sparse_init(m, s->k, err);
+	s->zeros = calloc(count, sizeof(*s->zeros));
+	m->scratch =
+		malloc(gf_sparse_scratch_elems(m, s->k) * sizeof(*m->scratch));
+	if (rc == 0 && (!s->zeros || !m->scratch))
+		rc = gf_error_set(err, -ENOMEM,
+				  "no memory to select among %zu elements",
+				  count);
+	if (rc == 0)
+		rc = c->ops->buffer_alloc(c, gf_sparse_sets_bytes(m, s->k),
+					  &s->sets, err);
+	m->residual = s->zeros;
+	m->sets = s->sets;
+	return gf_comm_agree(c, rc, err);
+}
+
+static int open_burst(struct gf_contest_sparse *s, struct gf_error *err)
+{
+	bool gathers = gf_sparse_gathers(&s->message);
+	struct gf_burst_message message = {
+		.way = s->config.way,
+		.element = gf_element_set(gf_sparse_set_bytes(s->k),
+					  gf_sparse_merge, &s->message),
+		.count_elems = gathers ? (size_t)s->config.comm->ranks : 1,
+		.half = gathers ? GF_COLL_ALL_GATHER : GF_COLL_WHOLE,
+	};
+
+	return gf_burst_new(&(struct gf_burst_config){.comm = s->config.comm,
+						      .watch = s->config.watch,
+						      .messages = &message,
+						      .nmessages = 1,
+						      .lanes = 1},
+			    &s->burst, err);
+}
+
+int gf_contest_sparse_new(const struct gf_contest_sparse_config *config,
+			  struct gf_contest_sparse **sparse,
+			  struct gf_error *err)
+{
+	struct gf_contest_sparse *s = gf_xcalloc(1, sizeof(*s));
+	int rc;
+
+	s->config = *config;
+	s->k = gf_density_count(config->way.density, config->count_elems);
+	s->merges = config->way.algorithm == &gf_algorithm_gtopk;
+	rc = config->checks ? 0 : allocate(s, err);
+	if (rc == 0 && !config->checks)
+		rc = open_burst(s, err);
+	if (rc)
+		gf_contest_sparse_free(s);
+	else
+		*sparse = s;
+	return rc;
+}
+
+void gf_contest_sparse_free(struct gf_contest_sparse *s)
+{
+	/* as a burst's memory: others may still read the sets */
+	if (!s || (s->config.comm->broken && s->sets))
+		return;
+	gf_burst_free(s->burst);
+	if (s->sets)
+		s->config.comm->ops->buffer_free(s->config.comm, s->sets);
+	free(s->message.scratch);
+	gf_sparse_release(&s->message);
+	free(s->zeros);
+	free(s);
+}
+
+int gf_contest_sparse_send(struct gf_contest_sparse *s, float *data,
+			   struct gf_error *err)
+{
+	struct gf_sparse_message *m = &s->message;
+	int rc;
+
+	m->data = data;
+	gf_sparse_select(m, s->k, s->config.comm->rank);
+	rc = gf_burst_send(s->burst, s->sets, err);
+	if (rc)
+		return rc;
+	gf_sparse_conclude(m);
+	gf_sparse_expand(m, data);
+	return 0;
+}
+
+struct gf_burst *gf_contest_sparse_burst(const struct gf_contest_sparse *s)
+{
+	return s->burst;
+}
+
+/* --- checking -------------------------------------------------------------
+ *
+ * Exact inputs are integers, and small: what is largest is found by counting
+ * magnitudes, not by comparing.
+ */
+
+struct entry {
+	size_t index;
+	long value;
+};
+
+static size_t magnitude(const struct entry *e)
+{
+	return (size_t)labs(e->value);
+}
+
+/* Keeps the k largest, ties to the lower index, in order. */
+static void keep_largest(struct entry *list, size_t n, size_t k)
+{
+	size_t most = 0, least, above = 0, ties, kept = 0, i, *how_many;
+
+	for (i = 0; i < n; i++)
+		if (magnitude(&list[i]) > most)
+			most = magnitude(&list[i]);
+	how_many = gf_xcalloc(most + 1, sizeof(*how_many));
+	for (i = 0; i < n; i++)
+		how_many[magnitude(&list[i])]++;
+	for (least = most; above + how_many[least] < k; least--)
+		above += how_many[least];
+	for (i = 0, ties = k - above; i < n; i++) {
+		if (magnitude(&list[i]) < least ||
+		    (magnitude(&list[i]) == least && ties == 0))
+			continue;
+		ties -= magnitude(&list[i]) == least;
+		list[kept++] = list[i];
+	}
+	free(how_many);
+}
+
+/* A rank's selection, k entries. */
+static void select_of(const struct gf_contest_sparse *s,
+		      const struct gf_exact *x, int rank, struct entry *out)
+{
+	size_t n = s->config.count_elems, i;
+	float *inputs = gf_xcalloc(n, sizeof(*inputs));
+	struct entry *all = gf_xcalloc(n, sizeof(*all));
+
+	gf_exact_fill(x, rank, inputs, n);
+	for (i = 0; i < n; i++)
+		all[i] = (struct entry){i, (long)inputs[i]};
+	keep_largest(all, n, s->k);
+	memcpy(out, all, s->k * sizeof(*out));
+	free(inputs);
+	free(all);
+}
+
+/* a becomes the k largest of a + b; room for both is at `work`. */
+static void merge(struct entry *a, const struct entry *b, size_t k,
+		  struct entry *work)
+{
+	size_t i = 0, j = 0, n = 0;
+
+	while (i < k || j < k) {
+		if (j == k || (i < k && a[i].index < b[j].index))
+			work[n++] = a[i++];
+		else if (i == k || b[j].index < a[i].index)
+			work[n++] = b[j++];
+		else {
+			work[n] = a[i++];
+			work[n++].value += b[j++].value;
+		}
+	}
+	keep_largest(work, n, k);
+	memcpy(a, work, k * sizeof(*a));
+}
+
+/* coll/gtopk.c's tree. */
+static void merge_tree(const struct gf_contest_sparse *s, struct entry *sets)
+{
+	struct entry *work = gf_xcalloc(2 * s->k, sizeof(*work));
+	int d, r, p = s->config.comm->ranks;
+
+	for (d = 1; d < p; d *= 2)
+		for (r = 0; r + d < p; r += 2 * d)
+			merge(sets + (size_t)r * s->k,
+			      sets + (size_t)(r + d) * s->k, s->k, work);
+	free(work);
+}
+
+size_t gf_contest_sparse_wrong(const struct gf_contest_sparse *s,
+			       const struct gf_exact *x, const float *data)
+{
+	size_t n = s->config.count_elems, k = s->k, wrong = 0, i;
+	int p = s->config.comm->ranks, r;
+	struct entry *sets = gf_xcalloc((size_t)p * k, sizeof(*sets));
+	float *want = gf_xcalloc(n, sizeof(*want));
+
+	for (r = 0; r < p; r++)
+		select_of(s, x, r, sets + (size_t)r * k);
+	if (s->merges) {
+		merge_tree(s, sets);
+		p = 1;
+	}
+	for (i = 0; i < (size_t)p * k; i++)
+		want[sets[i].index] += (float)sets[i].value;
+	for (i = 0; i < n; i++)
+		wrong += !(data[i] == want[i]);
+	free(sets);
+	free(want);
+	return wrong;
+}

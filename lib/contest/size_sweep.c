@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "contest/size_sweep.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/array.h"
+#include "base/heap.h"
+#include "base/units.h"
+#include "contest/device_send.h"
+#include "doc/algorithm_traits.h"
+
+/* --- sizes ----------------------------------------------------------------
+ */
+
+static size_t next_size(const struct gf_contest_sweep *s, size_t size)
+{
+	if (s->step_bytes)
+		return size > SIZE_MAX - s->step_bytes ? SIZE_MAX
+						       : size + s->step_bytes;
+	return size > SIZE_MAX / s->step_factor ? SIZE_MAX
+						: size * s->step_factor;
+}
+
+size_t *gf_contest_sweep_counts(const struct gf_contest_sweep *s,
+				size_t elem_bytes, size_t *ncounts)
+{
+	size_t *counts = NULL, capacity = 0, n = 0, size, count;
+
+	for (size = s->min_bytes; size <= s->max_bytes && n <= GF_SWEEP_SIZES;
+	     size = next_size(s, size)) {
+		count = size / elem_bytes;
+		if (n == 0 || count > counts[n - 1])
+			*gf_array_push(&counts, &n, &capacity) = count;
+		if (size == SIZE_MAX)
+			break;
+	}
+	*ncounts = n;
+	return counts;
+}
+
+/* --- algorithms -----------------------------------------------------------
+ */
+
+static int parse_factors(const char *text, struct gf_way *way,
+			 struct gf_error *err)
+{
+	char *copy = gf_xstrdup(text), *rest = copy, *word;
+	long long factor;
+	int rc = 0;
+
+	while (rc == 0 && (word = strsep(&rest, "x,"))) {
+		rc = gf_units_int(word, 1, GF_RANKS_MAX, &factor, err);
+		if (rc == 0 && factor == 1)
+			continue;
+		if (rc == 0 && way->nfactors == GF_WAY_FACTORS)
+			rc = gf_error_set(err, -EINVAL,
+					  "want at most %d of them",
+					  GF_WAY_FACTORS);
+		if (rc == 0)
+			way->factors[way->nfactors++] = (int)factor;
+	}
+	free(copy);
+	if (rc)
+		gf_error_prefix(err, "--factors");
+	return rc;
+}
+
+static int parse_stages(const char *text, struct gf_way *way,
+			struct gf_error *err)
+{
+	char *copy = gf_xstrdup(text), *rest = copy, *word;
+	size_t n = 0;
+	int rc = 0;
+
+	while (rc == 0 && (word = strsep(&rest, ","))) {
+		const char *name = gf_stage_algorithm(word);
+
+		if (!name)
+			rc = gf_error_set(err, -EINVAL,
+					  "want ring, halving, shm or nccl, "
+					  "got \"%s\"",
+					  word);
+		else if (n < way->nfactors)
+			way->stages[n] = name;
+		n++;
+	}
+	free(copy);
+	if (rc == 0 && n != way->nfactors)
+		rc = gf_error_set(err, -EINVAL,
+				  "want one per factor (%zu), got %zu",
+				  way->nfactors, n);
+	if (rc)
+		gf_error_prefix(err, "--stages");
+	return rc;
+}
+
+int gf_contest_sweep_decomposition(const struct gf_contest_sweep *s,
+				   struct gf_way *way, struct gf_error *err)
+{
+	int rc = s->factors ? parse_factors(s->factors, way, err) : 0;
+
+	if (rc == 0 && s->stages && !s->factors)
+		rc = gf_error_set(err, -EINVAL, "--stages goes with --factors");
+	else if (rc == 0 && s->stages)
+		rc = parse_stages(s->stages, way, err);
+	return rc;
+}
+
+static const struct gf_algorithm *find(const char *name)
+{
+	const struct gf_algorithm *a = gf_algorithm_find(name);
+
+	return a ? a : gf_sparse_find(name);
+}
+
+/* The ways that are gathered, name by name. */
+struct gathering {
+	struct gf_contest_ways ways;
+	size_t capacity;
+	const struct gf_contest_allreduce_config *config;
+	size_t count_elems;
+	struct gf_way decomposition; /* factors and stages, no algorithm */
+	double density;
+};
+
+static int add(struct gathering *g, const struct gf_algorithm *a,
+	       struct gf_error *err)
+{
+	struct gf_way way = {.algorithm = a};
+	int rc = 0;
+
+	if (a && gf_way_takes_factors(a)) {
+		way = g->decomposition;
+		way.algorithm = a;
+	}
+	if (a && gf_algorithm_has(a->name, GF_ALGORITHM_SETS))
+		way.density = g->density;
+	if (a && !a->build && g->config->proofs)
+		rc = gf_error_set(err, -ENOTSUP,
+				  "%s has no steps of its own, which could be "
+				  "proved",
+				  a->name);
+	else if (a && g->config->device.nccl)
+		rc = gf_contest_send_check(
+			&(struct gf_burst_message){
+				.way = way,
+				.element = g->config->element,
+				.count_elems = g->count_elems,
+			},
+			g->config->comm, err);
+	else if (a)
+		rc = gf_choose_check(&way, g->config->comm, &g->config->element,
+				     g->count_elems, err);
+	if (rc == 0)
+		*gf_array_push(&g->ways.list, &g->ways.count, &g->capacity) =
+			way;
+	return rc;
+}
+
+static void add_all(struct gathering *g,
+		    const struct gf_algorithm *const *table,
+		    struct gf_text *remarks)
+{
+	struct gf_error why;
+
+	for (; *table; table++)
+		if (add(g, *table, &why) < 0)
+			gf_text_addf(remarks, "left out: %s\n", why.text);
+}
+
+/* Said of all algorithms: auto and all would leave out in silence those that
+ * take factors. */
+static int check_product(const struct gf_way *way, int ranks,
+			 struct gf_error *err)
+{
+	double product = 1;
+	size_t i;
+
+	for (i = 0; i < way->nfactors; i++)
+		product *= way->factors[i];
+	if (product != ranks)
+		return gf_error_set(err, -EINVAL,
+				    "--factors: want a product of %d (the "
+				    "ranks), got %.0f",
+				    ranks, product);
+	return 0;
+}
+
+int gf_contest_sweep_ways(const struct gf_contest_sweep *s,
+			  const struct gf_contest_allreduce_config *config,
+			  size_t count_elems, struct gf_contest_ways *ways,
+			  struct gf_text *remarks, struct gf_error *err)
+{
+	struct gathering g = {.config = config,
+			      .count_elems = count_elems,
+			      .density = s->density};
+	size_t i;
+	int rc = gf_contest_sweep_decomposition(s, &g.decomposition, err);
+
+	if (rc == 0 && s->factors)
+		rc = check_product(&g.decomposition, config->comm->ranks, err);
+	else if (rc == 0)
+		rc = gf_choose_layout(config->comm, &g.decomposition.nfactors,
+				      g.decomposition.factors, err);
+	for (i = 0; s->algorithms[i] && rc == 0; i++) {
+		const char *name = s->algorithms[i];
+
+		if (strcmp(name, "all") == 0) {
+			add_all(&g, gf_algorithms, remarks);
+			if (s->density > 0 && config->lanes == 1)
+				add_all(&g, gf_sparse_algorithms, remarks);
+		} else {
+			rc = add(&g, find(name), err);
+		}
+	}
+	if (rc == 0 && g.ways.count == 0)
+		rc = gf_error_set(err, -ENOTSUP,
+				  "no algorithm can run on %d ranks here",
+				  config->comm->ranks);
+	if (rc)
+		free(g.ways.list);
+	else
+		*ways = g.ways;
+	return rc;
+}
+
+/* --- agreement ------------------------------------------------------------
+ */
+
+static char *describe(const struct gf_contest_sweep *s,
+		      const struct gf_contest_allreduce_config *c)
+{
+	struct gf_text t = {0};
+	size_t i;
+
+	gf_text_addf(&t, "%s of %s", gf_op_names[c->element.op],
+		     gf_dtype_names[c->element.dtype]);
+	for (i = 0; s->algorithms[i]; i++)
+		gf_text_addf(&t, "%s %s", i ? "," : " by", s->algorithms[i]);
+	gf_text_addf(&t,
+		     "%s%s%s%s%s%s, codec %s, %d lanes, segments of %zu, "
+		     "%d + %d repeats, %d checks, density %g%s",
+		     c->device.name ? ", device " : "",
+		     c->device.name ? c->device.name : "",
+		     s->factors ? ", factors " : "",
+		     s->factors ? s->factors : "", s->stages ? ", stages " : "",
+		     s->stages ? s->stages : "",
+		     c->element.codec ? c->element.codec->name : "none",
+		     c->lanes, c->segment_bytes, c->warmup, c->repeats,
+		     c->checks, s->density, c->errors ? ", errors" : "");
+	if (c->timeline)
+		gf_text_addf(&t, ", a trace");
+	if (c->proofs)
+		gf_text_addf(&t, ", schedules proved");
+	return gf_text_take(&t);
+}
+
+int gf_contest_sweep_same(const struct gf_contest_sweep *s,
+			  const struct gf_contest_allreduce_config *config,
+			  const char *plan, struct gf_error *err)
+{
+	char *text;
+	int rc;
+
+	rc = gf_comm_same_text(config->comm, "version", GF_VERSION, err);
+	if (rc == 0)
+		rc = gf_comm_same_text(config->comm, "plan",
+				       plan ? plan : "none", err);
+	if (rc)
+		return rc;
+	text = gf_xasprintf("%zu to %zu bytes by %s%zu", s->min_bytes,
+			    s->max_bytes, s->step_bytes ? "+" : "x",
+			    s->step_bytes ? s->step_bytes : s->step_factor);
+	rc = gf_comm_same_text(config->comm, "sizes", text, err);
+	free(text);
+	if (rc)
+		return rc;
+	text = describe(s, config);
+	rc = gf_comm_same_text(config->comm, "options", text, err);
+	free(text);
+	return rc;
+}

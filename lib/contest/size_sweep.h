@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef GF_CONTEST_SIZE_SWEEP_H
+#define GF_CONTEST_SIZE_SWEEP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "contest/allreduce.h"
+#include "choose/ways.h"
+
+/*
+ * The sizes and the algorithms that gf-allreduce goes through.
+ */
+/* A table longer than that is a slip of the keyboard. */
+#define GF_SWEEP_SIZES  10000
+#define GF_SWEEP_UNSAID SIZE_MAX /* of a size: the default */
+
+struct gf_contest_sweep {
+	size_t min_bytes, max_bytes;
+	size_t step_bytes;  /* 0: by factor */
+	size_t step_factor; /* >= 2; 0: unsaid */
+	bool sized;         /* some of these were said */
+	/* NULL-terminated: names, "auto", or "all", which is all that can */
+	const char *const *algorithms;
+	/* "4x2", innermost first, for those that take factors; NULL: by host */
+	const char *factors;
+	const char *stages; /* "ring,halving", one per factor; or NULL */
+	double density;     /* for the sparse algorithms; 0: none of these */
+};
+
+/* Fills in what is unsaid. -EINVAL: what is wrong on any number of ranks, and
+ * what nothing in the sweep would heed. */
+int gf_contest_sweep_finish(struct gf_contest_sweep *s,
+			    const struct gf_contest_allreduce_config *config,
+			    struct gf_error *err);
+/* Whether a rule can be made of it: -EINVAL unless an algorithm sends all
+ * values, of gradients (gf_contest_gradients). */
+int gf_contest_sweep_ruled(const struct gf_contest_sweep *s,
+			   const struct gf_contest_allreduce_config *config,
+			   struct gf_error *err);
+
+/* The factors and stages that were said, as a way without an algorithm. */
+int gf_contest_sweep_decomposition(const struct gf_contest_sweep *s,
+				   struct gf_way *way, struct gf_error *err);
+
+/* Elements per message, ascending; the last is of max_bytes at most. The caller
+ * frees. s has passed gf_contest_sweep_finish. */
+size_t *gf_contest_sweep_counts(const struct gf_contest_sweep *s,
+				size_t elem_bytes, size_t *ncounts);
+
+/* The ways to go on these ranks, auto without an algorithm; the caller frees
+ * the list. Collective. remarks: a line for each that "all" leaves out, and
+ * why. -EINVAL, -ENOTSUP: one that was asked for by name cannot run. */
+struct gf_contest_ways {
+	struct gf_way *list;
+	size_t count;
+};
+int gf_contest_sweep_ways(const struct gf_contest_sweep *s,
+			  const struct gf_contest_allreduce_config *config,
+			  size_t count_elems, struct gf_contest_ways *ways,
+			  struct gf_text *remarks, struct gf_error *err);
+
+/* Ranks that would run different things find out before they wait for each
+ * other: -EINVAL with both values. plan: the file's name, which rank 0 reads
+ * for all; or NULL. Collective. */
+int gf_contest_sweep_same(const struct gf_contest_sweep *s,
+			  const struct gf_contest_allreduce_config *config,
+			  const char *plan, struct gf_error *err);
+
+/* Everything measured: the rows of a sweep, or of a whole plan's messages. */
+struct gf_contest_rows {
+	struct gf_contest_row *list; /* the caller frees */
+	size_t count;
+};
+
+struct gf_contest_progress {
+	void (*tell)(void *ctx, double fraction, size_t size_bytes);
+	void *ctx;
+};
+
+/* Collective. remarks as gf_contest_sweep_ways'. progress may be NULL. */
+int gf_contest_sweep_run(const struct gf_contest_sweep *s,
+			 const struct gf_contest_allreduce_config *config,
+			 const struct gf_contest_progress *progress,
+			 struct gf_contest_rows *rows, struct gf_text *remarks,
+			 struct gf_error *err);
+/* Collective. -EINVAL: it does not fit the ranks; -ENOTSUP: nothing here runs
+ * such a plan. */
+int gf_contest_plan_run(const struct gf_plan *plan,
+			const struct gf_contest_allreduce_config *config,
+			struct gf_contest_rows *rows, struct gf_error *err);
+
+#endif

@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Checks of a sweep that need no ranks: options that contradict each other, and
+ * options that nothing in the sweep would heed.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/array.h"
+#include "base/registry.h"
+#include "coll/algorithm.h"
+#include "contest/size_sweep.h"
+#include "doc/algorithm_traits.h"
+
+static const size_t default_min_bytes = 1024, default_max_bytes = 64 << 20,
+		    default_step_factor = 2;
+
+static int fill_sizes(struct gf_contest_sweep *s, struct gf_error *err)
+{
+	if (s->step_factor && s->step_bytes)
+		return gf_error_set(err, -EINVAL,
+				    "--step-factor and --step-bytes: want one "
+				    "of them, got both");
+	s->sized = s->step_factor || s->step_bytes ||
+		   s->min_bytes != GF_SWEEP_UNSAID ||
+		   s->max_bytes != GF_SWEEP_UNSAID;
+	if (s->min_bytes == GF_SWEEP_UNSAID)
+		s->min_bytes = default_min_bytes;
+	if (s->max_bytes == GF_SWEEP_UNSAID)
+		s->max_bytes = default_max_bytes;
+	if (!s->step_factor)
+		s->step_factor = default_step_factor;
+	return 0;
+}
+
+static int check_sizes(const struct gf_contest_sweep *s, size_t elem_bytes,
+		       struct gf_error *err)
+{
+	size_t n;
+
+	if (s->min_bytes < elem_bytes)
+		return gf_error_set(err, -EINVAL,
+				    "--min-bytes: want at least %zu bytes, one "
+				    "element, got %zu",
+				    elem_bytes, s->min_bytes);
+	if (s->max_bytes < s->min_bytes)
+		return gf_error_set(err, -EINVAL,
+				    "--max-bytes: want at least the %zu of "
+				    "--min-bytes, got %zu",
+				    s->min_bytes, s->max_bytes);
+	if (s->max_bytes > (size_t)1 << 62)
+		return gf_error_set(err, -EINVAL,
+				    "--max-bytes: want at most 2^62, got %zu",
+				    s->max_bytes);
+	free(gf_contest_sweep_counts(s, elem_bytes, &n));
+	if (n > GF_SWEEP_SIZES)
+		return gf_error_set(err, -EINVAL,
+				    "--step-bytes: want at most %d sizes from "
+				    "%zu to %zu, got more",
+				    GF_SWEEP_SIZES, s->min_bytes, s->max_bytes);
+	return 0;
+}
+
+static bool is_all(const char *name)
+{
+	return strcmp(name, "all") == 0;
+}
+
+static bool is_sparse(const char *name)
+{
+	return gf_algorithm_has(name, GF_ALGORITHM_SETS);
+}
+
+static bool is_staged(const char *name)
+{
+	return gf_algorithm_has(name, GF_ALGORITHM_STAGES);
+}
+
+static bool takes_factors(const char *name)
+{
+	return gf_algorithm_has(name, GF_ALGORITHM_LEVELS);
+}
+
+/* By our own executor, and not as sparse sets. */
+static bool is_cut(const char *name)
+{
+	const struct gf_algorithm *a = gf_algorithm_find(name);
+
+	return !is_sparse(name) && (!a || a->build);
+}
+
+static bool is_dense(const char *name)
+{
+	return !is_sparse(name);
+}
+
+/* Is there one in the list of which that is so? */
+static bool any(const struct gf_contest_sweep *s, bool (*is)(const char *name))
+{
+	size_t i;
+
+	for (i = 0; s->algorithms[i]; i++)
+		if (is(s->algorithms[i]))
+			return true;
+	return false;
+}
+
+int gf_contest_sweep_ruled(const struct gf_contest_sweep *s,
+			   const struct gf_contest_allreduce_config *config,
+			   struct gf_error *err)
+{
+	if (!any(s, is_dense))
+		return gf_error_set(err, -EINVAL,
+				    "want an algorithm that sends all values, "
+				    "got none");
+	return gf_contest_gradients(&config->element, err);
+}
+
+static int refuse_name(const char *name, struct gf_error *err)
+{
+	const struct gf_registry of[] = {{gf_algorithms},
+					 {gf_sparse_algorithms}};
+	const struct gf_named *e;
+	const char *names[64] = {"auto", "all"};
+	size_t n = 2, i, k;
+
+	for (i = 0; i < GF_ARRAY_LENGTH(of); i++)
+		for (k = 0; (e = gf_registry_at(&of[i], k)); k++)
+			if (n < GF_ARRAY_LENGTH(names) - 1)
+				names[n++] = e->name;
+	gf_names_refuse(names, name, err);
+	gf_error_prefix(err, "--algorithms");
+	return -EINVAL;
+}
+
+static int check_name(const struct gf_contest_sweep *s, const char *name,
+		      struct gf_error *err)
+{
+	if (strcmp(name, "auto") == 0 || is_all(name))
+		return 0;
+	if (!gf_algorithm_find(name) && !is_sparse(name))
+		return refuse_name(name, err);
+	if (any(s, is_all))
+		return gf_error_set(err, -EINVAL,
+				    "--algorithms: want all or names, got all, "
+				    "which has \"%s\" in it",
+				    name);
+	if (is_sparse(name) && !(s->density > 0))
+		return gf_error_set(err, -EINVAL,
+				    "--algorithms: %s wants a --density", name);
+	return 0;
+}
+
+/* An option that no algorithm of the list heeds. */
+static int check_heeded(const struct gf_contest_sweep *s,
+			const struct gf_contest_allreduce_config *config,
+			struct gf_error *err)
+{
+	bool all = any(s, is_all);
+
+	if (s->factors && !all && !any(s, takes_factors))
+		return gf_error_set(err, -EINVAL,
+				    "--factors: want blueconnect, hierarchical "
+				    "or all in --algorithms, got none that "
+				    "goes by factors");
+	if (s->stages && !all && !any(s, is_staged))
+		return gf_error_set(err, -EINVAL,
+				    "--stages: want blueconnect or all in "
+				    "--algorithms, got none that goes by "
+				    "stages");
+	if (s->density > 0 && !all && !any(s, is_sparse))
+		return gf_error_set(err, -EINVAL,
+				    "--density: want topk, gtopk or all in "
+				    "--algorithms, got none that sends a "
+				    "share");
+	if (config->segment_bytes && !any(s, is_cut))
+		return gf_error_set(err, -EINVAL,
+				    "--segment: want an algorithm whose "
+				    "transfers are cut in --algorithms, got "
+				    "none");
+	if (s->density > 0 && config->lanes > 1)
+		return gf_error_set(err, -EINVAL,
+				    "--lanes: want 1 with --density, got %d",
+				    config->lanes);
+	return 0;
+}
+
+int gf_contest_sweep_finish(struct gf_contest_sweep *s,
+			    const struct gf_contest_allreduce_config *config,
+			    struct gf_error *err)
+{
+	struct gf_way way = {0};
+	size_t i;
+	int rc = gf_contest_device_check(&config->device, err);
+
+	if (rc)
+		gf_error_prefix(err, "--device");
+	else
+		rc = fill_sizes(s, err);
+	if (rc == 0)
+		rc = check_sizes(s, config->element.size_bytes, err);
+	if (rc == 0)
+		rc = gf_contest_sweep_decomposition(s, &way, err);
+	for (i = 0; s->algorithms[i] && rc == 0; i++)
+		rc = check_name(s, s->algorithms[i], err);
+	return rc ? rc : check_heeded(s, config, err);
+}

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef GF_DOC_ALGORITHM_TRAITS_H
+#define GF_DOC_ALGORITHM_TRAITS_H
+
+#include <stdbool.h>
+
+/*
+ * The traits of all-reduce algorithms: what documents are checked with. Callers
+ * never compare names: they ask for the trait that they need. A name that is
+ * not listed here, such as one that only a profile knows, has no trait: every
+ * use that needs one is refused.
+ */
+enum gf_algorithm_trait {
+	/* Takes factors: groups of ranks reduce one level after the other. */
+	GF_ALGORITHM_LEVELS = 1 << 0,
+	/* ... and only two of them: groups, and their masters. */
+	GF_ALGORITHM_TWO_LEVELS = 1 << 1,
+	/* ... each by an algorithm of its own (gf_stage_algorithm). */
+	GF_ALGORITHM_STAGES = 1 << 2,
+	/* Comes as a reduce-scatter and an all-gather. */
+	GF_ALGORITHM_HALVES = 1 << 3,
+	/* Decodes what it received before it adds: any codec will do. */
+	GF_ALGORITHM_ENCODED = 1 << 4,
+	/* Adds in one order, so that all ranks have the same bits. */
+	GF_ALGORITHM_SAME_BITS = 1 << 5,
+	/* Some ranks may serve and contribute nothing. */
+	GF_ALGORITHM_SERVERS = 1 << 6,
+	/* Used where it is named or was measured, else not a choice. */
+	GF_ALGORITHM_ON_REQUEST = 1 << 7,
+	/* An element is a sparse set, which is merged; no plan names it. */
+	GF_ALGORITHM_SETS = 1 << 8,
+	/* Cuts the message among the power of two below the ranks; the others
+	 * fold in. */
+	GF_ALGORITHM_FOLDS = 1 << 9,
+};
+
+#define GF_ALGORITHM_OWN_STEPS (GF_ALGORITHM_ENCODED | GF_ALGORITHM_SAME_BITS)
+
+/*
+ * Every algorithm, in the order of listings. To add NAME: a row here, and
+ * lib/coll/NAME.c, which defines `gf_algorithm_NAME` (coll/algorithm.h:
+ * schedule and cost). The registry, the commands' lists, the verifier's cases
+ * and the measurements follow from this list; tests/docs/agreement.sh wants a
+ * sentence in gf-plan(5).
+ */
+/* clang-format off */
+#define GF_ALGORITHMS(X) \
+	X(ring, GF_ALGORITHM_OWN_STEPS | GF_ALGORITHM_HALVES) \
+	X(rhd, GF_ALGORITHM_OWN_STEPS | GF_ALGORITHM_HALVES | \
+		GF_ALGORITHM_FOLDS) \
+	X(butterfly, GF_ALGORITHM_OWN_STEPS) \
+	X(tree, GF_ALGORITHM_OWN_STEPS) \
+	X(linear, GF_ALGORITHM_OWN_STEPS) \
+	X(hierarchical, GF_ALGORITHM_OWN_STEPS | GF_ALGORITHM_LEVELS | \
+		GF_ALGORITHM_TWO_LEVELS) \
+	X(blueconnect, GF_ALGORITHM_OWN_STEPS | GF_ALGORITHM_HALVES | \
+		GF_ALGORITHM_LEVELS | GF_ALGORITHM_STAGES) \
+	X(direct, GF_ALGORITHM_OWN_STEPS | GF_ALGORITHM_HALVES) \
+	X(swing, GF_ALGORITHM_OWN_STEPS | GF_ALGORITHM_HALVES | \
+		GF_ALGORITHM_FOLDS) \
+	X(ps, GF_ALGORITHM_OWN_STEPS | GF_ALGORITHM_SERVERS | \
+		GF_ALGORITHM_ON_REQUEST) \
+	X(library, GF_ALGORITHM_ON_REQUEST)
+
+/* Algorithms for sparse sets, which no plan names. */
+#define GF_SPARSE_ALGORITHMS(X) \
+	X(topk, GF_ALGORITHM_SAME_BITS | GF_ALGORITHM_SETS) \
+	X(gtopk, GF_ALGORITHM_SAME_BITS | GF_ALGORITHM_SETS)
+/* clang-format on */
+
+struct gf_algorithm_traits {
+	const char *name;
+	unsigned traits;
+};
+
+/* Ends with a NULL name. */
+extern const struct gf_algorithm_traits gf_algorithm_traits[];
+
+/* Has the algorithm of that name all of these traits? */
+bool gf_algorithm_has(const char *name, unsigned traits);
+
+/* A way to reduce one factor of a decomposition, ring, halving, shm or nccl, as
+ * a constant; NULL: there is none of that name, or name is NULL. */
+const char *gf_stage_algorithm(const char *name);
+/* Can it reduce `factor` ranks? Halving needs a power of two. */
+bool gf_stage_takes(const char *name, int factor);
+
+#endif

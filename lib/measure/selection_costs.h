@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef GF_MEASURE_SELECTION_COSTS_H
+#define GF_MEASURE_SELECTION_COSTS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/error.h"
+#include "comm/comm.h"
+#include "doc/processing.h"
+
+struct gf_measure_selections {
+	struct gf_comm *comm;
+	int threads;         /* that compute beside messages, per rank */
+	size_t max_bytes;    /* of a message; three sizes are measured anyway */
+	bool callers_memory; /* measure/chain.h */
+	double time_s;       /* of a size, roughly */
+	double timeout_s;
+};
+
+/*
+ * Collective: what each selection of the registry, with its default keys, adds
+ * to a dense message of f32 on the host: seconds in its hooks and in merging
+ * sets on the thread that moves messages, and in its part on the compute
+ * thread. The message goes through the engine that training uses, and its
+ * selection is in the steady state, after any warm-up. The slowest rank's
+ * median counts; all ranks get the same. Adds to `out`.
+ */
+int gf_measure_selections(const struct gf_measure_selections *c,
+			  struct gf_processing *out, struct gf_error *err);
+
+#endif

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef GF_MEASURE_WHOLE_PROFILE_H
+#define GF_MEASURE_WHOLE_PROFILE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "contest/device.h"
+#include "measure/network.h"
+#include "comm/comm.h"
+#include "doc/model.h"
+#include "doc/profile.h"
+#include "nn/net.h"
+
+/*
+ * A whole profile, measured: the model half when there is a model, the network
+ * half when there are several ranks, and what only both together show, how much
+ * messages slow backward. On a GPU also what copies to and from it cost.
+ */
+#define GF_MEASURE_MAX_BYTES ((size_t)4 << 20)
+
+struct gf_measure_profile {
+	struct gf_comm *comm;
+	const struct gf_model *model;     /* or NULL */
+	const char *backend_name;         /* auto: what fits the device */
+	const struct gf_backend *backend; /* NULL: by that name */
+	size_t batch;
+	/* By its name, unless it is open already. */
+	struct gf_contest_device device;
+	size_t warmup, repeats;
+	size_t threads; /* that compute; 0: this rank's share */
+	bool network;
+	/* max_bytes 0: as far as there is time, at most GF_MEASURE_MAX_BYTES or
+	 * the model's whole gradient, what is more; comm is filled in */
+	struct gf_measure_network sweep;
+};
+
+/* gf-profile's defaults. */
+void gf_measure_profile_init(struct gf_measure_profile *config);
+/* -EINVAL: what is wrong on any number of ranks. */
+int gf_measure_profile_check(const struct gf_measure_profile *config,
+			     struct gf_error *err);
+
+/* Collective: -EINVAL with both values where ranks were started to do different
+ * things. command: what they are to do; model: its name, or NULL. Ranks may
+ * differ in their threads, and in the GPU or backend of the host. */
+int gf_measure_profile_same(struct gf_comm *comm,
+			    const struct gf_measure_profile *config,
+			    const char *command, const char *model,
+			    struct gf_error *err);
+
+/* What will be measured, and about how long it will take, on one line. */
+void gf_measure_profile_say(const struct gf_measure_profile *config,
+			    struct gf_text *out);
+
+/* Collective; all ranks get the same and return alike. remarks as in
+ * gf_measure_network. */
+int gf_measure_profile(const struct gf_measure_profile *config,
+		       struct gf_profile *out, struct gf_text *remarks,
+		       struct gf_error *err);
+
+#endif

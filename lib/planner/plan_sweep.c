@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "planner/plan_sweep.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/heap.h"
+#include "base/text.h"
+#include "planner/refine.h"
+#include "sim/variant.h"
+
+/* --- plans --------------------------------------------------------------- */
+
+/* "dir/name.json" is "name". */
+static char *stem(const char *file)
+{
+	const char *slash = strrchr(file, '/'),
+		   *from = slash ? slash + 1 : file;
+	const char *end = strrchr(from, '.');
+	size_t n = end && end > from ? (size_t)(end - from) : strlen(from);
+	char *name = gf_xmemdup(from, n + 1);
+
+	name[n] = '\0';
+	return name;
+}
+
+/* Do several of the plans come from that file? */
+static bool shared(const struct gf_documents *d, const char *file)
+{
+	size_t n = strcmp(d->plan_file, file) == 0, i;
+
+	for (i = 0; i < d->nother_plans; i++)
+		n += strcmp(d->other_plans[i].file, file) == 0;
+	return n > 1;
+}
+
+static char *name_of(const struct gf_documents *d, const struct gf_plan *p,
+		     const char *file)
+{
+	bool published = p->system && strcmp(p->system, "auto") != 0;
+
+	if (!shared(d, file))
+		return stem(file);
+	return gf_xstrdup(published   ? p->system
+			  : p->policy ? p->policy
+				      : "plan");
+}
+
+/* A name that is there already gets a number. */
+static void number(struct gf_sweep *s, size_t at)
+{
+	size_t same = 1, i;
+
+	for (i = 0; i < at; i++) {
+		size_t n = strlen(s->names[at]);
+
+		same += strncmp(s->names[i], s->names[at], n) == 0 &&
+			(!s->names[i][n] || s->names[i][n] == ' ');
+	}
+	if (same > 1) {
+		char *longer = gf_xasprintf("%s %zu", s->names[at], same);
+
+		free(s->names[at]);
+		s->names[at] = longer;
+	}
+}
+
+int gf_sweep_plans(struct gf_sweep *s, const struct gf_documents *d,
+		   struct gf_error *err)
+{
+	size_t i;
+	int rc = gf_documents_require(d, "gf-plan", err);
+
+	if (rc)
+		return rc;
+	s->nplans = 1 + d->nother_plans;
+	s->plans = gf_xcalloc(s->nplans, sizeof(*s->plans));
+	s->names = gf_xcalloc(s->nplans, sizeof(*s->names));
+	for (i = 0; i < s->nplans; i++) {
+		const char *file =
+			i ? d->other_plans[i - 1].file : d->plan_file;
+
+		s->plans[i] = i ? d->other_plans[i - 1].plan : d->plan;
+		if (s->plans[i]->rule)
+			return gf_error_set(err, -EINVAL,
+					    "want a plan with messages, got a "
+					    "rule (plan a model and its ranks "
+					    "first)");
+		s->names[i] = name_of(d, s->plans[i], file);
+		number(s, i);
+	}
+	return 0;
+}
+
+void gf_sweep_documents(struct gf_what_if *w, const struct gf_documents *d,
+			bool ranks, struct gf_text *notes)
+{
+	const struct gf_network *n = d->profile ? d->profile->network : NULL;
+	const struct gf_topology *t = d->topology;
+
+	if (t) {
+		w->levels = t->levels;
+		w->nlevels = t->nlevels;
+	}
+	if (t && d->plan->network && !n)
+		gf_text_addf(notes, "costs on the topology replace the plan's "
+				    "measured network\n");
+	if (n)
+		w->network = n;
+	if (n && t)
+		gf_text_addf(notes, "costs come from the profile's network, "
+				    "and from the topology where it has "
+				    "none\n");
+	if (ranks && t && t->ranks)
+		w->ranks = t->ranks;
+	if (ranks && n && n->ranks)
+		w->ranks = n->ranks;
+	if (w->ranks && !d->nother_plans && w->ranks != d->plan->ranks)
+		gf_text_addf(notes,
+			     "the plan is for %d ranks, simulated on %d\n",
+			     d->plan->ranks, w->ranks);
+}
+
+void gf_sweep_release(struct gf_sweep *s)
+{
+	size_t i;
+
+	for (i = 0; s->names && i < s->nplans; i++)
+		free(s->names[i]);
+	free(s->names);
+	free(s->plans);
+	memset(s, 0, sizeof(*s));
+}
+
+/* --- planning anew ------------------------------------------------------- */
+
+/* The plan that its system makes in these circumstances: on other ranks,
+ * levels, network or bandwidth. Selection, staleness and codecs stay. */
+static int replan(const struct gf_plan *p, const struct gf_what_if *w,
+		  struct gf_plan *out, struct gf_error *err)
+{
+	struct gf_plan bare = *p; /* its fabric, whatever its messages are */
+	struct gf_request r = {
+		.model = p->model,
+		.ranks_asked = true,
+	};
+	const char *codecs[GF_CODECS + 1];
+	struct gf_text notes = {0};
+	struct gf_axes axes;
+	struct gf_variant v;
+	int rc;
+
+	bare.nmessages = 0;
+	bare.predicted = NULL;
+	rc = gf_variant_init(&v, &bare, w, err);
+	if (rc == 0) {
+		gf_axes_init(&axes);
+		r.axes = &axes;
+		r.fabric = v.fabric;
+		r.fabric.processing = &p->processing;
+		r.fabric.ranks = w->ranks ? w->ranks : p->ranks;
+		gf_request_follow(&r, &axes, p, codecs);
+		rc = gf_request_plan(&r, out, &notes, err);
+	}
+	gf_text_release(&notes);
+	gf_variant_release(&v);
+	return rc;
+}
+
+/* --- rows ---------------------------------------------------------------- */
+
+/* A sweep on its way. */
+struct way {
+	const struct gf_sweep *sweep;
+	struct gf_swept *out;
+	struct gf_what_if what; /* the circumstances it is at */
+	struct gf_text *notes;
+	struct gf_error *err;
+	size_t done, all;
+};
+
+/* What does not fit costs its row, and no more: if the last one does not fit
+ * either, its reason is the error. */
+static int left_out(struct way *w, const char *name, int ranks, int rc)
+{
+	w->out->left_out++;
+	if ((rc != -EINVAL && rc != -ENOTSUP) ||
+	    (!w->out->nrows && w->done == w->all))
+		return rc;
+	gf_text_addf(w->notes, "%s%s%d ranks are left out: %s\n",
+		     name ? name : "", name ? ": " : "", ranks, w->err->text);
+	return 0;
+}
+
+/* p where the way is; name is given away. */
+static int add_row(struct way *w, const struct gf_plan *p, char *name)
+{
+	struct gf_row *row = &w->out->rows[w->out->nrows];
+	int rc = gf_what_if(p, &w->what, &row->outcome, w->err);
+
+	w->done++;
+	if (rc < 0) {
+		rc = left_out(w, name, w->what.ranks ? w->what.ranks : p->ranks,
+			      rc);
+		free(name);
+		return rc;
+	}
+	row->plan = p;
+	row->name = name;
+	w->out->nrows++;
+	return 0;
+}
+
+static int add_replanned(struct way *w, const struct gf_plan *p,
+			 const char *name)
+{
+	struct gf_plan *made = gf_xcalloc(1, sizeof(*made));
+	char *label = gf_xasprintf("%s replanned", name);
+	int rc = replan(p, &w->what, made, w->err);
+
+	if (rc < 0) {
+		free(made);
+		w->done++;
+		rc = left_out(w, label,
+			      w->what.ranks ? w->what.ranks : p->ranks, rc);
+		free(label);
+		return rc;
+	}
+	w->out->made[w->out->nmade++] = made;
+	return add_row(w, made, label);
+}
+
+static int add_rows(struct way *w)
+{
+	const struct gf_sweep *s = w->sweep;
+	bool named = s->nplans > 1 || s->replan;
+	size_t i;
+	int rc = 0;
+
+	for (i = 0; i < s->nplans && rc == 0; i++) {
+		rc = add_row(w, s->plans[i],
+			     named ? gf_xstrdup(s->names[i]) : NULL);
+		if (rc == 0 && s->replan)
+			rc = add_replanned(w, s->plans[i], s->names[i]);
+		if (s->progress)
+			s->progress(s->progress_ctx,
+				    (double)w->done / (double)w->all, NULL);
+	}
+	return rc;
+}
+
+int gf_sweep_run(const struct gf_sweep *s, struct gf_swept *out,
+		 struct gf_text *notes, struct gf_error *err)
+{
+	size_t nr = s->nranks ? s->nranks : 1;
+	size_t nb = s->nbandwidths ? s->nbandwidths : 1, i;
+	struct way w = {
+		.sweep = s,
+		.out = out,
+		.what = s->what,
+		.notes = notes,
+		.err = err,
+		.all = nr * nb * s->nplans * (s->replan ? 2 : 1),
+	};
+	int rc = 0;
+
+	*out = (struct gf_swept){
+		.rows = gf_xcalloc(w.all, sizeof(*out->rows)),
+		.made = gf_xcalloc(w.all, sizeof(struct gf_plan *)),
+	};
+	for (i = 0; i < nr * nb && rc == 0; i++) {
+		if (s->nranks)
+			w.what.ranks = s->ranks[i / nb];
+		if (s->nbandwidths)
+			w.what.bandwidth_bytes_per_s = s->bandwidths[i % nb];
+		rc = add_rows(&w);
+	}
+	if (rc < 0)
+		gf_swept_release(out);
+	return rc;
+}
+
+void gf_swept_release(struct gf_swept *s)
+{
+	size_t i;
+
+	for (i = 0; i < s->nrows; i++) {
+		gf_outcome_release(&s->rows[i].outcome);
+		free(s->rows[i].name);
+	}
+	for (i = 0; i < s->nmade; i++) {
+		gf_plan_release(s->made[i]);
+		free(s->made[i]);
+	}
+	free(s->rows);
+	free(s->made);
+	memset(s, 0, sizeof(*s));
+}

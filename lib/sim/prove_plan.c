@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "sim/prove_plan.h"
+
+#include "codec/codec.h"
+#include "coll/prove.h"
+#include "sim/replay_parts.h"
+
+static int prove_part(const struct gf_plan *p, struct gf_replay_part *part,
+		      const char *codec, struct gf_text *out,
+		      struct gf_error *err)
+{
+	const struct gf_algorithm *a = part->way.algorithm;
+	int rc;
+
+	part->args.lossy = gf_codec_find(codec)->error > 0;
+	if (gf_algorithm_find(a->name) == a)
+		part->args.segment_elems =
+			p->segment_bytes / part->args.elem_bytes;
+	rc = gf_prove_line(&part->way, &part->args, codec, NULL, NULL, out,
+			   err);
+	if (rc || part->args.half != GF_COLL_REDUCE_SCATTER)
+		return rc;
+	part->args.half = GF_COLL_ALL_GATHER;
+	return gf_prove_line(&part->way, &part->args, codec, NULL, NULL, out,
+			     err);
+}
+
+static int prove_message(const struct gf_replay_setting *s, size_t i,
+			 struct gf_text *out, struct gf_error *err)
+{
+	const struct gf_plan *p = &s->variant.plan;
+	const char *codec = gf_traffic_like(&s->traffic, p, i)->codec;
+	struct gf_replay_part parts[GF_WIRES_MOST];
+	int n = gf_replay_parts(s, i, parts, err), k, rc = n < 0 ? n : 0;
+
+	for (k = 0; k < n && !rc; k++)
+		rc = prove_part(p, &parts[k], codec, out, err);
+	return rc;
+}
+
+int gf_prove_plan(const struct gf_plan *p, const struct gf_what_if *w,
+		  struct gf_text *out, struct gf_error *err)
+{
+	struct gf_replay_setting s = {0};
+	struct gf_text notes = {0}; /* about times */
+	int rc = gf_replay_setting_init(&s, p, w, &notes, err);
+	size_t i;
+
+	for (i = 0; i < s.traffic.nmessages && !rc; i++) {
+		rc = prove_message(&s, i, out, err);
+		if (rc)
+			gf_error_prefix(err, "message %zu", i);
+	}
+	gf_replay_setting_release(&s);
+	gf_text_release(&notes);
+	return rc;
+}

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "sim/set_price.h"
+
+#include <math.h>
+#include <stdbool.h>
+#include <stdlib.h>
+
+#include "base/heap.h"
+#include "coll/algorithm.h"
+#include "cost/sparse_costs.h"
+#include "cost/stat.h"
+
+/* The links of the ranks that were measured, without the all-reduces. */
+static struct gf_fabric links_of(const struct gf_fabric *f,
+				 struct gf_network *links)
+{
+	struct gf_fabric bare = *f;
+
+	*links = *f->network;
+	links->nallreduce = 0;
+	bare.network = links;
+	bare.derived = NULL;
+	bare.servers = 0;
+	if (links->ranks && links->ranks != f->ranks) {
+		bare.ranks = links->ranks;
+		bare.nlevels = 0;
+	}
+	return bare;
+}
+
+/* The runtime moves it, and not another library. */
+static bool has_steps(const struct gf_allreduce_cost *c)
+{
+	const struct gf_algorithm *a = gf_algorithm_find(c->algorithm);
+
+	return a && a->build;
+}
+
+double gf_price_call_s(const struct gf_fabric *f)
+{
+	struct gf_network links;
+	struct gf_fabric bare;
+	struct gf_price form;
+	double *beside, median;
+	size_t n = 0, i;
+
+	if (!f->network || !f->network->nallreduce || !f->network->nlevels)
+		return 0;
+	bare = links_of(f, &links);
+	beside = gf_xcalloc(f->network->nallreduce, sizeof(*beside));
+	for (i = 0; i < f->network->nallreduce; i++) {
+		const struct gf_allreduce_cost *c = &f->network->allreduce[i];
+		const struct gf_priced m = {c->algorithm, c->stages, c->nstages,
+					    .bytes = 1};
+
+		if (has_steps(c) && gf_allreduce_plain(c) &&
+		    gf_price_message(&bare, &m, &form, NULL) == 0)
+			beside[n++] = fmax(0, c->startup_s - form.startup_s);
+	}
+	median = n ? gf_stat_median(beside, n) : 0;
+	free(beside);
+	return median;
+}
+
+/* Sets are gathered round by round, as messages grow. */
+static int price_gather(const struct gf_fabric *f, struct gf_sim_message *m,
+			struct gf_error *err)
+{
+	struct gf_link_cost link;
+	int round, sets, rc;
+
+	m->startup_s = m->per_byte_s = 0;
+	for (round = 0; (sets = gf_cost_topk_sets(f->ranks, round)); round++) {
+		rc = gf_price_link(f, sets * m->bytes, &link, err);
+		if (rc < 0)
+			return rc;
+		m->startup_s += link.alpha_s;
+		m->per_byte_s += sets * link.beta_s_per_byte;
+	}
+	return 0;
+}
+
+/* gTop-k's Table I, whose k values are half of a set. */
+static int price_merge(const struct gf_fabric *f, struct gf_sim_message *m,
+		       struct gf_error *err)
+{
+	struct gf_link_cost link;
+	int rc = gf_price_link(f, m->bytes, &link, err);
+
+	if (rc < 0)
+		return rc;
+	m->startup_s = gf_cost_gtopk_s(&link, f->ranks, 0);
+	m->per_byte_s = (gf_cost_gtopk_s(&link, f->ranks, m->bytes / 2) -
+			 m->startup_s) /
+			m->bytes;
+	return 0;
+}
+
+int gf_price_sets(const struct gf_fabric *f, enum gf_wire_kind kind,
+		  double call_s, struct gf_sim_message *m, struct gf_error *err)
+{
+	const struct gf_allreduce_cost *like =
+		f->network ? gf_network_cheapest(f->network, m->bytes) : NULL;
+	int rc = (kind == GF_WIRE_GATHER ? price_gather : price_merge)(f, m,
+								       err);
+
+	if (rc < 0)
+		return rc;
+	m->startup_s += call_s;
+	if (like)
+		m->mutual = gf_beside_backward_of(like);
+	return 0;
+}

@@ -1,0 +1,447 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "sim/step_listing.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/array.h"
+#include "base/heap.h"
+#include "cli/human.h"
+#include "cli/table.h"
+#include "json/json.h"
+#include "sim/picture.h"
+
+/* A table for people has no more rows of steps than that. */
+enum { STEP_ROWS = 200 };
+
+static const char *const op_names[] = {
+	[GF_STEP_SEND] = "send",   [GF_STEP_RECV] = "recv",
+	[GF_STEP_COPY] = "copy",   [GF_STEP_RECV_REDUCE] = "recv-reduce",
+	[GF_STEP_ROUND] = "round", [GF_STEP_REDUCE] = "reduce",
+};
+
+/* One step with where and when. */
+struct row {
+	size_t message, step;
+	int rank;
+	const struct gf_step *is;
+	double bytes;
+	struct gf_replay_times at;
+};
+
+/* One rank's steps of one message, in program order. */
+static void each_of(const struct gf_replayed *r, size_t message, int rank,
+		    void (*tell)(void *ctx, const struct row *row), void *ctx)
+{
+	const struct gf_replayed_message *m = &r->messages[message];
+	const struct gf_schedule *s = &m->ranks[rank];
+	size_t i;
+
+	for (i = 0; i < s->nsteps; i++) {
+		struct row row = {
+			.message = message,
+			.step = i,
+			.rank = rank,
+			.is = &s->steps[i],
+			.bytes = (double)s->steps[i].range.count *
+				 m->bytes_per_elem,
+			.at = r->times.steps[message][rank][i],
+		};
+
+		tell(ctx, &row);
+	}
+}
+
+/* Message by message, rank by rank. */
+static void each(const struct gf_replayed *r,
+		 void (*tell)(void *ctx, const struct row *row), void *ctx)
+{
+	size_t message;
+	int rank;
+
+	for (message = 0; message < r->nmessages; message++)
+		for (rank = 0; rank < r->ranks; rank++)
+			each_of(r, message, rank, tell, ctx);
+}
+
+static void count_step(void *ctx, const struct row *row)
+{
+	(void)row;
+	++*(size_t *)ctx;
+}
+
+/* --- JSON Lines ----------------------------------------------------------- */
+
+static void iteration_json(const struct gf_replayed *r, struct gf_text *out)
+{
+	struct gf_json_writer w = {0};
+
+	gf_json_open_line(&w, NULL);
+	gf_json_put_string(&w, "part", "iteration");
+	gf_json_put_int(&w, "ranks", r->outcome.ranks);
+	gf_json_put_real(&w, "iteration_s", r->outcome.iteration_s);
+	gf_json_put_real(&w, "compute_s", r->outcome.compute_s);
+	gf_json_put_real(&w, "exposed_comm_s", r->outcome.exposed_comm_s);
+	gf_json_put_real(&w, "backward_end_s", r->outcome.backward_end_s);
+	gf_json_put_real(&w, "model_iteration_s", r->model.iteration_s);
+	gf_json_close_line(&w, out);
+}
+
+static const struct gf_message *like(const struct gf_plan *p,
+				     const struct gf_replayed *r, size_t i)
+{
+	size_t message = r->messages[i].plan_message;
+
+	return message < p->nmessages ? &p->messages[message]
+				      : &gf_select_own_message;
+}
+
+/* NULL: it is none of the plan's. */
+static const struct gf_predicted_message *
+model_of(const struct gf_plan *p, const struct gf_replayed *r, size_t i)
+{
+	size_t message = r->messages[i].plan_message;
+
+	return message < p->nmessages ? &r->model.messages[message] : NULL;
+}
+
+static void message_json(const struct gf_plan *p, const struct gf_replayed *r,
+			 size_t i, struct gf_text *out)
+{
+	const struct gf_replayed_message *m = &r->messages[i];
+	const struct gf_predicted_message *model = model_of(p, r, i);
+	struct gf_json_writer w = {0};
+
+	gf_json_open_line(&w, NULL);
+	gf_json_put_string(&w, "part", "message");
+	gf_json_put_size(&w, "message", i);
+	gf_json_put_size(&w, "first", m->first);
+	gf_json_put_size(&w, "last", m->last);
+	gf_json_put_size(&w, "bytes", m->bytes);
+	gf_json_put_string(&w, "algorithm", like(p, r, i)->algorithm);
+	gf_json_put_real(&w, "ready_s", m->ready_s);
+	gf_json_put_real(&w, "start_s", m->start_s);
+	gf_json_put_real(&w, "end_s", m->end_s);
+	if (model) {
+		gf_json_put_real(&w, "model_start_s", model->start_s);
+		gf_json_put_real(&w, "model_end_s", model->end_s);
+	}
+	gf_json_close_line(&w, out);
+}
+
+static void step_json(void *ctx, const struct row *row)
+{
+	struct gf_json_writer w = {0};
+
+	gf_json_open_line(&w, NULL);
+	gf_json_put_string(&w, "part", "step");
+	gf_json_put_size(&w, "message", row->message);
+	gf_json_put_int(&w, "rank", row->rank);
+	gf_json_put_size(&w, "step", row->step);
+	gf_json_put_string(&w, "op", op_names[row->is->op]);
+	if (row->is->peer >= 0)
+		gf_json_put_int(&w, "peer", row->is->peer);
+	gf_json_put_string(&w, "buffer", gf_buffer_name(row->is->range.buffer));
+	gf_json_put_size(&w, "first_elem", row->is->range.first);
+	gf_json_put_size(&w, "count_elems", row->is->range.count);
+	gf_json_put_real(&w, "bytes", row->bytes);
+	gf_json_put_real(&w, "start_s", row->at.start_s);
+	gf_json_put_real(&w, "end_s", row->at.end_s);
+	gf_json_close_line(&w, ctx);
+}
+
+void gf_steps_json(const struct gf_plan *p, const struct gf_replayed *r,
+		   struct gf_text *out)
+{
+	size_t i;
+
+	iteration_json(r, out);
+	for (i = 0; i < r->nmessages; i++)
+		message_json(p, r, i, out);
+	each(r, step_json, out);
+}
+
+/* --- CSV ------------------------------------------------------------------ */
+
+static void step_csv(void *ctx, const struct row *row)
+{
+	char bytes[GF_JSON_REAL_TEXT], start[GF_JSON_REAL_TEXT],
+		end[GF_JSON_REAL_TEXT];
+
+	gf_json_real_text(row->bytes, bytes);
+	gf_json_real_text(row->at.start_s, start);
+	gf_json_real_text(row->at.end_s, end);
+	gf_text_addf(ctx, "%zu,%d,%zu,%s,%d,%s,%zu,%zu,%s,%s,%s\n",
+		     row->message, row->rank, row->step, op_names[row->is->op],
+		     row->is->peer, gf_buffer_name(row->is->range.buffer),
+		     row->is->range.first, row->is->range.count, bytes, start,
+		     end);
+}
+
+void gf_steps_csv(const struct gf_replayed *r, struct gf_text *out)
+{
+	gf_text_addf(out, "message,rank,step,op,peer,buffer,first_elem,"
+			  "count_elems,bytes,start_s,end_s\n");
+	each(r, step_csv, out);
+}
+
+/* --- text -------------------------------------------------------------------
+ */
+
+static void step_cells(void *ctx, const struct row *row)
+{
+	struct gf_table *t = ctx;
+	struct gf_human h;
+
+	gf_table_begin(t, 8);
+	gf_table_cell(t, "%zu", row->message);
+	gf_table_cell(t, "%d", row->rank);
+	gf_table_cell(t, "%s", op_names[row->is->op]);
+	if (row->is->peer >= 0)
+		gf_table_cell(t, "%d", row->is->peer);
+	else
+		gf_table_cell(t, "-");
+	gf_table_cell(t, "%s %zu-%zu", gf_buffer_name(row->is->range.buffer),
+		      row->is->range.first,
+		      row->is->range.first + row->is->range.count - 1);
+	gf_table_cell(t, "%.0f", row->bytes);
+	gf_table_cell(t, "%s", gf_human_time(row->at.start_s, &h));
+	gf_table_cell(t, "%s", gf_human_time(row->at.end_s, &h));
+}
+
+static void messages_text(const struct gf_plan *p, const struct gf_replayed *r,
+			  struct gf_text *out)
+{
+	struct gf_table t = {0};
+	struct gf_human h;
+	size_t i;
+
+	gf_table_row(&t, 8,
+		     (const char *[]){"message", "tensors", "bytes",
+				      "algorithm", "start", "end",
+				      "model start", "model end"});
+	for (i = 0; i < r->nmessages; i++) {
+		const struct gf_replayed_message *m = &r->messages[i];
+		const struct gf_predicted_message *model = model_of(p, r, i);
+
+		gf_table_begin(&t, 8);
+		gf_table_cell(&t, "%zu", i);
+		gf_table_cell(&t, "%zu-%zu", m->first, m->last);
+		gf_table_cell(&t, "%zu", m->bytes);
+		gf_table_cell(&t, "%s", like(p, r, i)->algorithm);
+		gf_table_cell(&t, "%s", gf_human_time(m->start_s, &h));
+		gf_table_cell(&t, "%s", gf_human_time(m->end_s, &h));
+		gf_table_cell(&t, "%s",
+			      model ? gf_human_time(model->start_s, &h) : "");
+		gf_table_cell(&t, "%s",
+			      model ? gf_human_time(model->end_s, &h) : "");
+	}
+	gf_table_print(&t, out);
+	gf_table_release(&t);
+}
+
+static void steps_text(const struct gf_replayed *r, struct gf_text *out)
+{
+	struct gf_table t = {0};
+
+	gf_table_row(&t, 8,
+		     (const char *[]){"message", "rank", "step", "peer",
+				      "elements", "bytes", "start", "end"});
+	each(r, step_cells, &t);
+	gf_table_print(&t, out);
+	gf_table_release(&t);
+}
+
+/* All steps of one kind in a message. */
+struct kind {
+	size_t steps;
+	double bytes, start_s, end_s;
+};
+
+static void add_to_kind(void *ctx, const struct row *row)
+{
+	struct kind *k = (struct kind *)ctx + row->is->op;
+
+	if (!k->steps++)
+		k->start_s = row->at.start_s;
+	k->bytes += row->bytes;
+	k->start_s = fmin(k->start_s, row->at.start_s);
+	k->end_s = fmax(k->end_s, row->at.end_s);
+}
+
+static void kind_row(struct gf_table *t, size_t message, size_t op,
+		     const struct kind *k)
+{
+	struct gf_human h;
+
+	gf_table_begin(t, 6);
+	gf_table_cell(t, "%zu", message);
+	gf_table_cell(t, "%s", op_names[op]);
+	gf_table_cell(t, "%zu", k->steps);
+	gf_table_cell(t, "%s", gf_human_size(k->bytes, &h));
+	gf_table_cell(t, "%s", gf_human_time(k->start_s, &h));
+	gf_table_cell(t, "%s", gf_human_time(k->end_s, &h));
+}
+
+/* Too many steps to read one by one: a row for those of a kind. */
+static void kinds_text(const struct gf_replayed *r, size_t nsteps,
+		       struct gf_text *out)
+{
+	struct gf_table t = {0};
+	size_t message, op;
+	int rank;
+
+	gf_table_row(&t, 6,
+		     (const char *[]){"message", "step", "steps", "bytes",
+				      "first start", "last end"});
+	for (message = 0; message < r->nmessages; message++) {
+		struct kind kinds[GF_ARRAY_LENGTH(op_names)] = {{0}};
+
+		for (rank = 0; rank < r->ranks; rank++)
+			each_of(r, message, rank, add_to_kind, kinds);
+		for (op = 0; op < GF_ARRAY_LENGTH(kinds); op++)
+			if (kinds[op].steps)
+				kind_row(&t, message, op, &kinds[op]);
+	}
+	gf_table_print(&t, out);
+	gf_table_release(&t);
+	gf_text_addf(out, "%zu steps of %d ranks: --csv prints each\n", nsteps,
+		     r->ranks);
+}
+
+void gf_steps_table(const struct gf_plan *p, const struct gf_replayed *r,
+		    struct gf_text *out)
+{
+	struct gf_human replayed, model;
+	size_t nsteps = 0;
+
+	gf_text_addf(out, "iteration %s by replay, %s by the step model\n\n",
+		     gf_human_time(r->outcome.iteration_s, &replayed),
+		     gf_human_time(r->model.iteration_s, &model));
+	messages_text(p, r, out);
+	gf_text_addf(out, "\n");
+	each(r, count_step, &nsteps);
+	if (nsteps > STEP_ROWS)
+		kinds_text(r, nsteps, out);
+	else
+		steps_text(r, out);
+}
+
+/* --- trace ---------------------------------------------------------------- */
+
+/* Slices of one thread follow each other: a rank's steps take the first thread
+ * of their kind that is free. */
+struct threads {
+	struct gf_trace *trace;
+	int rank, used; /* of this rank; 0 is compute */
+	double *free_s;
+	const char **kinds;
+	size_t capacity;
+};
+
+static int thread_for(struct threads *t, const char *kind, double start_s)
+{
+	int i;
+
+	for (i = 1; i <= t->used; i++)
+		if (t->kinds[i] == kind && t->free_s[i] <= start_s)
+			return i;
+	t->used++;
+	if ((size_t)t->used >= t->capacity) {
+		t->capacity = t->capacity * 2 + 8;
+		t->free_s = gf_xreallocarray(t->free_s, t->capacity,
+					     sizeof(*t->free_s));
+		t->kinds = gf_xreallocarray(t->kinds, t->capacity,
+					    sizeof(*t->kinds));
+	}
+	t->kinds[t->used] = kind;
+	t->free_s[t->used] = 0;
+	gf_trace_thread(t->trace, t->rank + 1, t->used, kind);
+	return t->used;
+}
+
+static const char *kind_of(enum gf_step_op op)
+{
+	return op == GF_STEP_SEND                                ? "sends"
+	       : op == GF_STEP_RECV || op == GF_STEP_RECV_REDUCE ? "receives"
+								 : "local";
+}
+
+static void step_slice(struct threads *t, const struct row *row)
+{
+	int thread = thread_for(t, kind_of(row->is->op), row->at.start_s);
+	char *name, *args;
+
+	name = row->is->peer >= 0 ? gf_xasprintf("%s %d", op_names[row->is->op],
+						 row->is->peer)
+				  : gf_xstrdup(op_names[row->is->op]);
+	args = gf_xasprintf("{\"of_message\": %zu, \"step\": %zu, "
+			    "\"bytes\": %.0f}",
+			    row->message, row->step, row->bytes);
+	gf_trace_slice(t->trace, t->rank + 1, thread, "step", name,
+		       row->at.start_s, row->at.end_s - row->at.start_s, args);
+	t->free_s[thread] = row->at.end_s;
+	free(name);
+	free(args);
+}
+
+static int by_start(const void *a, const void *b)
+{
+	const struct row *x = a, *y = b;
+
+	if (x->at.start_s != y->at.start_s)
+		return x->at.start_s < y->at.start_s ? -1 : 1;
+	if (x->message != y->message)
+		return x->message < y->message ? -1 : 1;
+	return (x->step > y->step) - (x->step < y->step);
+}
+
+struct gathering {
+	struct row *rows;
+	size_t n;
+};
+
+static void gather(void *ctx, const struct row *row)
+{
+	struct gathering *g = ctx;
+
+	g->rows[g->n++] = *row;
+}
+
+static void draw_rank(const struct gf_replayed *r, int rank,
+		      struct gf_trace *trace)
+{
+	struct threads t = {.trace = trace, .rank = rank};
+	struct gathering g = {0};
+	char *name = gf_xasprintf("rank %d", rank);
+	size_t room = 1, i;
+
+	for (i = 0; i < r->nmessages; i++)
+		room += r->messages[i].ranks[rank].nsteps;
+	g.rows = gf_xcalloc(room, sizeof(*g.rows));
+	for (i = 0; i < r->nmessages; i++)
+		each_of(r, i, rank, gather, &g);
+	qsort(g.rows, g.n, sizeof(*g.rows), by_start);
+	gf_trace_process(trace, rank + 1, name);
+	for (i = 0; i < g.n; i++)
+		step_slice(&t, &g.rows[i]);
+	free(name);
+	free(g.rows);
+	free(t.free_s);
+	free(t.kinds);
+}
+
+char *gf_steps_trace_text(const struct gf_plan *p, const struct gf_replayed *r)
+{
+	struct gf_trace trace = {0};
+	char *text;
+	int rank;
+
+	gf_outcome_trace(p, &r->outcome, 0, "replayed", &trace);
+	for (rank = 0; rank < r->ranks; rank++)
+		draw_rank(r, rank, &trace);
+	text = gf_trace_finish(&trace,
+			       "{\"producer\": \"gf-sim " GF_VERSION "\"}");
+	gf_trace_release(&trace);
+	return text;
+}

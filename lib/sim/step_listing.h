@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef GF_SIM_STEP_LISTING_H
+#define GF_SIM_STEP_LISTING_H
+
+#include "base/text.h"
+#include "doc/trace.h"
+#include "sim/replay_plan.h"
+
+/*
+ * A replay told step by step: the iteration, every message with its times in
+ * the replay and in the step model, every step of every rank.
+ *
+ * JSON Lines: rows of `part` iteration, message and step, in that order. CSV:
+ * the steps, with a heading. Text: all three, for people; of a long program a
+ * row for each message and kind of step.
+ */
+void gf_steps_json(const struct gf_plan *p, const struct gf_replayed *r,
+		   struct gf_text *out);
+void gf_steps_csv(const struct gf_replayed *r, struct gf_text *out);
+void gf_steps_table(const struct gf_plan *p, const struct gf_replayed *r,
+		    struct gf_text *out);
+
+/* The steps as a Chrome trace: a process per rank, sends, receives and local
+ * steps as slices, after what gf_outcome_trace draws. The caller frees. */
+char *gf_steps_trace_text(const struct gf_plan *p, const struct gf_replayed *r);
+
+#endif

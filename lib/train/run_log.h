@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef GF_TRAIN_RUN_LOG_H
+#define GF_TRAIN_RUN_LOG_H
+
+#include <stdio.h>
+
+#include "base/error.h"
+#include "train/train.h"
+
+/*
+ * The log: JSON Lines, one object per row of gf_train_row, complete after every
+ * row, so that it can be followed while the run goes on. Fields that do not
+ * change during a run are in every row, too, so that rows of several runs can
+ * be put together. A file has one writer: it is locked while the log is open.
+ */
+struct gf_train_log {
+	FILE *stream;     /* NULL: closed */
+	size_t every;     /* of the rows of steps; 0: none */
+	size_t row_bytes; /* the last one of a step; 0: none yet */
+	bool told;        /* what it will grow to */
+	char *path;
+	const struct gf_train_config *config; /* borrowed */
+	const char *method;
+	char *algorithms; /* that reduce its messages */
+};
+
+/* config must be complete. A resumed run appends to the file that is there. Of
+ * the rows of steps, those of every `every`-th step are kept. -EBUSY: another
+ * process writes to the file. */
+int gf_train_log_open(struct gf_train_log *log, const char *path, size_t every,
+		      const struct gf_train_config *config,
+		      struct gf_error *err);
+int gf_train_log_row(struct gf_train_log *log, const struct gf_train_row *row,
+		     struct gf_error *err);
+/* What the file will grow to in so many steps, in words, if that is much; else
+ * NULL. Known after the first row of a step, and told once. The caller frees.
+ */
+char *gf_train_log_growth(struct gf_train_log *log, size_t steps);
+int gf_train_log_close(struct gf_train_log *log, struct gf_error *err);
+
+#endif

@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "train/train_step.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/clock.h"
+
+/* --- gradients ------------------------------------------------------------ */
+
+struct gradients {
+	const struct gf_stepper *stepper;
+	struct gf_step_times *times;
+	float *data;
+	size_t next; /* tensor that is made next, and where it begins */
+	size_t at;
+};
+
+/* In generation order the sum of the earlier micro-batches is taken up tensor
+ * by tensor, while it is in the cache; then the mean of all goes out. */
+static void take_up(struct gradients *g, size_t tensor)
+{
+	const struct gf_stepper *s = g->stepper;
+	float share = 1.0f / (float)s->accumulate;
+	size_t i;
+
+	for (; g->next <= tensor; g->next++) {
+		for (i = g->at; i < g->at + s->counts[g->next]; i++)
+			g->data[i] = (s->sum[i] + g->data[i]) * share;
+		g->at += s->counts[g->next];
+	}
+}
+
+/* nn's callback: this is where computing meets communicating. */
+static void on_grad(void *ctx, size_t tensor)
+{
+	struct gradients *g = ctx;
+	struct gf_method *m = g->stepper->method;
+
+	if (g->stepper->sum)
+		take_up(g, tensor);
+	g->times->gradient_s[tensor] = gf_clock_s();
+	gf_method_ready(m, tensor);
+}
+
+static void on_early_grad(void *ctx, size_t tensor)
+{
+	(void)ctx;
+	(void)tensor;
+}
+
+static size_t count_elems(const struct gf_stepper *s)
+{
+	size_t sum = 0, i;
+
+	for (i = 0; i < s->timeline->ntensors; i++)
+		sum += s->counts[i];
+	return sum;
+}
+
+/* The gradient of a micro-batch before the last, added up. */
+static void keep(const struct gf_stepper *s, const float *grads, size_t part)
+{
+	size_t n = count_elems(s), i;
+
+	if (!part)
+		memcpy(s->sum, grads, n * sizeof(*grads));
+	for (i = 0; part && i < n; i++)
+		s->sum[i] += grads[i];
+}
+
+/* --- a step --------------------------------------------------------------- */
+
+/* Once the pass is through: nothing in it waits for them. */
+static int take_result(const struct gf_stepper *s, struct gf_step_outcome *out,
+		       struct gf_error *err)
+{
+	struct gf_compute *c = s->compute;
+	double loss = 0;
+	size_t correct = 0;
+	int rc = c->ops->result(c, &loss, &correct, err);
+
+	out->loss += loss / (double)s->accumulate;
+	out->correct += correct;
+	return rc;
+}
+
+/* The first forward of a step takes up what the step before may have left; then
+ * the pool is free for this one's gradients. */
+static int forward(const struct gf_stepper *s, size_t step, size_t part,
+		   struct gradients *g, struct gf_error *err)
+{
+	struct gf_compute *c = s->compute;
+	int rc = c->ops->forward(c, err);
+
+	if (rc || part || !s->method->late.used)
+		return rc;
+	rc = gf_method_take_rest(s->method, err);
+	if (!rc)
+		g->data = gf_method_begin(s->method, step);
+	return rc;
+}
+
+/* The gradient of a micro-batch before the last. */
+static int backward_early(const struct gf_stepper *s, size_t part,
+			  const struct gradients *g, struct gf_error *err)
+{
+	struct gf_compute *c = s->compute;
+	int rc;
+
+	if (!s->sum)
+		return c->ops->backward_early(c, g->data, err);
+	rc = c->ops->backward(c, g->data, on_early_grad, NULL, err);
+	if (!rc)
+		keep(s, g->data, part);
+	return rc;
+}
+
+static int early(const struct gf_stepper *s, size_t step, struct gradients *g,
+		 struct gf_step_outcome *out, struct gf_error *err)
+{
+	struct gf_compute *c = s->compute;
+	size_t part;
+	int rc = 0;
+
+	for (part = 0; !rc && part + 1 < s->accumulate; part++) {
+		rc = forward(s, step, part, g, err);
+		if (!rc)
+			rc = backward_early(s, part, g, err);
+		if (!rc)
+			rc = take_result(s, out, err);
+		if (!rc)
+			c->ops->load(c, step, part + 1);
+	}
+	return rc;
+}
+
+/* The start of the step whose gradient is applied: this step or an earlier one.
+ * NAN: that step is not recorded. */
+static double applied_start_s(const struct gf_stepper *s)
+{
+	size_t age = s->method->age, count = gf_timeline_count(s->timeline);
+
+	if (!s->method->timed || age >= count)
+		return NAN;
+	return gf_timeline_at(s->timeline, count - 1 - age)->start_s;
+}
+
+/* Steps of a device are like each other: the one before stands for this. */
+static void take_durations(struct gf_step_times *t,
+			   const struct gf_train_durations *d)
+{
+	if (!d)
+		return;
+	t->forward_s = t->start_s + d->forward_s;
+	t->backward_s = t->forward_s + d->backward_s;
+	t->exchanged_s = t->backward_s + d->wait_s;
+	t->end_s = t->exchanged_s + d->update_s;
+}
+
+/* From the batch to the last gradient. */
+static int compute(const struct gf_stepper *s, size_t step,
+		   struct gf_step_times *t, struct gf_step_outcome *out,
+		   struct gf_error *err)
+{
+	struct gf_method *m = s->method;
+	struct gf_compute *c = s->compute;
+	struct gradients g = {.stepper = s, .times = t};
+	double begun_s;
+	int rc;
+
+	c->on_need = m->late.pending ? gf_method_need : NULL;
+	c->need_ctx = m;
+	m->late.waited_s = m->late.handling_s = 0;
+	if (m->late.used)
+		memset(m->late.waits, 0,
+		       s->timeline->nmessages * sizeof(*t->late));
+	if (!m->late.used)
+		g.data = gf_method_begin(m, step);
+	rc = early(s, step, &g, out, err);
+	begun_s = gf_clock_s();
+	rc = rc ? rc : forward(s, step, s->accumulate - 1, &g, err);
+	if (rc)
+		return rc;
+	t->late_s = m->late.waited_s;
+	if (m->late.used)
+		memcpy(t->late, m->late.waits,
+		       s->timeline->nmessages * sizeof(*t->late));
+	t->handling_s = m->late.handling_s;
+	t->forward_s = gf_clock_s();
+	gf_method_forward_end(m);
+	rc = c->ops->backward(c, g.data, on_grad, &g, err);
+	if (rc)
+		return rc;
+	t->backward_s = gf_clock_s();
+	if (c->ops->forward_s)
+		t->forward_s = begun_s + c->ops->forward_s(c);
+	return 0;
+}
+
+static int exchange(const struct gf_stepper *s, size_t step,
+		    struct gf_step_times *t, struct gf_error *err)
+{
+	struct gf_method *m = s->method;
+	double handled_s = gf_exchange_handling_s(m->exchange);
+	int rc;
+
+	gf_method_backward_end(m);
+	rc = gf_method_exchange(m, step, err);
+	if (rc)
+		return rc;
+	t->exchanged_s = gf_clock_s();
+	/* what is seen late of before must not exceed the time */
+	t->handling_s += fmin(gf_exchange_handling_s(m->exchange) - handled_s,
+			      t->exchanged_s - t->backward_s);
+	t->applied_start_s = applied_start_s(s);
+	memcpy(t->messages, gf_exchange_times(m->exchange),
+	       s->timeline->nmessages * sizeof(*t->messages));
+	return 0;
+}
+
+int gf_train_step(struct gf_stepper *s, size_t step, double lr,
+		  struct gf_step_outcome *out, struct gf_error *err)
+{
+	struct gf_step_times *t = gf_timeline_next(s->timeline, step);
+	struct gf_method *m = s->method;
+	struct gf_compute *c = s->compute;
+	double began_s = gf_clock_s();
+	int rc;
+
+	memset(out, 0, sizeof(*out));
+	c->ops->load(c, step, 0);
+	t->load_s = gf_clock_s() - began_s;
+	gf_loss_scale_begin(&m->scale);
+	rc = m->scale.used && c->ops->scale
+		     ? c->ops->scale(c, gf_loss_scale_now(&m->scale), err)
+		     : 0;
+	t->start_s = gf_clock_s();
+	rc = rc ? rc : compute(s, step, t, out, err);
+	if (rc)
+		return rc;
+	/* that the gradients went with: the exchange may change it */
+	out->loss_scale = m->scale.used ? gf_loss_scale_now(&m->scale) : 0;
+	rc = exchange(s, step, t, err);
+	if (rc)
+		return rc;
+	gf_method_update(m, step, lr);
+	rc = c->ops->updated ? c->ops->updated(c, err) : 0;
+	gf_loss_scale_end(&m->scale);
+	rc = rc ? rc : take_result(s, out, err);
+	if (rc)
+		return rc;
+	out->skipped = m->skipped;
+	t->end_s = gf_clock_s();
+	take_durations(t, gf_method_durations(m));
+	gf_timeline_close(s->timeline);
+	out->seconds = gf_clock_s() - began_s;
+	out->sent_bytes = gf_method_sent_bytes(m);
+	out->dense_bytes = gf_exchange_totals(m->exchange).dense_bytes;
+	return 0;
+}
