@@ -7,6 +7,7 @@
 
 #include "base/array.h"
 #include "base/text.h"
+#include "base/timeout.h"
 #include "contest/allreduce.h"
 #include "contest/listing.h"
 #include "contest/row_report.h"
@@ -125,7 +126,8 @@ static const struct gf_setting settings[] = {
 	 "prove before each measurement that the schedules of all ranks add "
 	 "every contribution once, without races and deadlocks"},
 	{"timeout", "TIME", 3, GF_SETTING_TIME, AT(config.timeout_s),
-	 "give up when nothing moves for TIME (60s)"},
+	 "give up when nothing moves for TIME "
+	 "(" GF_TIMEOUT_TEXT(GF_TIMEOUT_S) ")"},
 	{"spoil", "N", 3, GF_SETTING_WHOLE, AT(config.spoil),
 	 "change N elements of rank 0's results before they are checked", 0,
 	 1e15},
@@ -389,7 +391,7 @@ int main(int argc, char **argv)
 			   .repeats = 20,
 			   .warmup = 5,
 			   .checks = 1,
-			   .timeout_s = 60},
+			   .timeout_s = GF_TIMEOUT_S},
 	};
 	struct session s = {.a = &a};
 	struct gf_launch launch = {

@@ -9,6 +9,7 @@
 #include "base/array.h"
 #include "base/heap.h"
 #include "base/text.h"
+#include "base/timeout.h"
 #include "measure/given.h"
 #include "import/import.h"
 #include "measure/pairs.h"
@@ -105,7 +106,8 @@ static const struct gf_setting settings[] = {
 	{"budget", "TIME", 2, GF_SETTING_TIME, AT(bench.sweep.budget_s),
 	 "approximate time of the network half (30s)"},
 	{"timeout", "TIME", 2, GF_SETTING_TIME, AT(bench.sweep.timeout_s),
-	 "give up when nothing moves for TIME (60s)"},
+	 "give up when nothing moves for TIME "
+	 "(" GF_TIMEOUT_TEXT(GF_TIMEOUT_S) ")"},
 	{"pairs", NULL, 2, GF_SETTING_FLAG, AT(pairs),
 	 "test every link and name the slow host, without a profile"},
 	{"json", NULL, 2, GF_SETTING_FLAG, AT(json),

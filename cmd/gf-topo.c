@@ -7,6 +7,7 @@
 #include "base/array.h"
 #include "base/heap.h"
 #include "base/text.h"
+#include "base/timeout.h"
 #include "cli/command.h"
 #include "cli/list.h"
 #include "cli/window.h"
@@ -32,7 +33,6 @@ static const char help[] =
 	"astra-sim";
 
 /* For ranks that do not answer. */
-#define TIMEOUT_S 60.0
 
 struct arguments {
 	struct gf_cli cli;
@@ -313,7 +313,7 @@ int main(int argc, char **argv)
 	finds_job = a.cli.launched && !a.synthetic && !a.import;
 	return gf_launch_run(&(struct gf_launch){
 		.cli = &a.cli,
-		.timeout_s = TIMEOUT_S,
+		.timeout_s = GF_TIMEOUT_S,
 		.work = finds_job ? probe_job : run_alone,
 		.ctx = &a,
 	});

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "base/timeout.h"
 #include "cli/command.h"
 #include "cli/deadline.h"
 #include "cli/list.h"
@@ -118,7 +119,8 @@ static const struct gf_setting own_settings[] = {
 	{"print-training", NULL, 4, GF_SETTING_FLAG, AT(print_training),
 	 "print the training as a document, and stop"},
 	{"timeout", "TIME", 5, GF_SETTING_TIME, AT(config.timeout_s),
-	 "give up when a rank does not answer for TIME (60s)"},
+	 "give up when a rank does not answer for TIME "
+	 "(" GF_TIMEOUT_TEXT(GF_TIMEOUT_S) ")"},
 	{"threads", "N", 5, GF_SETTING_WHOLE, AT(threads),
 	 "compute threads per rank (its share of the cores)", 1, 4096},
 	{"device", "NAME", 5, GF_SETTING_TEXT, AT(device),

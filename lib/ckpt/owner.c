@@ -17,6 +17,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/heap.h"
+#include "base/timeout.h"
 #include "json/record.h"
 
 #define FORMAT "gf-lock"
@@ -198,7 +199,7 @@ static int write_record(struct gf_ckpt_owner *o, int fd, struct gf_error *err)
 
 static double lease_s(const struct gf_ckpt_owner *o)
 {
-	return o->claim.lease_s > 0 ? o->claim.lease_s : GF_OWNER_LEASE_S;
+	return o->claim.lease_s > 0 ? o->claim.lease_s : GF_TIMEOUT_LEASE_S;
 }
 
 static void tell(const struct gf_ckpt_owner *o, char *text)

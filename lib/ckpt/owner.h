@@ -16,16 +16,15 @@
  * free and its owner ran under this kernel: then that owner is no more. A lock
  * means less between hosts, as some file systems lock on each host alone: the
  * owner is then believed to be no more if it has not touched the file for
- * GF_OWNER_LEASE_S.
+ * GF_TIMEOUT_LEASE_S.
  */
-#define GF_OWNER_NAME    "lock"
-#define GF_OWNER_LEASE_S 15.0
+#define GF_OWNER_NAME "lock"
 
 struct gf_ckpt_owner;
 
 struct gf_ckpt_claim {
 	const char *job; /* how people know it; NULL: by its process */
-	double lease_s;  /* 0: GF_OWNER_LEASE_S */
+	double lease_s;  /* 0: GF_TIMEOUT_LEASE_S */
 	bool unlocked;   /* as on a file system without locks: for tests */
 	/* What the user would not expect (optional). */
 	void (*note)(void *ctx, const char *text);

@@ -16,6 +16,7 @@
 
 #include "base/end.h"
 #include "base/heap.h"
+#include "base/timeout.h"
 
 /* How often stopped processes are looked for, once that counts. */
 #define LOOK_EVERY_S 0.1
@@ -172,7 +173,7 @@ static struct gf_deadline *begin(const struct gf_cli *cli, char *what,
 struct gf_deadline *gf_cli_start_deadline(const struct gf_cli *cli,
 					  const char *join, double timeout_s)
 {
-	const double joined_s = GF_DEADLINE_LEAST_S + 3 * timeout_s;
+	const double joined_s = GF_TIMEOUT_START_S + 3 * timeout_s;
 
 	if (timeout_s <= 0)
 		return NULL;
@@ -180,7 +181,7 @@ struct gf_deadline *gf_cli_start_deadline(const struct gf_cli *cli,
 		return begin(cli, gf_xstrdup("the ranks have not met"),
 			     late_rank, joined_s, joined_s);
 	return begin(cli, gf_xstrdup("MPI has not started"), late_rank,
-		     timeout_s, fmax(timeout_s, GF_DEADLINE_LEAST_S));
+		     timeout_s, fmax(timeout_s, GF_TIMEOUT_START_S));
 }
 
 struct gf_deadline *gf_cli_close_deadline(const struct gf_cli *cli,

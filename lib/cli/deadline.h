@@ -13,13 +13,11 @@
  *
  * A launcher starts processes one after the other, on a large or crowded
  * machine for seconds, and MPI does not say which of them are late. So a start
- * may take GF_DEADLINE_LEAST_S, even if less is asked for, unless a process of
+ * may take GF_TIMEOUT_START_S, even if less is asked for, unless a process of
  * the same launcher on this host is found to be stopped. The result is NULL,
  * and nothing happens, if timeout_s is 0 (never). One rank without a launcher
  * is watched, too, since MPI's own threads have stood still there.
  */
-#define GF_DEADLINE_LEAST_S 20.0
-
 struct gf_deadline;
 
 /* join: NULL, or a place, at which ranks meet within up to three such limits by

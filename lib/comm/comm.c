@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/end.h"
 #include "base/heap.h"
+#include "base/timeout.h"
 #include "comm/backoff.h"
 
 int gf_comm_barrier(struct gf_comm *c, struct gf_error *err)
@@ -304,7 +305,7 @@ out:
 void gf_comm_abort(struct gf_comm *c, int status)
 {
 	/* without a timer there is no waiting for a launcher */
-	if (gf_end_within(GF_COMM_ABORT_S, status))
+	if (gf_end_within(GF_TIMEOUT_ABORT_S, status))
 		c->ops->abort(c, status);
 	_Exit(status);
 }

@@ -204,9 +204,8 @@ int gf_comm_agree(struct gf_comm *c, int rc, struct gf_error *err);
  * rank 0, and both values; the same words on every rank. */
 int gf_comm_same_text(struct gf_comm *c, const char *what, const char *text,
 		      struct gf_error *err);
-/* Ends the whole job; does not return. A launcher has this long to manage it:
- * then this process ends by itself. */
-#define GF_COMM_ABORT_S 4.0
+/* Ends the whole job; does not return. A launcher has GF_TIMEOUT_ABORT_S to
+ * manage it: then this process ends by itself. */
 void gf_comm_abort(struct gf_comm *c, int status) __attribute__((noreturn));
 /* Of a broken communicator. true: messages under way are given up, and their
  * memory may be freed; false: it stays in use until the process ends. */
@@ -216,7 +215,6 @@ bool gf_comm_sever(struct gf_comm *c);
 void gf_comm_leave(struct gf_comm *c, struct gf_left *memory);
 void gf_comm_close(struct gf_comm *c);
 
-#define GF_COMM_OPEN_S 60.0
 /* How the ranks of a communicator find each other and what carries their
  * messages. Zeros: the ranks of the job that the process was started in, by
  * MPI. */
@@ -229,7 +227,7 @@ struct gf_comm_how {
 	 * ranks. */
 	const char *meet;
 	int rank, ranks;
-	double timeout_s; /* of each wait for the others; 0: GF_COMM_OPEN_S */
+	double timeout_s; /* of each wait for the others; 0: GF_TIMEOUT_S */
 };
 /* That transport, and shared memory between the ranks of a host. All of how is
  * borrowed until it returns; NULL: zeros. -EINVAL: it contradicts itself;

@@ -14,15 +14,13 @@
 
 #include "base/clock.h"
 #include "base/heap.h"
+#include "base/timeout.h"
 #include "comm/join_socket.h"
 #include "comm/join_state.h"
 
 #define NAP_S 2e-3
-/* The most strangers at once, and the time that each has for its hello. */
-#define STRANGERS  64
-#define STRANGER_S 5.0
-/* Rank 0 echoes a hello within that, or something else listens there. */
-#define ECHO_S 2.0
+/* The most strangers at once. */
+#define STRANGERS 64
 
 static const char magic[8] = "gfport 2";
 
@@ -84,7 +82,7 @@ static void tell_one(int fd, int rc, const struct gf_error *why, double until_s)
 static int tell(const struct gf_join_place *p, int rc,
 		const struct gf_error *why)
 {
-	double until_s = gf_clock_s() + GF_PLACE_GRACE_S;
+	double until_s = gf_clock_s() + GF_TIMEOUT_MEETING_S;
 	int rank;
 
 	for (rank = 1; rank < p->ranks; rank++)
@@ -149,7 +147,7 @@ static int listen_to(const struct gf_join_place *p, struct stranger *s,
 	if (s->got_bytes == sizeof(s->hello) && is_hello(of(p), &s->hello))
 		return welcome(p, s, err);
 	if (n < 0 || s->got_bytes == sizeof(s->hello) ||
-	    gf_clock_s() - s->since_s > STRANGER_S)
+	    gf_clock_s() - s->since_s > GF_TIMEOUT_HELLO_S)
 		drop(&s->fd);
 	return 0;
 }
@@ -200,7 +198,7 @@ static int await_all(const struct gf_join_place *p, struct gf_error *err)
 				continue;
 			one = listen_to(p, &q->strangers[i], rc ? NULL : err);
 			if (one && !rc)
-				until_s = gf_clock_s() + GF_PLACE_GRACE_S;
+				until_s = gf_clock_s() + GF_TIMEOUT_MEETING_S;
 			rc = rc ? rc : one;
 		}
 		if (gf_clock_s() < until_s)
@@ -281,7 +279,7 @@ static int hear(const struct gf_join_place *p, double until_s, bool *heard,
 static int greet(const struct gf_join_place *p, const char *place,
 		 const struct hello *h, double until_s)
 {
-	double soon_s = fmin(until_s, gf_clock_s() + ECHO_S);
+	double soon_s = fmin(until_s, gf_clock_s() + GF_TIMEOUT_ECHO_S);
 	struct hello echo;
 	int *fd = &of(p)->fds[0], rc;
 
@@ -330,7 +328,7 @@ static int say_hello(const struct gf_join_place *p, struct gf_error *err)
 		if (!found)
 			rc = hear(p,
 				  gf_clock_s() + p->timeout_s +
-					  GF_PLACE_GRACE_S,
+					  GF_TIMEOUT_MEETING_S,
 				  &heard, err);
 		if (!heard)
 			gf_clock_sleep(NAP_S);
@@ -383,11 +381,11 @@ int gf_port_allgather(struct gf_join_place *p, const void *send,
 	rc = rc ? rc : gf_socket_write(fd, send, size_bytes, until_s);
 	if (rc)
 		return gf_error_errno(err, rc, "%s: rank 0", p->name);
-	rc = hear(p, until_s + GF_PLACE_GRACE_S, &heard, err);
+	rc = hear(p, until_s + GF_TIMEOUT_MEETING_S, &heard, err);
 	if (rc)
 		return rc;
 	rc = gf_socket_read(fd, recv, (size_t)p->ranks * size_bytes,
-			    until_s + GF_PLACE_GRACE_S);
+			    until_s + GF_TIMEOUT_MEETING_S);
 	return rc ? gf_error_errno(err, rc, "%s: rank 0", p->name) : 0;
 }
 

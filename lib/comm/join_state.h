@@ -27,9 +27,6 @@ int gf_port_allgather(struct gf_join_place *p, const void *send,
 		      size_t size_bytes, void *recv, struct gf_error *err);
 void gf_port_close(struct gf_join_place *p);
 
-/* Rank 0 stays so long to tell others why there is no job, and they wait so
- * long for it. */
-#define GF_PLACE_GRACE_S 2.0
 /* More than that is no blob. */
 #define GF_PLACE_MOST_BYTES ((size_t)1 << 20)
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/timeout.h"
 #include "comm/meet.h"
 #include "comm/processors.h"
 #include "comm/transport.h"
@@ -187,7 +188,7 @@ int gf_comm_open(const struct gf_comm_how *how, struct gf_comm **comm,
 	int rc;
 
 	how = how ? how : &zeros;
-	limit.timeout_s = how->timeout_s > 0 ? how->timeout_s : GF_COMM_OPEN_S;
+	limit.timeout_s = how->timeout_s > 0 ? how->timeout_s : GF_TIMEOUT_S;
 	rc = connect_ranks(how, &limit, &c, err);
 	if (rc)
 		return rc;

@@ -16,15 +16,11 @@
 #include "base/array.h"
 #include "base/clock.h"
 #include "base/heap.h"
+#include "base/timeout.h"
 #include "comm/join_state.h"
 #include "comm/meet.h"
 #include "comm/pages.h"
 #include "comm/ucx_state.h"
-
-/* How long closing takes at most: the ranks wait for each other, and then for
- * their connections. */
-#define PART_S  4.0
-#define CLOSE_S 5.0
 
 int gf_ucx_fail(ucs_status_t status, const char *call, struct gf_error *err)
 {
@@ -156,7 +152,7 @@ static void let_go(struct gf_ucx *u, double until_s)
 
 static void ucx_sever(struct gf_comm *c)
 {
-	let_go(gf_ucx_of(c), gf_clock_s() + CLOSE_S);
+	let_go(gf_ucx_of(c), gf_clock_s() + GF_TIMEOUT_CONNECTIONS_S);
 }
 
 static void release(struct gf_ucx *u)
@@ -177,9 +173,9 @@ static void ucx_close(struct gf_comm *c)
 	const double begun_s = gf_clock_s();
 
 	if (!c->broken)
-		part(c, begun_s + PART_S);
+		part(c, begun_s + GF_TIMEOUT_PART_S);
 	if (u->worker)
-		let_go(u, begun_s + CLOSE_S);
+		let_go(u, begun_s + GF_TIMEOUT_CONNECTIONS_S);
 	release(u);
 }
 

@@ -5,6 +5,7 @@
 #include <pthread.h>
 
 #include "embed/embedded.h"
+#include "base/timeout.h"
 
 #define API __attribute__((visibility("default")))
 
@@ -46,7 +47,7 @@ void gf_job_init(struct gf_job *g, struct gf_comm *comm, size_t ntensors,
 	g->comm = comm;
 	g->ntensors = ntensors;
 	g->generation = atomic_load(&generation);
-	gf_watch_init(&g->watch, comm, wait_s > 0 ? wait_s : GF_COMM_OPEN_S);
+	gf_watch_init(&g->watch, comm, wait_s > 0 ? wait_s : GF_TIMEOUT_S);
 	g->watch.self.phase = GF_PHASE_CALL;
 }
 

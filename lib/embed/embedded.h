@@ -52,7 +52,7 @@ struct gf_job {
 };
 
 /* The rest of it is zero. Where no engine runs, ranks are waited for so long
- * (0: GF_COMM_OPEN_S). */
+ * (0: GF_TIMEOUT_S). */
 void gf_job_init(struct gf_job *job, struct gf_comm *comm, size_t ntensors,
 		 double wait_s);
 /* false: NULL, or a copy in a forked child. */

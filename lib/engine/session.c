@@ -2,10 +2,11 @@
 #include "engine/session.h"
 
 #include <math.h>
+#include "base/timeout.h"
 
 double gf_session_limit_s(double timeout_s)
 {
-	return timeout_s > 0 ? fmax(timeout_s, GF_SESSION_LEAST_S) : 0;
+	return timeout_s > 0 ? fmax(timeout_s, GF_TIMEOUT_BETWEEN_STEPS_S) : 0;
 }
 
 void gf_session_begin(struct gf_session *s, struct gf_comm *comm,

@@ -11,10 +11,8 @@
  * engine runs. Zeros: not begun.
  *
  * Between steps nothing answers for a rank that reads its data or builds its
- * net. So the time-out is never shorter than GF_SESSION_LEAST_S.
+ * net. So the time-out is never shorter than GF_TIMEOUT_BETWEEN_STEPS_S.
  */
-#define GF_SESSION_LEAST_S 5.0
-
 /* Outside of steps a time-out counts as this; 0: never. */
 double gf_session_limit_s(double timeout_s);
 

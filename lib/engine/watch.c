@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/text.h"
+#include "base/timeout.h"
 
 #define LOOK_EVERY_S 1e-3
 /* At most this share of the timeout passes between two looks of a process
@@ -14,10 +15,6 @@
 #define GAP_SHARE 0.125
 /* More ranks than that are counted, not listed. */
 #define LISTED 8
-/* How long a rank that gives up stays to tell the others. */
-#define LEAVE_S 0.5
-/* An answer takes milliseconds, unless the machine is very busy. */
-#define ANSWER_S 2.0
 
 static int on_wait(void *ctx, struct gf_error *err)
 {
@@ -234,9 +231,10 @@ void gf_watch_ask(struct gf_watch *w)
 bool gf_watch_missing(const struct gf_watch *w, bool *missing)
 {
 	struct gf_comm *c = w->comm;
-	const double limit_s = w->timeout_s > 0 && w->timeout_s / 2 < ANSWER_S
-				       ? w->timeout_s / 2
-				       : ANSWER_S;
+	const double limit_s =
+		w->timeout_s > 0 && w->timeout_s / 2 < GF_TIMEOUT_WATCH_S
+			? w->timeout_s / 2
+			: GF_TIMEOUT_WATCH_S;
 	bool open = false;
 	int rank;
 
@@ -251,7 +249,7 @@ bool gf_watch_missing(const struct gf_watch *w, bool *missing)
 
 void gf_watch_leave(struct gf_watch *w, int rc, const struct gf_error *why)
 {
-	double until_s = gf_clock_s() + LEAVE_S, passed_s;
+	double until_s = gf_clock_s() + GF_TIMEOUT_LEAVE_S, passed_s;
 
 	gf_watch_give_up(w, rc, why);
 	while (gf_clock_s() < until_s && gf_liveness_pending(w->liveness)) {

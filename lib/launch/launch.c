@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/end.h"
+#include "base/timeout.h"
 #include "cli/deadline.h"
 #include "engine/session.h"
 
@@ -54,7 +55,7 @@ static int tell(const struct gf_launch *l, struct gf_comm *comm, int rc,
 
 	/* a launcher that stands still reads no message */
 	if (lost || (rc < 0 && !comm))
-		(void)gf_end_within(GF_COMM_ABORT_S, gf_cli_status(rc));
+		(void)gf_end_within(GF_TIMEOUT_ABORT_S, gf_cli_status(rc));
 	status = gf_cli_exit_rank(l->cli, rc, comm && !lost, err);
 	if (l->before_abort)
 		l->before_abort(l->ctx);

@@ -6,6 +6,7 @@
 #include "base/array.h"
 #include "base/heap.h"
 #include "base/registry.h"
+#include "base/timeout.h"
 #include "measure/whole_profile.h"
 
 static char *describe_network(const struct gf_measure_network *n)
@@ -69,7 +70,7 @@ void gf_measure_profile_init(struct gf_measure_profile *c)
 			  .lanes = 4,
 			  .time_s = 0.1,
 			  .budget_s = 30,
-			  .timeout_s = 60},
+			  .timeout_s = GF_TIMEOUT_S},
 	};
 }
 

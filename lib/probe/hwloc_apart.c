@@ -21,10 +21,9 @@
 #include "base/clock.h"
 #include "base/heap.h"
 #include "base/text.h"
+#include "base/timeout.h"
 
 #define LIMIT_CPU_S 5
-/* A child that waits takes no time of a processor. */
-#define PATIENCE_S  30.0
 #define LIMIT_BYTES ((rlim_t)1 << 30)
 /* A host is described by less. */
 #define ANSWER_BYTES ((size_t)16 << 20)
@@ -168,7 +167,8 @@ int gf_hwloc_apart(const struct gf_probe_config *config, const char *xml,
 		goto out;
 	}
 	rc = take(ends[0],
-		  config->patience_s > 0 ? config->patience_s : PATIENCE_S,
+		  config->patience_s > 0 ? config->patience_s
+					 : GF_TIMEOUT_HWLOC_S,
 		  &answer);
 	if (rc)
 		kill(pid, SIGKILL);

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "base/timeout.h"
 #include "base/units.h"
 #include "cli/table.h"
 #include "optim/optimizer.h"
@@ -20,7 +21,7 @@ void gf_train_options_init(struct gf_train_options *o)
 	*o = (struct gf_train_options){
 		.device = "auto",
 		.log_every = 1,
-		.config = {.check_every = SIZE_MAX, .timeout_s = 60},
+		.config = {.check_every = SIZE_MAX, .timeout_s = GF_TIMEOUT_S},
 	};
 	gf_training_init(&o->training);
 }

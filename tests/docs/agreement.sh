@@ -19,6 +19,10 @@ for path in cmd/gf-*.c; do
 	for option in $help; do
 		grep -qxF -- "$option" <<< "$named" || offend "$page lacks $option"
 	done
+	# a default that both tell is one
+	default=$("$bin/$cmd" --help | tr -s ' \n' ' ' | sed -nE 's/.*--timeout=TIME [^-]*\(([0-9]+s)\).*/\1/p')
+	[ -z "$default" ] || grep -q "by default $default" "$page" ||
+		offend "$page does not say that --timeout is $default by default"
 	grep -q " $cmd" completions/gradflow.bash || offend "completions/ lack $cmd"
 	grep -q "Xr $cmd 1" man/gf.7 2> /dev/null || offend "gf(7) does not name $cmd(1)"
 	grep -qF -- "$cmd" README.md 2> /dev/null || offend "README.md does not name $cmd"

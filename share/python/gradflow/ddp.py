@@ -28,7 +28,7 @@ _log = logging.getLogger("gradflow")
 _TAKES_LIST = "bucket_cap_mb_list" in inspect.signature(DistributedDataParallel).parameters
 
 
-def ddp(model, plan=None, momentum=0.0, epoch_steps=0, timeout_s=1800, library=None,
+def ddp(model, plan=None, momentum=0.0, epoch_steps=0, timeout_s=c.TIMEOUT_S, library=None,
         tune=False, transport=None, **arguments):
     """DistributedDataParallel(model, **arguments) that exchanges gradients by plan;
     its attribute `gradflow` is the State. The first arguments are State's. With
@@ -195,7 +195,7 @@ class State:
     after the first step; the exchange follows before the third or fourth.
     """
 
-    def __init__(self, model, plan=None, momentum=0.0, epoch_steps=0, timeout_s=1800,
+    def __init__(self, model, plan=None, momentum=0.0, epoch_steps=0, timeout_s=c.TIMEOUT_S,
                  library=None, where="plan", transport=None):
         if not isinstance(model, DistributedDataParallel):
             raise TypeError("gradflow.State: want a model of DistributedDataParallel, got "

@@ -68,7 +68,7 @@ class Exchange:
     """
 
     def __init__(self, named, plan=None, messages=None, group=None, ways=None, momentum=0.0,
-                 epoch_steps=0, timeout_s=1800, library=None, stream=None, flat=False):
+                 epoch_steps=0, timeout_s=c.TIMEOUT_S, library=None, stream=None, flat=False):
         self.handle = failure = None
         device = device_of(named)
         try:

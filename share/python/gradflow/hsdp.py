@@ -6,12 +6,13 @@ import sys
 import torch
 import torch.distributed as dist
 
+from . import library as c
 from .common import agree
 from .exchange import Exchange, check_plan, job, misfit
 from .plan import PlanError, read
 
 
-def hsdp(model, group, plan=None, timeout_s=1800, library=None):
+def hsdp(model, group, plan=None, timeout_s=c.TIMEOUT_S, library=None):
     """fully_shard's model, whose shards have replicas on the ranks of group, gets the
     means of gradients over them by gradflow. Returns the Replicas.
 
