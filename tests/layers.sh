@@ -78,6 +78,12 @@ while IFS=: read -r file line _; do
 	*) offend "$file:$line: GF_HAVE_ belongs into a registry" ;;
 	esac
 done < <(grep -rnE 'GF_HAVE_' lib kernels --include='*.[ch]')
+# Each folder says what it is for, once.
+for dir in lib/*/; do
+	folder=$(basename "$dir")
+	[ "$(grep -lE "^/\* lib/$folder: " "$dir"*.h | wc -l)" -eq 1 ] ||
+		offend "want one header of lib/$folder to begin with \"lib/$folder: ...\""
+done
 # One tag, one struct. (Each transport has its own body of a message under way.)
 while read -r kind tag _; do
 	[ "$tag" = gf_comm_request ] || offend "$kind $tag is defined more than once:" \

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* lib/base: what every folder needs and libc lacks: errors, arrays, text,
+ * files, clocks, random numbers. */
 #ifndef GF_BASE_ERROR_H
 #define GF_BASE_ERROR_H
 

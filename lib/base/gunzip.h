@@ -11,8 +11,8 @@
  * is a stream that is cut off or damaged. */
 int gf_gunzip_read(const char *path, char **data, size_t *size,
 		   struct gf_error *err);
-/* The same of bytes that were read: *data is freed and replaced where they are
- * packed, and freed on failure. */
+/* Unpacks bytes that were read, where gzip has packed them: *data is freed and
+ * replaced, and freed on failure. */
 int gf_gunzip(const char *path, char **data, size_t *size,
 	      struct gf_error *err);
 

@@ -39,7 +39,8 @@ int gf_registry_refuse(const struct gf_registry *r, const char *option,
 		       const char *first, const char *got,
 		       struct gf_error *err);
 
-/* The same for an array of names that NULL ends, without the option. */
+/* Writes "want a, b or c, got x" as gf_registry_refuse does, for an array of
+ * names that NULL ends; returns -EINVAL. */
 int gf_names_refuse(const char *const *names, const char *got,
 		    struct gf_error *err);
 

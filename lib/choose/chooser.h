@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* lib/choose: which algorithm a message takes where the plan leaves it open,
+ * by a short measurement. */
 #ifndef GF_CHOOSE_CHOOSER_H
 #define GF_CHOOSE_CHOOSER_H
 

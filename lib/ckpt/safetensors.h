@@ -63,7 +63,8 @@ bool gf_safetensors_has_metadata(const struct gf_safetensors *s,
 /* A value of __metadata__, copied; -EINVAL if it is not there. */
 int gf_safetensors_metadata(const struct gf_safetensors *s, const char *key,
 			    char **value, struct gf_error *err);
-/* The same for a value that is a whole number in [low, high]. */
+/* A value of __metadata__ that is a whole number in [low, high]; -EINVAL if it
+ * is not there, or is another. */
 int gf_safetensors_metadata_size(const struct gf_safetensors *s,
 				 const char *key, size_t low, size_t high,
 				 size_t *value, struct gf_error *err);

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* lib/ckpt: checkpoints: parts in safetensors, sets that appear whole,
+ * owners of folders. */
 #ifndef GF_CKPT_SET_H
 #define GF_CKPT_SET_H
 

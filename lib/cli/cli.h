@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* lib/cli: what commands share: options as tables, messages, tables and
+ * figures for people, pictures. */
 #ifndef GF_CLI_CLI_H
 #define GF_CLI_CLI_H
 
@@ -43,8 +45,8 @@ int gf_cli_status(int rc);
  * with -q, too: for errors. Warnings and notes are gf_cli_note's. */
 void gf_cli_warn(const struct gf_cli *cli, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
-/* The same where -v was given `level` times and -q not; nothing on ranks > 0.
- */
+/* "gf-plan: <text>" on stderr where -v was given `level` times and -q not;
+ * nothing on ranks > 0. */
 void gf_cli_note(const struct gf_cli *cli, int level, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 
@@ -69,7 +71,7 @@ int gf_cli_outputs_apart(const struct gf_cli *cli, struct gf_error *err);
  * main. rc > 0 is taken as an exit status by itself (1: the answer is no). */
 int gf_cli_exit(const struct gf_cli *cli, int rc, struct gf_error *err);
 
-/* The same for a rank of a job, where rc > 0 may have a reason, too: what
+/* gf_cli_exit for a rank of a job, where rc > 0 may have a reason, too: what
  * failed on all of them alike is said by one. */
 int gf_cli_exit_rank(const struct gf_cli *cli, int rc, bool alike,
 		     struct gf_error *err);

@@ -24,7 +24,7 @@ struct gf_deadline;
  * themselves: the deadline is for what has none, as the look-up of a host. */
 struct gf_deadline *gf_cli_start_deadline(const struct gf_cli *cli,
 					  const char *join, double timeout_s);
-/* The same for the end, in which nothing takes long. */
+/* The deadline of the end, in which nothing takes long. */
 struct gf_deadline *gf_cli_close_deadline(const struct gf_cli *cli,
 					  double timeout_s);
 /* For gf_comm_open: years where timeout_s is 0 (never). */

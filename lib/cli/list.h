@@ -10,10 +10,11 @@
  * one allocation that the caller frees. */
 const char **gf_cli_split(const char *arg);
 
-/* The same; -EINVAL where a name is there twice. */
+/* gf_cli_split into *parts; -EINVAL where a name stands twice. */
 int gf_cli_split_once(const char *arg, const char ***parts,
 		      struct gf_error *err);
-/* The same for an option; to: const char **, freed if there was one. */
+/* gf_cli_split_once as `store` of an option; to: const char **, freed if there
+ * was one. */
 int gf_cli_split_store(const char *arg, void *to, struct gf_error *err);
 
 /*

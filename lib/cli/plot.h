@@ -41,7 +41,7 @@ int gf_plot_store(const char *arg, void *to, struct gf_error *err);
  */
 int gf_plot_write(const struct gf_plot *p, const char *path, int columns,
 		  struct gf_error *err);
-/* The same, then release. */
+/* gf_plot_write, then gf_plot_release. */
 int gf_plot_finish(struct gf_plot *p, const char *path, int columns,
 		   struct gf_error *err);
 void gf_plot_release(struct gf_plot *p);

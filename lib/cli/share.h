@@ -14,8 +14,8 @@
 int gf_cli_share(const char *kind, const char *name, char **path,
 		 struct gf_error *err);
 
-/* The same, where several folders of share/ may have the name; `kinds` is
- * NULL-terminated. */
+/* The path of a shipped file that may lie in any of several folders of share/;
+ * `kinds` is NULL-terminated. */
 int gf_cli_share_any(const char *const *kinds, const char *name, char **path,
 		     struct gf_error *err);
 

@@ -25,7 +25,7 @@ void gf_table_begin(struct gf_table *t, size_t ncols);
 void gf_table_cell(struct gf_table *t, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 void gf_table_print(const struct gf_table *t, struct gf_text *out);
-/* The same for a window of so many columns (0: no limit). Where lines would be
+/* Prints for a window of so many columns (0: no limit). Where lines would be
  * longer, columns whose cells are all alike become a line after the table, as
  * many as it takes: "in all rows: codec f32, lanes 1". */
 void gf_table_print_in(const struct gf_table *t, size_t window,

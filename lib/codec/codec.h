@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* lib/codec: forms of gradients on the wire, what they cost in bits and
+ * error, and their coding. */
 #ifndef GF_CODEC_CODEC_H
 #define GF_CODEC_CODEC_H
 

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* lib/coll: all-reduce algorithms: their schedules as data, their costs, and
+ * the proof of schedules. */
 #ifndef GF_COLL_ALGORITHM_H
 #define GF_COLL_ALGORITHM_H
 

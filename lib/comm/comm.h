@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* lib/comm: transports that move bytes between ranks, and how ranks find
+ * each other. */
 #ifndef GF_COMM_COMM_H
 #define GF_COMM_COMM_H
 

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* lib/contest: gf-allreduce: contestants that send the same messages in
+ * turns, checked and reported. */
 #ifndef GF_CONTEST_CONTEST_H
 #define GF_CONTEST_CONTEST_H
 

@@ -66,9 +66,9 @@ int gf_contest_send_load(struct gf_contest_send *s, bool refill,
 			 struct gf_error *err);
 int gf_contest_send_go(struct gf_contest_send *s, double *time_s,
 		       struct gf_error *err);
-/* The same for work beside it: begin enqueues it after an event of the
- * caller's, end waits for it. ends_s: the end of each message, counted from
- * a timed event that has happened (NULL: not wanted). */
+/* Sends while other work runs: begin enqueues the messages after an event of
+ * the caller's, end waits for them. ends_s: the end of each message, counted
+ * from a timed event that has happened (NULL: not wanted). */
 int gf_contest_send_begin(struct gf_contest_send *s, struct gf_gpu_event *after,
 			  struct gf_error *err);
 int gf_contest_send_end(struct gf_contest_send *s, struct gf_gpu_event *from,

@@ -44,7 +44,7 @@ int gf_contest_report_judge(const struct gf_contest_report *r,
  * choose from. */
 int gf_contest_report_rule(const struct gf_contest_report *r,
 			   struct gf_plan *rule, struct gf_error *err);
-/* The same as a file. */
+/* Writes that rule to a file. */
 int gf_contest_report_write_rule(const struct gf_contest_report *r,
 				 const char *path, struct gf_error *err);
 

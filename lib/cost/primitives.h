@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* lib/cost: what messages and layers cost: alpha, beta and gamma, least
+ * squares, data sheets of GPUs. */
 #ifndef GF_COST_PRIMITIVES_H
 #define GF_COST_PRIMITIVES_H
 

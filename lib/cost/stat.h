@@ -17,7 +17,8 @@ double gf_stat_spread(double *values, size_t count);
  * in with a probability of 0.9; as a share of the mean, and infinite for one
  * value. Does not sort. */
 double gf_stat_next(const double *values, size_t count);
-/* The same of one more difference about 0. */
+/* Half of the interval about 0 that one more difference lies in with a
+ * probability of 0.9. */
 double gf_stat_next_difference(const double *values, size_t count);
 
 #endif

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* lib/data: labelled samples: readers of formats, order, augmentation,
+ * loaders. */
 #ifndef GF_DATA_DATASET_H
 #define GF_DATA_DATASET_H
 

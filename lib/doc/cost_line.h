@@ -23,8 +23,8 @@ struct gf_cost_line {
 };
 
 extern const struct gf_record gf_cost_line_record;
-/* The same under the names that a level's cost has: alpha_s, beta_s_per_byte.
- */
+/* The record of a line under the names of a level's cost: alpha_s,
+ * beta_s_per_byte. */
 extern const struct gf_record gf_level_line_record;
 
 /*

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* lib/doc: the documents: their structs and tables, readers, writers and
+ * checks; the pure half of selections. */
 #ifndef GF_DOC_PLAN_H
 #define GF_DOC_PLAN_H
 

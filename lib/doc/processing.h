@@ -55,8 +55,8 @@ const struct gf_selection_cost *
 gf_processing_selection(const struct gf_processing *p, const char *method,
 			const char *device);
 
-/* The same to be changed: new, and of no cost, if there is none; then it is no
- * longer assumed, and has no fit. */
+/* The entry of a selection, to be changed: a new one, of no cost, if there is
+ * none. It is no longer assumed, and has no fit. */
 struct gf_selection_cost *gf_processing_selection_of(struct gf_processing *p,
 						     const char *method,
 						     const char *device);

@@ -86,7 +86,7 @@ struct gf_contention {
 /* gamma_n for a message of that size; n >= 1. */
 double gf_contention_gamma(const struct gf_contention *c, size_t size_bytes,
 			   int n);
-/* The same in two steps, for one size and many n: the size's neighbours in the
+/* gamma_n in two steps, for one size and many n: the size's neighbours in the
  * table, and gamma_n there. A zeroed place: gamma_n = n. Borrows from c. */
 struct gf_contention_place {
 	const struct gf_contention_entry *below, *above;

@@ -49,7 +49,8 @@ struct gf_documents {
 
 /* gf_documents_add for callers that know their documents as void *. */
 int gf_documents_take(void *documents, const char *path, struct gf_error *err);
-/* The same for a model alone. */
+/* Adds a model from a file that has no other document; for callers that know
+ * their documents as void *. */
 int gf_documents_take_model(void *documents, const char *path,
 			    struct gf_error *err);
 

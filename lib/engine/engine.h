@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* lib/engine: runs the messages of a plan while backward makes gradients: on
+ * a thread, or on streams between GPUs. */
 #ifndef GF_ENGINE_H
 #define GF_ENGINE_H
 
@@ -129,7 +131,7 @@ void gf_engine_forget(struct gf_engine *e, const struct gf_work *like,
 int gf_engine_prove(struct gf_engine *e, const struct gf_work *like, size_t n,
 		    struct gf_text *out, struct gf_error *err);
 void gf_engine_ready(struct gf_engine *e, size_t tensor);
-/* The same of several, for the price of one. */
+/* Several tensors are ready; it costs what one does. */
 void gf_engine_ready_all(struct gf_engine *e, const size_t *tensors, size_t n);
 /* Tensors that are not ready by now become so (they have no gradient). */
 void gf_engine_backward_end(struct gf_engine *e);
@@ -161,8 +163,9 @@ int gf_engine_check(struct gf_engine *e, struct gf_error *err);
 /* The times of the messages of the step that was waited for last; borrowed,
  * good until its slot is begun again. */
 const struct gf_message_times *gf_engine_times(struct gf_engine *e);
-/* Likewise of step `step`, counted from 0 as they were begun: one of the last
- * `depth` that were waited for, and it has ended. NULL: a failure is kept. */
+/* The times of the messages of step `step`, counted from 0 as steps were begun:
+ * one of the last `depth` that were waited for, which has ended. NULL: a
+ * failure is kept. */
 const struct gf_message_times *gf_engine_times_of(struct gf_engine *e,
 						  uint64_t step);
 /* The messages of such a step; borrowed likewise. */
@@ -204,7 +207,7 @@ int gf_engine_call(struct gf_engine *e,
 		   int (*fn)(struct gf_comm *comm, void *ctx,
 			     struct gf_error *err),
 		   void *ctx, struct gf_error *err);
-/* The same call where all ranks only wait for each other. */
+/* Returns when all ranks have called it. Collective. */
 int gf_engine_barrier(struct gf_engine *e, struct gf_error *err);
 /* And as gf_comm_agree. */
 int gf_engine_agree(struct gf_engine *e, int rc, struct gf_error *err);

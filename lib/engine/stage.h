@@ -76,7 +76,7 @@ int gf_stage_flush(struct gf_grad_stage *s, struct gf_error *err);
  * or a negative errno: -ETIMEDOUT. */
 int gf_stage_arrived(struct gf_grad_stage *s, size_t *tensor,
 		     struct gf_error *err);
-/* The same, but does not wait: 0 also if it is not there yet. */
+/* gf_stage_arrived without waiting: 0 also if the next one has not come yet. */
 int gf_stage_look(struct gf_grad_stage *s, size_t *tensor,
 		  struct gf_error *err);
 

@@ -49,7 +49,8 @@ void gf_memory_put(struct gf_memory *m, size_t tensor, size_t first,
 /* The tensor of a wide message from where it lies in the pool. */
 void gf_memory_put_wide(struct gf_memory *m, size_t tensor);
 
-/* The same of whole tensors. */
+/* A whole tensor is packed into the pool, or put back from there; enqueued on
+ * q. */
 int gf_memory_pack_on(struct gf_memory *m, size_t tensor,
 		      struct gf_gpu_stream *q, struct gf_error *err);
 int gf_memory_put_on(struct gf_memory *m, size_t tensor,

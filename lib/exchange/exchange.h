@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* lib/exchange: the one door to the runtime: a plan's exchange, step by
+ * step, in its own memory or a caller's. */
 #ifndef GF_EXCHANGE_EXCHANGE_H
 #define GF_EXCHANGE_EXCHANGE_H
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* lib/exec: runs a rank's schedule over a transport. */
 #ifndef GF_EXEC_EXEC_H
 #define GF_EXEC_EXEC_H
 

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* lib/gpu: streams, events and memory of a GPU, for code that needs no more
+ * of it. */
 #ifndef GF_GPU_GPU_H
 #define GF_GPU_GPU_H
 

@@ -27,7 +27,7 @@ void gf_csv_release(struct gf_csv *csv);
 
 /* The column of that name, or -1. */
 int gf_csv_column(const struct gf_csv *csv, const char *name);
-/* The same, but it must be there: -EINVAL. */
+/* The column of that name; -EINVAL if there is none. */
 int gf_csv_need(const struct gf_csv *csv, const char *name, int *column,
 		struct gf_error *err);
 const char *gf_csv_field(const struct gf_csv *csv, size_t row, int column);

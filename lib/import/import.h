@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* lib/import: profiles from what other programs measured: tables, logs,
+ * traces. */
 #ifndef GF_IMPORT_IMPORT_H
 #define GF_IMPORT_IMPORT_H
 
@@ -60,8 +62,8 @@ int gf_import_profile(const struct gf_import *in, const char *format,
 		      struct gf_profile *out, struct gf_text *remarks,
 		      struct gf_error *err);
 
-/* The same from in->file, or from a folder with a file of each rank, and
- * params_file (or NULL) for in->parameters. */
+/* gf_import_profile of what in->file holds, or the files of all ranks in such a
+ * folder; params_file (or NULL) is read for in->parameters. */
 int gf_import_file(const struct gf_import *in, const char *params_file,
 		   const char *format, struct gf_profile *out,
 		   struct gf_text *remarks, struct gf_error *err);

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* lib/json: JSON, and documents as tables of fields that are read, written,
+ * copied and checked. */
 #ifndef GF_JSON_JSON_H
 #define GF_JSON_JSON_H
 
@@ -57,7 +59,8 @@ void gf_json_free(struct gf_json *root);
 int gf_json_root(const struct gf_json *root, const char *file,
 		 struct gf_json_at *at, struct gf_error *err);
 
-/* The same for a root that is an array, whose cursor needs no closing. */
+/* The cursor on a root that is an array; refuses another. It needs no closing.
+ */
 int gf_json_root_array(const struct gf_json *root, const char *file,
 		       struct gf_json_at *at, size_t *count,
 		       struct gf_error *err);

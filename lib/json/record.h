@@ -113,8 +113,8 @@ int gf_record_read(struct gf_json_at *at, const struct gf_record *r, void *item,
 /* Writes the members, without braces. */
 void gf_record_write(struct gf_json_writer *w, const struct gf_record *r,
 		     const void *item);
-/* The same two without the x- keys, for a caller that has more of its own to
- * read or write in the object. */
+/* Reads and writes the fields without the x- keys, for a caller that has more
+ * of its own to read or write in the object. */
 int gf_fields_read(struct gf_json_at *at, const struct gf_record *r, void *item,
 		   struct gf_error *err);
 void gf_fields_write(struct gf_json_writer *w, const struct gf_record *r,

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* lib/lane: NCCL lanes, and the programs that schedules become on them. */
 #ifndef GF_LANE_LANE_H
 #define GF_LANE_LANE_H
 

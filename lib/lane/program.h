@@ -102,7 +102,7 @@ int gf_lane_program_new(const struct gf_algorithm *a,
 void gf_lane_program_of(const struct gf_schedule *s,
 			const struct gf_codec *codec,
 			struct gf_lane_program *p);
-/* The same with elements that are sets; borrowed for as long as p lives. */
+/* By step, with elements that are sets; borrowed for as long as p lives. */
 void gf_lane_program_of_sets(const struct gf_schedule *s,
 			     const struct gf_lane_sets *sets,
 			     struct gf_lane_program *p);

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* lib/launch: a command as a rank of a job: from its start to its last
+ * meeting. */
 #ifndef GF_LAUNCH_LAUNCH_H
 #define GF_LAUNCH_LAUNCH_H
 

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* lib/measure: gf-profile: measured costs of a network, a model, and what
+ * both do to each other. */
 #ifndef GF_MEASURE_WHOLE_PROFILE_H
 #define GF_MEASURE_WHOLE_PROFILE_H
 

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* lib/nn: layers and nets, forward and backward, on plain C, oneDNN, and
+ * cuDNN with cuBLAS. */
 #ifndef GF_NN_NET_H
 #define GF_NN_NET_H
 

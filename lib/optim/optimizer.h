@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* lib/optim: optimisers and their state, and schedules of the rate. */
 #ifndef GF_OPTIM_OPTIMIZER_H
 #define GF_OPTIM_OPTIMIZER_H
 

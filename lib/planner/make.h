@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* lib/planner: from documents and wishes to a plan: policies, systems,
+ * searches, comparisons, settings for others. */
 #ifndef GF_PLANNER_MAKE_H
 #define GF_PLANNER_MAKE_H
 

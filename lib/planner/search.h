@@ -43,10 +43,10 @@ void gf_search_fewest(const struct gf_workbench *w,
 		      struct gf_draft *d);
 
 /*
- * The same problem in which up to `most` blocks of neighbouring tensors of one
- * dtype stand for the tensors, so that a search of a very large model ends
- * (blocks.c): more, only where dtypes change often. A draft by b.work has the
- * times of the draft that it expands to.
+ * A problem whose tensors are up to `most` blocks of neighbouring tensors of
+ * one dtype, so that a search of a very large model ends (blocks.c). There are
+ * more blocks only where dtypes change often. A draft by b.work has the times
+ * of the draft that it expands to.
  */
 struct gf_blocks {
 	struct gf_workbench work;

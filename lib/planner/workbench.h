@@ -89,7 +89,8 @@ struct gf_workbench_next {
 	double bytes, ready_s;
 	double share; /* of its cost that counts: 1, of a split message 1/2 */
 };
-/* The same after that message. */
+/* When the last message has ended after one more, and what backward has lost.
+ */
 struct gf_workbench_at gf_workbench_after(const struct gf_workbench *w,
 					  const struct gf_workbench_next *m,
 					  struct gf_workbench_at at);

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* lib/probe: the hardware of a machine and of a job, and topologies in other
+ * programs' formats. */
 #ifndef GF_PROBE_PROBE_H
 #define GF_PROBE_PROBE_H
 

@@ -14,7 +14,8 @@
  * kernel answers -EINVAL for the speed of an interface that is down). */
 int gf_sysfs_line(char *out, size_t capacity, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
-/* The same as a number; -EINVAL if it is none. */
+/* The first line of a file as a number: 0 or a negative errno, -EINVAL if it is
+ * none. */
 int gf_sysfs_number(double *out, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* lib/run: a run's folder: its checkpoints, its marks, and what ranks that
+ * come and go take over. */
 #ifndef GF_RUN_FOLDER_H
 #define GF_RUN_FOLDER_H
 
@@ -47,7 +49,7 @@ int gf_folder_claim(struct gf_team *team, const struct gf_folder_wish *wish,
 
 /* Leaves the folder to other jobs; what f knows of it stays. */
 void gf_folder_leave(struct gf_folder *f);
-/* The same, and frees what f has. Accepts a zeroed one. */
+/* Leaves the folder, and frees what f has. Accepts a zeroed one. */
 void gf_folder_release(struct gf_folder *f);
 
 #endif

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* lib/select: the running half of selections: which gradients go out, and
+ * what becomes of the rest. */
 #ifndef GF_SELECT_SELECT_H
 #define GF_SELECT_SELECT_H
 
@@ -173,8 +175,9 @@ extern const struct gf_selection_entry gf_selections[];
 /* -ENOTSUP: the plan's selection has no running half for gradients on the host,
  * or it does not run this plan. */
 int gf_select_check(const struct gf_plan *plan, struct gf_error *err);
-/* Likewise for gradients on a GPU, whose messages go by the host or not; or it
- * is a plan that no selection runs between GPUs. */
+/* -ENOTSUP: the plan's selection has no running half for gradients on a GPU
+ * whose messages go by the host, or not; or it does not run this plan, or no
+ * selection runs such a plan between GPUs. */
 int gf_select_check_gpu(const struct gf_plan *plan, bool by_host,
 			struct gf_error *err);
 

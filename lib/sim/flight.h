@@ -81,8 +81,8 @@ double gf_sim_slowdown(const struct gf_beside_backward *mutual,
 		       double otherwise, int n);
 /* Starts the message as early as its mode allows and moves the state there. */
 void gf_sim_start(struct gf_sim_state *s, const struct gf_sim_start *m);
-/* The same by that moment, and before backward has done to_work_s, or not at
- * all: false, and then it is that moment. */
+/* Starts the message if its mode allows it by to_s, before backward has done
+ * to_work_s. Else the state moves to to_s alone, and the answer is false. */
 bool gf_sim_start_by(struct gf_sim_state *s, const struct gf_sim_start *m,
 		     double to_s, double to_work_s);
 /* For states that go from one step to the next (sim/pipeline.h): backward

@@ -45,8 +45,8 @@ double gf_selecting_s(const struct gf_fabric *f, const struct gf_plan *p,
 int gf_predict_plan(const struct gf_plan *p, const struct gf_fabric *f,
 		    struct gf_sim_result *out, struct gf_error *err);
 
-/* The same, and when backward makes each gradient (ntensors of them) in a step
- * by itself. */
+/* gf_predict_plan, and gradient_s (ntensors of them): when backward makes each
+ * gradient in a step by itself. */
 int gf_predict_gradients(const struct gf_plan *p, const struct gf_fabric *f,
 			 struct gf_sim_result *out, double *gradient_s,
 			 struct gf_error *err);

@@ -27,7 +27,8 @@ void gf_rows_csv(const struct gf_row *rows, size_t n,
 void gf_rows_json(const struct gf_row *rows, size_t n,
 		  const struct gf_row_choice *c, struct gf_text *out);
 
-/* The same for people, without the columns for machines. window: gf_table's. */
+/* The rows as a table for people, without the columns for machines. window:
+ * gf_table's. */
 void gf_rows_table(const struct gf_row *rows, size_t n,
 		   const struct gf_row_choice *c, size_t window,
 		   struct gf_text *out);

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* lib/sim: the time of an iteration: the step model, prices of messages, and
+ * replays of schedules on a topology. */
 #ifndef GF_SIM_STEP_H
 #define GF_SIM_STEP_H
 
@@ -92,7 +94,8 @@ struct gf_sim_start gf_sim_start_of(const struct gf_model_profile *model,
 /* By how much backward is held up once the message is ready. */
 double gf_sim_issue_s(const struct gf_model_profile *model,
 		      const struct gf_sim_message *m);
-/* The same of all: backward's work is that much longer. */
+/* By how much backward is held up by all messages: its work is that much
+ * longer. */
 double gf_sim_issues_s(const struct gf_sim_input *in);
 /* The work of backward, and of issuing messages, after which message m may
  * start. Those before it in the plan take issued_s to issue, and all of them

@@ -25,7 +25,7 @@ void gf_variant_release(struct gf_variant *v);
 /* The plan's compute takes `factor` times as long as the model says: the
  * slowest rank's factor, since all wait for that rank. */
 void gf_variant_scale(struct gf_variant *v, double factor);
-/* The same, and the prediction; the traffic is filled. */
+/* gf_variant_scale, and the prediction; the traffic is filled. */
 int gf_variant_run(struct gf_variant *v, double factor,
 		   struct gf_sim_result *out, struct gf_error *err);
 

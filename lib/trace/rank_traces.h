@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* lib/trace: traces of all ranks on one time axis, down to the steps of
+ * schedules. */
 #ifndef GF_TRACE_RANK_TRACES_H
 #define GF_TRACE_RANK_TRACES_H
 

@@ -66,8 +66,8 @@ const char *gf_train_place_kind(const char *device);
  */
 int gf_train_place_open(struct gf_comm *comm, const struct gf_train_wish *wish,
 			struct gf_train_place *place, struct gf_error *err);
-/* The same for a configuration, whose model, batch and plan say the rest of the
- * wish, and which gets the place. */
+/* gf_train_place_open for a configuration: its model, batch and plan say the
+ * rest of the wish, and it gets the place. */
 int gf_train_place_take(struct gf_train_config *config,
 			const struct gf_train_wish *wish,
 			struct gf_train_place *place, struct gf_error *err);

@@ -43,8 +43,8 @@ struct gf_compute_ops {
 	int (*backward)(struct gf_compute *c, float *grads,
 			void (*on_grad)(void *ctx, size_t tensor), void *ctx,
 			struct gf_error *err);
-	/* The same of a micro-batch before the step's last, with the same
-	 * `grads`: gradients are added up where they are made, and backward
+	/* Backward of a micro-batch before the step's last, with the `grads`
+	 * of the last: gradients are added up where they are made, and backward
 	 * then gives the mean of all. (optional: the caller adds up what
 	 * backward gives) */
 	int (*backward_early)(struct gf_compute *c, float *grads,

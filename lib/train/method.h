@@ -150,7 +150,8 @@ int gf_method_take_rest(struct gf_method *m, struct gf_error *err);
 /* Waits for what is under way, which changes nothing of the results: the net
  * may be tested. 1: as exchange. */
 int gf_method_finish(struct gf_method *m, struct gf_error *err);
-/* The same, before the state is looked at: the host has it. */
+/* Waits for what is under way before the state is looked at: the host has it
+ * then. */
 int gf_method_settle(struct gf_method *m, struct gf_error *err);
 /* After it was read: goes on from there. -EINVAL: it cannot be. */
 int gf_method_restore(struct gf_method *m, struct gf_error *err);

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* lib/train: gf-train's loop: compute, the exchange, the update, logs,
+ * checkpoints. */
 #ifndef GF_TRAIN_TRAIN_H
 #define GF_TRAIN_TRAIN_H
 
