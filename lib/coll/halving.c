@@ -117,17 +117,15 @@ void gf_halving_build(struct gf_schedule *s, const struct gf_coll_args *args,
 	}
 }
 
-/* A round's reduce-scatter, its all-gather, or both. */
-static double half_s(const struct gf_coll_args *args,
-		     const struct gf_link_cost *link, double bytes)
+/* Adds a round's reduce-scatter, its all-gather, or both. */
+static void add_round(const struct gf_coll_args *args,
+		      const struct gf_link_cost *link, double bytes,
+		      double *total)
 {
-	double total = 0;
-
 	if (args->half != GF_COLL_ALL_GATHER)
-		total += gf_cost_send_reduce_s(link, bytes);
+		*total += gf_cost_send_reduce_s(link, bytes);
 	if (args->half != GF_COLL_REDUCE_SCATTER)
-		total += gf_cost_send_s(link, bytes);
-	return total;
+		*total += gf_cost_send_s(link, bytes);
 }
 
 double gf_halving_cost_s(const struct gf_coll_args *args,
@@ -143,13 +141,13 @@ double gf_halving_cost_s(const struct gf_coll_args *args,
 	if (!left)
 		return 0;
 	if (core < args->ranks)
-		total += half_s(args, &link, bytes);
+		add_round(args, &link, bytes, &total);
 	for (k = 0; 1 << k < core; k++) {
 		left = (left + 1) / 2;
 		bytes = (double)left * (double)args->elem_bytes;
 		round = round_at(core, k);
 		link = gf_cost_link(net, &round, bytes);
-		total += half_s(args, &link, bytes);
+		add_round(args, &link, bytes, &total);
 	}
 	return total;
 }

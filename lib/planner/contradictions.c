@@ -126,6 +126,12 @@ void gf_task_note_served(const struct gf_task *t, const struct gf_request *r,
 {
 	const struct gf_policy *found = gf_policy_find(p->policy);
 
+	if (p->staleness > 1 && !p->pipeline_warmup_steps)
+		gf_text_addf(notes,
+			     "stale gradients from the first step on often "
+			     "keep a training from converging: "
+			     "--pipeline-warmup makes the first steps "
+			     "synchronous\n");
 	if (!t->policy && gf_request_has_threshold(r) && found &&
 	    !found->thresholds &&
 	    !gf_selection_has(&t->selection, GF_SELECT_RECUTS))

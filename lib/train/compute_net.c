@@ -13,6 +13,7 @@
 #define DEVICE_LOADERS 4
 
 struct net {
+	struct gf_compute_ops ops; /* a device's do more */
 	struct gf_train_net_config config;
 	struct gf_net *net;
 	struct gf_loader *loader;
@@ -408,39 +409,12 @@ static void close_net(struct gf_compute *c)
 	memset(c, 0, sizeof(*c));
 }
 
-static const struct gf_compute_ops net_ops = {
+static const struct gf_compute_ops host_ops = {
 	.load = load,
 	.scale = scale,
 	.forward = forward,
 	.backward = backward,
 	.result = result,
-	.updated = updated,
-	.abandon = abandon_net,
-	.close = close_net,
-};
-
-/* A net on a device. */
-static const struct gf_compute_ops resident_ops = {
-	.load = load,
-	.scale = scale,
-	.forward = forward,
-	.backward = backward,
-	.backward_early = backward_early,
-	.result = result,
-	.updated = updated,
-	.abandon = abandon_net,
-	.close = close_net,
-};
-
-/* The same, whose gradients go by the host. */
-static const struct gf_compute_ops staged_ops = {
-	.load = load,
-	.scale = scale,
-	.forward = forward,
-	.backward = backward,
-	.backward_early = backward_early,
-	.result = result,
-	.forward_s = forward_s,
 	.updated = updated,
 	.abandon = abandon_net,
 	.close = close_net,
@@ -526,9 +500,12 @@ int gf_compute_net(const struct gf_train_net_config *config,
 	int rc = 0;
 
 	n->config = *config;
-	c->ops = !config->backend->on_device ? &net_ops
-		 : config->stays             ? &resident_ops
-					     : &staged_ops;
+	n->ops = host_ops;
+	if (config->backend->on_device) {
+		n->ops.backward_early = backward_early;
+		n->ops.forward_s = config->stays ? NULL : forward_s;
+	}
+	c->ops = &n->ops;
 	c->priv = n;
 	if (config->backend->on_device)
 		rc = open_device(n, err);

@@ -218,6 +218,13 @@ char *gf_report_start(const struct gf_train_config *c, bool replay)
 
 	if (!replay)
 		add_training(&out, c);
+	if (c->plan->staleness > 1 && !c->plan->pipeline_warmup_steps)
+		gf_text_addf(&out,
+			     "staleness %d from the first step on often keeps "
+			     "a training from converging (gf-plan "
+			     "--pipeline-warmup makes the first steps "
+			     "synchronous)\n",
+			     c->plan->staleness);
 	if (c->plan->staleness > 2)
 		gf_text_addf(&out,
 			     "staleness %d: gradients older than one step "

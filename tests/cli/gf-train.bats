@@ -702,9 +702,10 @@ flip() {
 	wants 2 gf-train $quick --plan coded.json --checkpoint stopped --resume
 	one_line
 	says 'was written with codecs "f32", this run has "q8"'
-	jq '.pipeline.staleness = 3' pipe.json > three.json
+	jq '.pipeline = {staleness: 3, warmup_steps: 0}' pipe.json > three.json
 	wants 0 gf-train --model digits-mlp --threads 1 --plan three.json --steps 12
 	says 'staleness 3: gradients older than one step often keep a training from converging'
+	says 'staleness 3 from the first step on often keeps a training from converging'
 }
 
 @test "the loss scale: options, and in the log" {
