@@ -11,7 +11,7 @@
 #include "comm/comm.h"
 #include "comm/element.h"
 #include "doc/plan.h"
-#include "engine/watch.h"
+#include "comm/watch.h"
 #include "choose/ways.h"
 
 /*

@@ -11,7 +11,7 @@
 #include "comm/element.h"
 #include "contest/device.h"
 #include "contest/sum_error.h"
-#include "engine/watch.h"
+#include "comm/watch.h"
 #include "engine/burst.h"
 #include "choose/chooser.h"
 

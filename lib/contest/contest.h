@@ -10,7 +10,7 @@
 #include "contest/allreduce.h"
 #include "contest/device_send.h"
 #include "contest/set_contestant.h"
-#include "engine/watch.h"
+#include "comm/watch.h"
 #include "engine/burst.h"
 #include "choose/chooser.h"
 

@@ -6,7 +6,7 @@
 #include "base/text.h"
 #include "comm/comm.h"
 #include "comm/element.h"
-#include "engine/watch.h"
+#include "comm/watch.h"
 #include "lane/nccl.h"
 #include "gpu/gpu.h"
 

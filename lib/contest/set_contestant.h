@@ -9,7 +9,7 @@
 #include "base/error.h"
 #include "comm/comm.h"
 #include "contest/exact.h"
-#include "engine/watch.h"
+#include "comm/watch.h"
 #include "engine/burst.h"
 
 /*

@@ -5,7 +5,7 @@
 
 #include "base/heap.h"
 #include "contest/size_sweep.h"
-#include "engine/runnable.h"
+#include "coll/runnable.h"
 
 static int run_counts(struct gf_contest_allreduce *bench,
 		      const struct gf_contest_ways *ways, const size_t *counts,

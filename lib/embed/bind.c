@@ -8,7 +8,7 @@
 #include "base/heap.h"
 #include "base/text.h"
 #include "embed/embedded.h"
-#include "engine/runnable.h"
+#include "coll/runnable.h"
 #include "train/assign.h"
 #include "train/choose_ways.h"
 

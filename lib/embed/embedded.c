@@ -8,7 +8,7 @@
 
 #include "base/array.h"
 #include "base/heap.h"
-#include "engine/runnable.h"
+#include "coll/runnable.h"
 #include "train/choose_ways.h"
 #include "train/method.h"
 #include "run/reshard.h"

@@ -15,7 +15,7 @@
 #include "comm/comm.h"
 #include "doc/model.h"
 #include "doc/plan.h"
-#include "engine/watch.h"
+#include "comm/watch.h"
 #include "exchange/exchange.h"
 #include "gradflow.h"
 #include "run/snapshot.h"

@@ -7,7 +7,7 @@
 
 #include "base/digest.h"
 #include "base/heap.h"
-#include "engine/runnable.h"
+#include "coll/runnable.h"
 
 int gf_agree_takes(const struct gf_comm *comm, const struct gf_plan *plan,
 		   struct gf_error *err)

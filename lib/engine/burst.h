@@ -11,7 +11,7 @@
 #include "comm/comm.h"
 #include "comm/element.h"
 #include "doc/trace.h"
-#include "engine/watch.h"
+#include "comm/watch.h"
 #include "coll/way.h"
 
 /*
@@ -20,7 +20,7 @@
  * hand-over to a communication thread. Between GPUs the engine is the caller's,
  * streams, and several bursts share it.
  *
- * The watch (engine/watch.h) belongs to the caller and lives for as long as
+ * The watch (comm/watch.h) belongs to the caller and lives for as long as
  * bursts are sent; its step counts the sends, and stands in every failure
  * beside the message. After a failure the communicator is broken.
  */

@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 #include "comm/comm.h"
-#include "engine/watch.h"
+#include "comm/watch.h"
 
 /*
  * The common part of the threads of both engines. Such a thread owns the
@@ -50,7 +50,7 @@ struct gf_comm_thread {
 	bool looked;   /* `missing` is complete */
 };
 
-/* No thread yet. timeout_s as in engine/watch.h, unless a watch is lent. */
+/* No thread yet. timeout_s as in comm/watch.h, unless a watch is lent. */
 void gf_comm_thread_init(struct gf_comm_thread *t, struct gf_comm *comm,
 			 double timeout_s, struct gf_watch *watch);
 /* Stops the thread, if there is one; zeros are allowed. */

@@ -21,7 +21,7 @@
  *
  * If the caller lends its watch there is no second thread, and the host watches
  * while it waits for the end of all messages. Else a second thread watches: it
- * answers other ranks (engine/watch.h) and serves calls. When a message that
+ * answers other ranks (comm/watch.h) and serves calls. When a message that
  * has begun does not end in time, or a communicator reports an error, the
  * thread aborts the communicators: then everything enqueued comes to an end.
  *

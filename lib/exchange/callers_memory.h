@@ -13,7 +13,7 @@
 #include "comm/comm.h"
 #include "doc/plan.h"
 #include "engine/engine.h"
-#include "engine/hooks.h"
+#include "work/hooks.h"
 #include "select/select.h"
 
 /*

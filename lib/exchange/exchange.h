@@ -14,7 +14,7 @@
 #include "comm/comm.h"
 #include "doc/model.h"
 #include "doc/plan.h"
-#include "engine/work.h"
+#include "work/work.h"
 #include "gpu/place.h"
 #include "select/sums.h"
 

@@ -6,7 +6,7 @@
 #include "base/end.h"
 #include "base/timeout.h"
 #include "cli/deadline.h"
-#include "engine/session.h"
+#include "comm/session.h"
 
 static int join(const struct gf_launch *l, struct gf_comm **comm,
 		struct gf_error *err)

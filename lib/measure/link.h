@@ -8,12 +8,12 @@
 #include "base/error.h"
 #include "coll/schedule.h"
 #include "comm/comm.h"
-#include "engine/watch.h"
+#include "comm/watch.h"
 #include "exec/exec.h"
 
 /*
  * Transfers between ranks with no all-reduce around them, as schedules through
- * the executor that training uses. Whatever blocks is watched (engine/watch.h):
+ * the executor that training uses. Whatever blocks is watched (comm/watch.h):
  * a rank that does not come is named.
  */
 struct gf_measure_link {

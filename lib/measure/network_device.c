@@ -6,7 +6,7 @@
 
 #include "base/heap.h"
 #include "contest/device_send.h"
-#include "engine/watch.h"
+#include "comm/watch.h"
 
 struct gf_network_device {
 	struct gf_comm *comm;

@@ -11,7 +11,7 @@
 #include "cost/fit.h"
 #include "cost/stat.h"
 #include "doc/selection.h"
-#include "engine/runnable.h"
+#include "coll/runnable.h"
 #include "exchange/exchange.h"
 #include "measure/chain.h"
 #include "select/select.h"

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "comm/processors.h"
-#include "engine/priority.h"
+#include "comm/priority.h"
 
 int gf_measure_place_step(const struct gf_measure_profile *c,
 			  struct gf_measure_step *step, struct gf_error *err)

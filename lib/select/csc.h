@@ -9,8 +9,8 @@
 #include "base/error.h"
 #include "doc/plan.h"
 #include "doc/select_csc.h"
-#include "engine/pool.h"
-#include "engine/work.h"
+#include "work/pool.h"
+#include "work/work.h"
 #include "optim/optimizer.h"
 #include "select/select.h"
 

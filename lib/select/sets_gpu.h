@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "lane/lane.h"
-#include "engine/work.h"
+#include "work/work.h"
 #include "gpu/gpu.h"
 #include "select/sets.h"
 

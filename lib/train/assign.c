@@ -12,7 +12,7 @@
 #include "base/heap.h"
 #include "doc/plan_rule.h"
 #include "doc/stream.h"
-#include "engine/runnable.h"
+#include "coll/runnable.h"
 #include "train/choose_ways.h"
 #include "train/compute_place.h"
 

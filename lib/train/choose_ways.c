@@ -15,7 +15,7 @@
 #include "ckpt/safetensors.h"
 #include "ckpt/set.h"
 #include "codec/codec.h"
-#include "engine/runnable.h"
+#include "coll/runnable.h"
 #include "choose/chooser.h"
 #include "run/snapshot.h"
 

@@ -43,7 +43,7 @@ int gf_train_stored_ways(const struct gf_folder *folder, int ranks, char **ways,
 void gf_train_use_library(struct gf_plan *plan, bool open_only);
 
 /* Collective: settles what is open in the configuration's plan, which must then
- * be one that runs here (engine/runnable.h). Called after gf_train_place_take,
+ * be one that runs here (coll/runnable.h). Called after gf_train_place_take,
  * which decides whether messages go over NCCL. config->choose_s becomes the
  * time spent on measuring. */
 int gf_train_choose(struct gf_train_config *config, struct gf_plan *plan,

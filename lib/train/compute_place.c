@@ -7,7 +7,7 @@
 
 #include "base/heap.h"
 #include "comm/processors.h"
-#include "engine/priority.h"
+#include "comm/priority.h"
 #include "train/method.h"
 
 /* --- what is asked for ---------------------------------------------------- */

@@ -10,7 +10,7 @@
 #include "data/dataset.h"
 #include "doc/model.h"
 #include "doc/profile.h"
-#include "engine/stage.h"
+#include "train/grad_stage.h"
 #include "nn/net.h"
 #include "optim/optimizer.h"
 

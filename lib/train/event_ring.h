@@ -4,7 +4,7 @@
 
 #include <stddef.h>
 
-#include "engine/work.h"
+#include "work/work.h"
 
 /*
  * The times of events on this rank, for the last steps of a run. They are kept

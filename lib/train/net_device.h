@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
-#include "engine/stage.h"
+#include "train/grad_stage.h"
 #include "gpu/gpu.h"
 #include "nn/net.h"
 
@@ -15,7 +15,7 @@
  * The arrays of a net that computes on a GPU (nn/net.h, on_device), and how
  * they get there and back: batches from pinned memory into two buffers in turn,
  * so that one is copied while the other is computed with; gradients and
- * parameters by a stage (engine/stage.h), unless they stay.
+ * parameters by a stage (train/grad_stage.h), unless they stay.
  */
 struct gf_train_device;
 
@@ -93,7 +93,7 @@ int gf_train_device_backward(struct gf_train_device *d, float *grads,
 			     void (*on_grad)(void *ctx, size_t tensor),
 			     void *ctx, struct gf_error *err);
 /* Sets the taker, which chooses among gradients: not all of them come to the
- * host's `grads` (engine/stage.h). */
+ * host's `grads` (train/grad_stage.h). */
 void gf_train_device_take(struct gf_train_device *d,
 			  const struct gf_stage_taker *by);
 /* Seconds that the last forward took on the device; after its backward. */

@@ -6,7 +6,7 @@
 #include "cli/table.h"
 #include "data/dataset.h"
 #include "doc/model.h"
-#include "engine/priority.h"
+#include "comm/priority.h"
 
 /* A plan of one message per tensor would fill screens. */
 #define SHOWN_MESSAGES 64

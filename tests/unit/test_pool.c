@@ -4,7 +4,7 @@
 #include <stdint.h>
 
 #include "base/array.h"
-#include "engine/pool.h"
+#include "work/pool.h"
 #include "plans.h"
 
 static void test_pool(void)

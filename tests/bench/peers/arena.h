@@ -6,7 +6,7 @@
 #include <stddef.h>
 
 #include "comm/comm.h"
-#include "engine/watch.h"
+#include "comm/watch.h"
 
 /* Types that the files of allreduce_peers share: contestants and their data. */
 enum { CONTESTANTS_MOST = 48, REPEATS_MOST = 401, PLUGINS_MOST = 8 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef GF_ENGINE_RUNNABLE_H
-#define GF_ENGINE_RUNNABLE_H
+#ifndef GF_COLL_RUNNABLE_H
+#define GF_COLL_RUNNABLE_H
 
 #include "base/error.h"
 #include "doc/plan.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "engine/priority.h"
+#include "comm/priority.h"
 
 #include <signal.h>
 #include <sys/resource.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef GF_ENGINE_WATCH_H
-#define GF_ENGINE_WATCH_H
+#ifndef GF_COMM_WATCH_H
+#define GF_COMM_WATCH_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "engine/runnable.h"
+#include "coll/runnable.h"
 
 #include <errno.h>
 #include <string.h>

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef GF_ENGINE_WORK_H
-#define GF_ENGINE_WORK_H
+/* lib/work: what engine, selections and exchange share: the messages of a
+ * step, gradient memory, the hooks around a message. */
+#ifndef GF_WORK_WORK_H
+#define GF_WORK_WORK_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -10,7 +12,7 @@
 #include "coll/way.h"
 #include "comm/element.h"
 #include "doc/plan.h"
-#include "engine/pool.h"
+#include "work/pool.h"
 
 struct gf_lane_sets;
 

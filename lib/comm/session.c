@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "engine/session.h"
+#include "comm/session.h"
 
 #include <math.h>
 #include "base/timeout.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef GF_ENGINE_HOOKS_H
-#define GF_ENGINE_HOOKS_H
+#ifndef GF_WORK_HOOKS_H
+#define GF_WORK_HOOKS_H
 
 #include <stdbool.h>
 #include <stddef.h>

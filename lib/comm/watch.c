@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "engine/watch.h"
+#include "comm/watch.h"
 
 #include <errno.h>
 #include <inttypes.h>

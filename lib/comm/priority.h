@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef GF_ENGINE_PRIORITY_H
-#define GF_ENGINE_PRIORITY_H
+#ifndef GF_COMM_PRIORITY_H
+#define GF_COMM_PRIORITY_H
 
 #include <pthread.h>
 #include <stdbool.h>

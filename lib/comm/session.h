@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef GF_ENGINE_SESSION_H
-#define GF_ENGINE_SESSION_H
+#ifndef GF_COMM_SESSION_H
+#define GF_COMM_SESSION_H
 
 #include "base/error.h"
-#include "engine/watch.h"
+#include "comm/watch.h"
 
 /*
  * A session watches every wait of a command's ranks, from the moment at which

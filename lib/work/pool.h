@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef GF_ENGINE_POOL_H
-#define GF_ENGINE_POOL_H
+#ifndef GF_WORK_POOL_H
+#define GF_WORK_POOL_H
 
 #include <stdbool.h>
 #include <stddef.h>

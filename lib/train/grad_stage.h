@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef GF_ENGINE_STAGE_H
-#define GF_ENGINE_STAGE_H
+#ifndef GF_TRAIN_GRAD_STAGE_H
+#define GF_TRAIN_GRAD_STAGE_H
 
 #include <stdbool.h>
 #include <stddef.h>

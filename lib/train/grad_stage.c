@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "engine/stage.h"
+#include "train/grad_stage.h"
 
 #include <assert.h>
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "engine/work.h"
+#include "work/work.h"
 
 #include <inttypes.h>
 

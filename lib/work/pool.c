@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "engine/pool.h"
+#include "work/pool.h"
 
 #include <errno.h>
 #include <stdint.h>
