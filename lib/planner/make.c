@@ -51,6 +51,42 @@ static int note_halves(const struct gf_task *t, const struct gf_plan *p,
 	return rc;
 }
 
+/* A system goes by the levels: are there better factors? */
+static int note_factors(const struct gf_task *t, const struct gf_plan *p,
+			struct gf_text *notes, struct gf_error *err)
+{
+	struct gf_task open = *t;
+	struct gf_plan better;
+	const struct gf_message *m;
+	double takes_s;
+	size_t i;
+	int rc;
+
+	if (!t->problem.nfactors || t->problem.factors != t->by_levels)
+		return 0;
+	open.problem.factors = NULL;
+	open.problem.nfactors = 0;
+	rc = gf_task_plan_by(&open, t->policy, &better, err);
+	if (rc < 0)
+		return rc;
+	takes_s = better.predicted->iteration_s;
+	m = &better.messages[0];
+	if (takes_s < 0.99 * p->predicted->iteration_s) {
+		gf_text_addf(notes,
+			     "%s goes by the levels; predicted %.1f %% faster: "
+			     "--factors ",
+			     t->system.name,
+			     100 * (1 - takes_s / p->predicted->iteration_s));
+		for (i = 0; i < m->nstages; i++)
+			gf_text_addf(notes, "%s%d:%s", i ? "," : "",
+				     m->stages[i].factor,
+				     m->stages[i].algorithm);
+		gf_text_addf(notes, "\n");
+	}
+	gf_plan_release(&better);
+	return 0;
+}
+
 static int plan_whole(const struct gf_request *r, const struct gf_task *t,
 		      struct gf_plan *p, struct gf_text *notes,
 		      struct gf_error *err)
@@ -70,6 +106,7 @@ static int plan_whole(const struct gf_request *r, const struct gf_task *t,
 	gf_task_note(t, notes);
 	if (!t->policy && !r->halves)
 		rc = note_halves(t, p, notes, err);
+	rc = rc ? rc : note_factors(t, p, notes, err);
 	if (rc < 0) {
 		gf_plan_release(p);
 		return rc;

@@ -53,6 +53,7 @@ struct gf_task {
 	const struct gf_policy *policy; /* asked for; or NULL: the best */
 	double bound_s;                 /* of packs that are cut anew; else 0 */
 	struct gf_derived derived;      /* the problem's */
+	struct gf_stage *by_levels;     /* the problem's factors; or NULL */
 };
 
 /* For --threshold of a struct gf_request; 0 sends every tensor by itself. */

@@ -4,8 +4,10 @@
 #include <errno.h>
 #include <math.h>
 #include <stdbool.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/heap.h"
 #include "base/registry.h"
 #include "codec/codec.h"
 #include "planner/menu.h"
@@ -96,6 +98,25 @@ static bool plain_only(const struct gf_selection *s, const struct gf_problem *p)
 		if (gf_codec_is_plain(p->codecs[i]))
 			return true;
 	return false;
+}
+
+/* Factors as large as the levels, unless the user gave some. Levels that do not
+ * make up the ranks leave the choice open. */
+static void factor_by_levels(struct gf_task *t)
+{
+	struct gf_problem *p = &t->problem;
+	const struct gf_fabric *f = &p->fabric;
+	size_t i, n = 0;
+
+	if (!t->system.by_levels || p->nfactors ||
+	    gf_levels_ranks(f->levels, f->nlevels) != f->ranks)
+		return;
+	t->by_levels = gf_xcalloc(f->nlevels, sizeof(*t->by_levels));
+	for (i = 0; i < f->nlevels; i++)
+		if (f->levels[i].size > 1)
+			t->by_levels[n++].factor = (int)f->levels[i].size;
+	p->factors = n ? t->by_levels : NULL;
+	p->nfactors = n;
 }
 
 /* Sets what the user left open as the system does it. */
@@ -245,6 +266,7 @@ static int pose_whole(const struct gf_request *r, struct gf_task *t,
 		p->factors = r->axes->factors;
 		p->nfactors = r->axes->nfactors;
 	}
+	factor_by_levels(t);
 	note_rescaled(p, notes);
 	rc = grow(r, p, notes, err);
 	if (rc == 0)
@@ -309,4 +331,5 @@ void gf_task_release(struct gf_task *t)
 {
 	gf_selection_release(&t->selection);
 	gf_derived_release(&t->derived);
+	free(t->by_levels);
 }

@@ -51,6 +51,18 @@ const struct gf_system gf_systems[] = {
 		.staleness = 1,
 	},
 	{
+		.name = "topk",
+		.description = "the k largest gradients of each rank, one "
+			       "message",
+		.source = "Top-k S-SGD (gTop-k, Shi et al. 2019, section II)",
+		.policy = "single",
+		.algorithm = "ring",
+		.prefer = true,
+		.release = GF_RELEASE_BACKWARD_END,
+		.selection = &gf_select_plan_topk,
+		.staleness = 1,
+	},
+	{
 		.name = "asc-wfbp",
 		.description = "normal, merged and simultaneous messages",
 		.source = "ASC-WFBP (Shi, Chu, Li 2021)",
@@ -65,6 +77,7 @@ const struct gf_system gf_systems[] = {
 		.source = "BlueConnect (Cho et al. 2019)",
 		.policy = "single",
 		.algorithm = "blueconnect",
+		.by_levels = true,
 		.staleness = 1,
 	},
 	{

@@ -17,6 +17,7 @@ struct gf_system {
 	int lanes;             /* 0: the policy's */
 	const char *algorithm; /* NULL: the cheapest */
 	bool prefer;           /* without that algorithm: the cheapest */
+	bool by_levels;        /* factors are the sizes of the levels */
 	const char *codecs[4]; /* NULL-terminated; none: f32 */
 	enum gf_release release;
 	/* with its defaults; NULL: dense */

@@ -308,7 +308,13 @@ ms() { # OPTION...: of a plan of the job, as people read it
 	jq -e '.policy == "asc-wfbp" and .lanes == 2' out.txt
 	jq 'del(.network)' "$share/profiles/six.json" > model.json
 	wants 0 gf-plan --system blueconnect "$data/valid/topology-4x2-1gbe.json" model.json
-	jq -e '[.messages[0].stages[].factor] | (.[0] * (.[1] // 1) * (.[2] // 1)) == 8' out.txt
+	jq -e '[.messages[0].stages[].factor] == [2, 4]' out.txt
+	# the paper's cluster: by its levels, and what is better there
+	wants 0 gf-plan --system blueconnect --model resnet50 --gpu v100 "$share/topologies/blueconnect-4x16x3.json"
+	jq -e '[.messages[0].stages[].factor] == [4, 16, 3]' out.txt
+	says 'blueconnect goes by the levels; predicted 2.6 % faster: --factors 16:ring,2:ring,3:ring,2:ring'
+	six --system topk
+	jq -e '.selection.method == "topk" and (.messages | length) == 1' out.txt
 }
 
 @test "costs measured on other ranks are carried over, aloud" {
@@ -558,12 +564,14 @@ ms() { # OPTION...: of a plan of the job, as people read it
 }
 
 @test "contradictions and bad requests: one line, the reason, the status" {
-	local algorithms
+	local algorithms systems
 	algorithms=$(choice_of algorithms)
+	systems=$(choice_of systems)
 	while IFS='|' read -r status text options; do
 		# shellcheck disable=SC2086
 		wants "$status" gf-plan $options "$share/profiles/six.json"
-		says "${text/ALGORITHMS/$algorithms}"
+		text=${text/ALGORITHMS/$algorithms}
+		says "${text/SYSTEMS/$systems}"
 		[ -z "$output" ]
 	done <<-'END'
 	2|--codecs: want f32 with selection gtopk|--system gtopk --codecs q8
@@ -581,7 +589,7 @@ ms() { # OPTION...: of a plan of the job, as people read it
 	2|--policy: want auto, sequential, single, wfbp, threshold, mg-wfbp, asc-wfbp, ddp, horovod, optimal or dear, got "best"|--policy best
 	2|got "optmal"; did you mean "optimal"?|--policy optmal
 	2|--codecs: want f32, f16, bf16, trunc16, q8, fp8 or fp4, got "f17"; did you mean "f16"?|--codecs f32,f17
-	2|--system: want auto, gradientflow, pipe-sgd, gtopk, asc-wfbp, blueconnect, ddp or horovod, got "mine"|--system mine
+	2|--system: want SYSTEMS, got "mine"|--system mine
 	2|--algorithm: want ALGORITHMS, got "carrier"|--algorithm carrier
 	1|want a measured cost of butterfly|--algorithm butterfly
 	2|--codecs: want f32, f16|--codecs f32,f8
