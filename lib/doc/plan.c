@@ -266,6 +266,19 @@ size_t gf_plan_message_elems(const struct gf_plan *p, size_t i)
 	return sum;
 }
 
+const char *gf_plan_runs(const struct gf_plan *p, size_t first, size_t last,
+			 const struct gf_message *like)
+{
+	struct gf_wire wires[GF_WIRES_MOST];
+	const char *name = NULL;
+
+	if (p->model &&
+	    gf_selection_wire(&p->selection, &p->model->tensors[first],
+			      last - first + 1, wires))
+		name = gf_wire_algorithm(wires[0].kind);
+	return name ? name : like->algorithm;
+}
+
 static bool same_stages(const struct gf_stage *a, size_t na,
 			const struct gf_stage *b, size_t nb)
 {

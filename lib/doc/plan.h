@@ -119,6 +119,10 @@ void gf_plan_set_types(struct gf_plan *p);
 /* Bytes of message i's tensors before any codec. */
 size_t gf_plan_message_bytes(const struct gf_plan *p, size_t i);
 size_t gf_plan_message_elems(const struct gf_plan *p, size_t i);
+/* The algorithm by which tensors first..last go as one message: that of the
+ * selection's sets, else that of `like`. */
+const char *gf_plan_runs(const struct gf_plan *p, size_t first, size_t last,
+			 const struct gf_message *like);
 /* Do both go alike: by one algorithm, in the same stages, as one codec? */
 bool gf_message_goes_as(const struct gf_message *a, const struct gf_message *b);
 

@@ -36,7 +36,9 @@ struct gf_plan_brief gf_plan_brief(const struct gf_plan *p)
 	gf_text_addf(&algorithms, "%s", "");
 	for (i = 0; i < p->nmessages; i++) {
 		add_once(&codecs, p->messages[i].codec);
-		add_once(&algorithms, p->messages[i].algorithm);
+		add_once(&algorithms,
+			 gf_plan_runs(p, p->messages[i].first,
+				      p->messages[i].last, &p->messages[i]));
 	}
 	return (struct gf_plan_brief){
 		.system = or_empty(p->system),

@@ -40,6 +40,13 @@ bool gf_selection_has(const struct gf_selection *s, unsigned traits)
 	return (gf_selection_plan(s)->traits & traits) == traits;
 }
 
+const char *gf_wire_algorithm(enum gf_wire_kind kind)
+{
+	return kind == GF_WIRE_GATHER  ? "topk"
+	       : kind == GF_WIRE_MERGE ? "gtopk"
+				       : NULL;
+}
+
 size_t gf_selection_wire(const struct gf_selection *s,
 			 const struct gf_tensor *tensors, size_t ntensors,
 			 struct gf_wire wires[GF_WIRES_MOST])

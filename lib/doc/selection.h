@@ -54,6 +54,10 @@ enum gf_wire_kind {
 			 */
 };
 
+/* The algorithm that moves sets in such a way (coll/topk.c, gtopk.c); NULL: the
+ * message's own. */
+const char *gf_wire_algorithm(enum gf_wire_kind kind);
+
 /* One collective of a message, in the steady state. */
 struct gf_wire {
 	enum gf_wire_kind kind;

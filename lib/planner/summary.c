@@ -122,7 +122,7 @@ static void message_row(struct gf_table *t, const struct gf_plan *p, size_t i)
 	gf_table_cell(t, "%zu-%zu", m->first, m->last);
 	gf_table_cell(t, "%s",
 		      gf_human_size((double)gf_plan_message_bytes(p, i), &h));
-	gf_table_cell(t, "%s", m->algorithm);
+	gf_table_cell(t, "%s", gf_plan_runs(p, m->first, m->last, m));
 	gf_table_cell(t, "%s", m->codec);
 	gf_table_cell(t, "%s", gf_mode_names[m->mode]);
 	if (!times)

@@ -77,7 +77,7 @@ static void draw_messages(const struct gf_plan *p, const struct gf_outcome *o,
 			"{\"message\": %zu, \"first\": %zu, \"last\": %zu, "
 			"\"bytes\": %zu, \"algorithm\": \"%s\"}",
 			i, m->first, m->last, gf_plan_message_bytes(p, i),
-			m->algorithm);
+			gf_plan_runs(p, m->first, m->last, m));
 
 		gf_trace_slice(t, pid, (int)lane[i] + 1, "message", name,
 			       at->start_s, at->end_s - at->start_s, args);

@@ -118,7 +118,8 @@ static void message_json(const struct gf_plan *p, const struct gf_replayed *r,
 	gf_json_put_size(&w, "first", m->first);
 	gf_json_put_size(&w, "last", m->last);
 	gf_json_put_size(&w, "bytes", m->bytes);
-	gf_json_put_string(&w, "algorithm", like(p, r, i)->algorithm);
+	gf_json_put_string(&w, "algorithm",
+			   gf_plan_runs(p, m->first, m->last, like(p, r, i)));
 	gf_json_put_real(&w, "ready_s", m->ready_s);
 	gf_json_put_real(&w, "start_s", m->start_s);
 	gf_json_put_real(&w, "end_s", m->end_s);
@@ -228,7 +229,9 @@ static void messages_text(const struct gf_plan *p, const struct gf_replayed *r,
 		gf_table_cell(&t, "%zu", i);
 		gf_table_cell(&t, "%zu-%zu", m->first, m->last);
 		gf_table_cell(&t, "%zu", m->bytes);
-		gf_table_cell(&t, "%s", like(p, r, i)->algorithm);
+		gf_table_cell(
+			&t, "%s",
+			gf_plan_runs(p, m->first, m->last, like(p, r, i)));
 		gf_table_cell(&t, "%s", gf_human_time(m->start_s, &h));
 		gf_table_cell(&t, "%s", gf_human_time(m->end_s, &h));
 		gf_table_cell(&t, "%s",

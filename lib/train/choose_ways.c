@@ -76,11 +76,20 @@ char *gf_train_ways_once(const struct gf_plan *plan)
 	size_t i, k;
 
 	for (i = 0; i < plan->nmessages; i++) {
+		const struct gf_message *m = &plan->messages[i];
+		const char *runs = gf_plan_runs(plan, m->first, m->last, m);
+
+		/* the sets of a selection go by one algorithm of their own */
+		if (runs != m->algorithm) {
+			if (i == 0)
+				gf_text_addf(&out, "%s", runs);
+			continue;
+		}
 		for (k = 0; k < i; k++)
-			if (same_way(&plan->messages[k], &plan->messages[i]))
+			if (same_way(&plan->messages[k], m))
 				break;
 		if (k == i)
-			add_way(&plan->messages[i], &out);
+			add_way(m, &out);
 	}
 	return gf_text_take(&out);
 }

@@ -44,7 +44,7 @@ static void add_message(struct gf_table *t, const struct gf_plan *plan,
 	gf_table_cell(
 		t, "%s",
 		gf_human_size((double)gf_plan_message_bytes(plan, i), &h));
-	gf_table_cell(t, "%s", m->algorithm);
+	gf_table_cell(t, "%s", gf_plan_runs(plan, m->first, m->last, m));
 	if (r->has_prediction) {
 		add_times(t, "predicted", &r->messages[i].predicted);
 		gf_table_begin(t, COLUMNS);

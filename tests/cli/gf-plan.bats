@@ -313,6 +313,11 @@ ms() { # OPTION...: of a plan of the job, as people read it
 	wants 0 gf-plan --system blueconnect --model resnet50 --gpu v100 "$share/topologies/blueconnect-4x16x3.json"
 	jq -e '[.messages[0].stages[].factor] == [4, 16, 3]' out.txt
 	says 'blueconnect goes by the levels; predicted 2.6 % faster: --factors 16:ring,2:ring,3:ring,2:ring'
+	# tables name what runs: the sets' own algorithm
+	six --selection gtopk --table
+	[ "$(awk 'NR > 1 {print $5}' out.txt | sort -u)" = gtopk ]
+	six --selection dgc --table
+	[ "$(awk 'NR > 1 {print $5}' out.txt | sort -u)" = topk ]
 	six --system topk
 	jq -e '.selection.method == "topk" and (.messages | length) == 1' out.txt
 }
