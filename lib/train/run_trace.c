@@ -109,12 +109,11 @@ static void draw_message(const struct drawing *d, const struct picture *p,
 				 ? t->start_s
 				 : d->lane_free_s[lane];
 	char *name = gf_xasprintf("message %zu", i);
-	char *args =
-		gf_xasprintf("{\"message\": %zu, \"first\": %zu, \"last\":"
-			     " %zu, \"bytes\": %zu, \"algorithm\": \"%s\"}",
-			     i, m->first, m->last,
-			     gf_plan_message_bytes(d->plan, i),
-			     gf_plan_runs(d->plan, m->first, m->last, m));
+	char *args = gf_xasprintf(
+		"{\"message\": %zu, \"first\": %zu, \"last\":"
+		" %zu, \"bytes\": %zu, \"algorithm\": \"%s\"}",
+		i, m->first, m->last, gf_plan_message_bytes(d->plan, i),
+		gf_plan_runs(d->plan, m->first, m->last, m));
 
 	if (t->end_s > start_s) {
 		gf_trace_slice(d->trace, p->pid, 1 + lane, "message", name,

@@ -125,6 +125,12 @@ print(r[0]["stages"], r[0]["factors"], r[0]["segment_bytes"], r[-1]["stages"] ==
 	jq -se 'map(select(.algorithm == "ring").error_rms) | length > 0 and all(. != null and . < 1e-6)' out.txt
 }
 
+@test "--plan: a selection is not run as if all gradients went" {
+	gf-plan -q --model digits-mlp --selection gtopk --ranks 2 "$data/valid/topology-4x2-1gbe.json" > plan.json
+	wants 2 mpi 2 gf-allreduce $quick --plan plan.json
+	says 'plan.json: want all gradients, got selection gtopk (gf-train --replay runs it; -a topk,gtopk --density measures sets)'
+}
+
 @test "--verify: every schedule is proved before it runs" {
 	wants 0 mpi 4 gf-allreduce $quick --verify -v -a all --density .1 --factors 2x2 -b 1K -e 64K -f 64
 	right
