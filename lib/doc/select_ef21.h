@@ -7,9 +7,9 @@
 /*
  * ef21: error feedback of 2021 (Richtarik, Sokolov, Fatkhullin: EF21: A New,
  * Simpler, Theoretically Better, and Practically Faster Error Feedback, NeurIPS
- * 2021, Algorithm 2), with the k largest elements as its compressor. What goes
- * out is the change of an estimate of each rank's gradient, so that nothing
- * waits to be sent late: a rank has no residual.
+ * 2021, Algorithm 2), with the k largest elements as its compressor. A rank
+ * sends the change of an estimate of its gradient. Nothing waits to be sent
+ * late: a rank has no residual.
  *
  * Step t on each of P ranks, for every message of n elements (h, the estimate
  * of this rank's gradient, and s, the sum of h over ranks, begin at 0):

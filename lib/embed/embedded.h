@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* lib/embed: libgradflow: the exchange behind the C ABI of
+/* lib/embed: libgradflow: the exchange under the C ABI of
  * include/gradflow.h. */
 #ifndef GF_EMBED_EMBEDDED_H
 #define GF_EMBED_EMBEDDED_H
