@@ -82,7 +82,8 @@ static const struct gf_setting own_settings[] = {
 	{"compare", NULL, 2, GF_SETTING_FLAG, AT(compare),
 	 "print a table of all policies, best first"},
 	{"over", "LIST", 2, GF_SETTING_OWN, AT(over),
-	 "compare policies, systems, codecs, selections, or several of them",
+	 "compare policies, systems, codecs, selections, algorithms, lanes, "
+	 "staleness, or several of them",
 	 .names = gf_compare_names, .store = gf_compare_store},
 	{"strict", NULL, 2, GF_SETTING_FLAG, AT(strict),
 	 "exit with status 1 if something is left out of the comparison"},

@@ -9,6 +9,7 @@
 
 #include "base/heap.h"
 #include "codec/codec.h"
+#include "coll/algorithm.h"
 
 /* The request with one entry of the axis in it. */
 struct variant {
@@ -40,8 +41,30 @@ static void ask_selection(struct variant *v, size_t i)
 	v->axes.selection = (int)i;
 }
 
-const char *const gf_compare_names[] = {"policies", "systems", "codecs",
-					"selections", NULL};
+static void ask_algorithm(struct variant *v, size_t i)
+{
+	v->request.algorithm = gf_algorithms[i]->name;
+}
+
+/* Numbers by name, as the registries have their entries. */
+static const struct gf_named lanes[] = {
+	{"1", NULL}, {"2", NULL}, {"3", NULL}, {"4", NULL}, {NULL, NULL}};
+static const struct gf_named stalenesses[] = {
+	{"1", NULL}, {"2", NULL}, {"3", NULL}, {NULL, NULL}};
+
+static void ask_lanes(struct variant *v, size_t i)
+{
+	v->request.lanes = atoi(lanes[i].name);
+}
+
+static void ask_staleness(struct variant *v, size_t i)
+{
+	v->axes.staleness = atoi(stalenesses[i].name);
+}
+
+const char *const gf_compare_names[] = {"policies",   "systems",    "codecs",
+					"selections", "algorithms", "lanes",
+					"staleness",  NULL};
 
 static const struct axis {
 	const char *option;
@@ -52,6 +75,9 @@ static const struct axis {
 	{"system", {gf_systems, sizeof(*gf_systems), NULL}, ask_system},
 	{"codecs", {gf_codecs, sizeof(*gf_codecs), NULL}, ask_codec},
 	{"selection", {gf_select_plans, 0, NULL}, ask_selection},
+	{"algorithm", {gf_algorithms, 0, NULL}, ask_algorithm},
+	{"lanes", {lanes, sizeof(*lanes), NULL}, ask_lanes},
+	{"staleness", {stalenesses, sizeof(*stalenesses), NULL}, ask_staleness},
 };
 
 const char *gf_compare_option(enum gf_compare_axis axis)

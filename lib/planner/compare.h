@@ -15,6 +15,9 @@ enum gf_compare_axis {
 	GF_COMPARE_SYSTEMS,
 	GF_COMPARE_CODECS,
 	GF_COMPARE_SELECTIONS,
+	GF_COMPARE_ALGORITHMS,
+	GF_COMPARE_LANES,
+	GF_COMPARE_STALENESS,
 	GF_COMPARE_AXES,
 };
 extern const char *const gf_compare_names[]; /* NULL-terminated */

@@ -50,15 +50,17 @@ void gf_comparison_table(const struct gf_comparison *c, size_t window,
 			 struct gf_text *out)
 {
 	static const char *const heading[] = {
-		"system",      "policy", "codec",     "selection",
-		"messages",    "lanes",  "iteration", "exposed",
-		"above bound", "low",    "high"};
+		"algorithm", "system",      "policy", "codec",
+		"selection", "messages",    "lanes",  "iteration",
+		"exposed",   "above bound", "low",    "high"};
 	bool doubted = c->nrows > 0 && c->rows[0].iteration_high_s > 0;
-	size_t columns = doubted ? 11 : 9, i;
+	/* the first column, where algorithms are compared */
+	size_t named = c->axes >> GF_COMPARE_ALGORITHMS & 1;
+	size_t columns = (doubted ? 11 : 9) + named, i;
 	struct gf_table t = {0};
 	struct gf_human h;
 
-	gf_table_row(&t, columns, heading);
+	gf_table_row(&t, columns, heading + !named);
 	for (i = 0; i < c->nrows; i++) {
 		const struct gf_compared *r = &c->rows[i];
 		double above = r->lower_bound_s > 0
@@ -66,6 +68,8 @@ void gf_comparison_table(const struct gf_comparison *c, size_t window,
 				       : 0;
 
 		gf_table_begin(&t, columns);
+		if (named)
+			gf_table_cell(&t, "%s", r->plan.algorithms);
 		add_system(&t, &r->plan);
 		gf_table_cell(&t, "%s", r->plan.policy);
 		gf_table_cell(&t, "%s", r->plan.codecs);

@@ -128,7 +128,7 @@ iteration() { # WANTED
 	wants 2 gf-plan --compare --over systems --system auto "${job[@]}"
 	says '--compare goes without --system where systems are compared'
 	wants 2 gf-plan --compare --over systems,sizes "${job[@]}"
-	says '--over: want policies, systems, codecs or selections, got "sizes"'
+	says '--over: want policies, systems, codecs, selections, algorithms, lanes or staleness, got "sizes"'
 }
 
 @test "a line says what the plan does; --table prints its messages" {
@@ -184,6 +184,17 @@ iteration() { # WANTED
 	prints "measured on other ranks, carried over"
 	wants 0 gf-plan --model resnet20 --gpu v100 --ranks 8 --lanes 1 --codecs q8 --explain "$data/valid/topology-4x2-1gbe.json"
 	grep -E '^message 0: .* ns/B = .*, derived from the levels \(of it q8: [0-9.]+ ns/B on each of [0-9.]+ hops\)' out.txt
+}
+
+@test "--compare --over algorithms, lanes and staleness" {
+	# BlueConnect's cluster: the order of its Figure 3
+	wants 0 gf-plan -q --compare --over algorithms --policy single --model resnet50 --gpu v100 \
+		"$share/topologies/blueconnect-4x16x3.json"
+	[ "$(awk '$1 ~ /^(blueconnect|hierarchical|ring)$/ {print $1}' out.txt | paste -sd' ')" = "blueconnect hierarchical ring" ]
+	wants 0 gf-plan -q --compare --over lanes,staleness --json --model resnet50 --gpu v100 "$share/topologies/asc-wfbp-8x4-10gbe.json"
+	jq -se 'map(.staleness) | contains([1, 2, 3])' out.txt
+	wants 2 gf-plan --compare --over lanes --lanes 2 --model resnet50 --gpu v100 "$share/topologies/asc-wfbp-8x4-10gbe.json"
+	says '--compare goes without --lanes where lanes are compared'
 }
 
 @test "--max-messages: as few, and no slower than fewer" {
