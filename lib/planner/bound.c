@@ -27,7 +27,7 @@
  * While messages are in flight, backward does 1/slowdown of its work, with the
  * least slowdown of any option. Messages that do not slow it come after it, so
  * the iteration is longer than compute by (1 - 1/slowdown) of the exchange,
- *too.
+ * too.
  */
 #include <float.h>
 #include <math.h>

@@ -54,12 +54,12 @@ static const struct gf_named stalenesses[] = {
 
 static void ask_lanes(struct variant *v, size_t i)
 {
-	v->request.lanes = atoi(lanes[i].name);
+	v->request.lanes = (int)i + 1;
 }
 
 static void ask_staleness(struct variant *v, size_t i)
 {
-	v->axes.staleness = atoi(stalenesses[i].name);
+	v->axes.staleness = (int)i + 1;
 }
 
 const char *const gf_compare_names[] = {"policies",   "systems",    "codecs",

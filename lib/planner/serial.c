@@ -14,13 +14,13 @@
  * and the iteration ends at max(end, backward_end + lag). Both are monotone in
  * end and lag, so only Pareto-optimal pairs need to be kept per position (one,
  * where messages and backward do nothing to each other). The cheapest option of
- *each message is best for both, unless options differ in what they do to
- *backward, or it to them: then all choices of the menu are tried. C is greater
- *while backward runs (message_slowdown); that it ends a little later where
- *later messages are issued is left out.
+ * each message is best for both, unless options differ in what they do to
+ * backward, or it to them: then all choices of the menu are tried. C is greater
+ * while backward runs (message_slowdown); that it ends a little later where
+ * later messages are issued is left out.
  *
  * With very many tensors, long messages are tried in growing strides: the
- *result is then good, but not proven.
+ * result is then good, but not proven.
  *
  * Pruning: the rest of the tensors costs at least the menu's floor for all of
  * them at once (which is C if C is concave). The rest starts after `end` at the

@@ -44,12 +44,13 @@
  * Between `end` and `sums` further steps may begin and end.
  *
  * ON A GPU gradients are made by the stream env.place.stream. They stay there
- *and go from GPU to GPU: then pools are the device's, hooks enqueue on the
- *queue that they are given, and `end` sets the slot's flag if a gradient is not
- *finite, which the host learns later. Or messages go BY THE HOST. Then the
- *gradients of all slots are in one array of the device, and `ready` brings what
- *is wanted of them to the host, where hooks run. `commit` lets the device's
- *state follow a step that has ended. Sums lie on the device in both cases.
+ * and go from GPU to GPU: then pools are the device's, hooks enqueue on the
+ * queue that they are given, and `end` sets the slot's flag if a gradient is
+ * not finite, which the host learns later. Or messages go BY THE HOST. Then the
+ * gradients of all slots are in one array of the device, and `ready` brings
+ * what is wanted of them to the host, where hooks run. `commit` lets the
+ * device's state follow a step that has ended. Sums lie on the device in both
+ * cases.
  *
  * SCALED. With env.scaled a selection whose messages are sums of gradients
  * multiplies them by scale/ranks before they go (gf_select_scale) and divides
