@@ -20,6 +20,7 @@
 #include "codec/codec.h"
 #include "coll/algorithm.h"
 #include "comm/comm.h"
+#include "doc/algorithm_traits.h"
 #include "launch/launch.h"
 #include "probe/placed.h"
 #include "train/assign.h"
@@ -51,7 +52,6 @@ struct arguments {
 #define START     offsetof(struct arguments, start)
 
 static const char *const contestants[] = {"auto", "all", NULL};
-static const char *const stages[] = {"ring", "halving", "shm", NULL};
 static const char *const devices[] = {"cpu", "cuda", "auto", NULL};
 
 /* In nccl-tests a process may have several ranks, of threads and GPUs. */
@@ -89,7 +89,9 @@ static const struct gf_setting settings[] = {
 	{"factors", "FxF...", 2, GF_SETTING_TEXT, AT(sweep.factors),
 	 "decompose the ranks, innermost first (ranks per host x hosts)"},
 	{"stages", "LIST", 2, GF_SETTING_TEXT, AT(sweep.stages),
-	 "the algorithm of each factor: ring, halving or shm", .names = stages},
+	 "what carries out each factor's stage: ring, halving, shm, mpi or "
+	 "nccl",
+	 .names = gf_stage_names},
 	{"codec", "NAME", 2, GF_SETTING_TEXT, AT(codec),
 	 "send gradients in this form; --list names them (f32)",
 	 .from = {{gf_codecs, sizeof(*gf_codecs)}}},

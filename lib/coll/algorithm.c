@@ -52,12 +52,11 @@ static int check_factors(const struct gf_coll_args *args, struct gf_error *err)
 		const char *name = args->stage_algorithms[i];
 		int f = args->factors[i];
 
-		if (!gf_stage_algorithm(name))
-			return gf_error_set(
-				err, -EINVAL,
-				"stage %zu: want ring, halving, shm "
-				"or nccl, got \"%s\"",
-				i, name);
+		if (!gf_stage_algorithm(name)) {
+			gf_stage_refuse(name, err);
+			gf_error_prefix(err, "stage %zu", i);
+			return -EINVAL;
+		}
 		if (!gf_stage_takes(name, f))
 			return gf_error_set(
 				err, -EINVAL,

@@ -38,6 +38,7 @@ struct gf_coll_args {
 	enum gf_coll_half half; /* other than WHOLE: where `owned` is given */
 	int servers; /* ps: the last ranks serve and contribute nothing */
 	bool lossy;  /* messages go through a codec: schedule.h, CODECS */
+	bool calls;  /* stages of libraries become calls: schedule.h, CALLS */
 };
 
 struct gf_algorithm {

@@ -8,15 +8,16 @@
  * they have in common, 1/(p_0 ... p_(i-1)) of the message. The all-gathers
  * follow in reverse. With one factor per level of the network every stage stays
  * within its level, all ranks send all the time, and the slow outer levels
- * carry little. A stage is a ring, or recursive halving if p_i is a power of
- * two. An executor may run a whole stage through shared memory (shm) or NCCL
- * (nccl); otherwise its steps are the ring's.
+ * carry little. Each stage has an implementation of its own: a ring; recursive
+ * halving if p_i is a power of two; a direct exchange through the memory of a
+ * host (shm); or one call of MPI or NCCL, which is taken for a ring.
  *
  * Cost (Eq. 7, with the minimum over 0 <= j <= i: as printed, j < i, it would
  * contradict Eq. 6), n bytes, level bandwidths w_j:
  *   2 sum_i T(p_i, n / (p_0 ... p_(i-1)), min_j w_j / (p_0 ... p_(j-1)))
  *   T = (p-1) alpha + (p-1)/p n / w (ring), log2 p alpha + ... (halving),
- *   + (p-1)/p n gamma in the first half
+ *   + (p-1)/p n gamma in the first half; shm: a ring with one alpha on the way
+ *   back
  * Factors need not coincide with levels: the rate is the least of
  * w_j / (messages that share the link), counted.
  *
@@ -31,10 +32,9 @@
  *   rank     0  1  2  3  4  5  6  7  8  9 10 11
  *   owns     0  4  8  2  6 10  1  5  9  3  7 11
  */
-#include <string.h>
-
 #include "coll/algorithms.h"
 #include "coll/parts.h"
+#include "doc/algorithm_traits.h"
 
 static int nstages(const struct gf_coll_args *args)
 {
@@ -46,15 +46,20 @@ static int factor(const struct gf_coll_args *args, int stage)
 	return args->nfactors ? args->factors[stage] : args->ranks;
 }
 
-/* The stage's algorithm if one was asked for; else halving if possible, which
- * is never dearer than a ring as long as the stage keeps to one level. */
-static int halves(const struct gf_coll_args *args, int stage)
+/* The stage's algorithm has that trait. Unsaid, it is halving if possible,
+ * which is never dearer than a ring as long as the stage keeps to one level. */
+static bool has(const struct gf_coll_args *args, int stage, unsigned trait)
 {
 	int p = factor(args, stage);
 
 	if (args->stage_algorithms && args->nfactors)
-		return !strcmp(args->stage_algorithms[stage], "halving");
-	return p > 1 && !(p & (p - 1));
+		return gf_stage_has(args->stage_algorithms[stage], trait);
+	return trait == GF_STAGE_HALVES && p > 1 && !(p & (p - 1));
+}
+
+static bool halves(const struct gf_coll_args *args, int stage)
+{
+	return has(args, stage, GF_STAGE_HALVES);
 }
 
 static double ring_s(const struct gf_coll_args *args,
@@ -91,6 +96,32 @@ static double halving_s(const struct gf_coll_args *args,
 	return total;
 }
 
+static double direct_s(const struct gf_coll_args *args,
+		       const struct gf_cost_net *net,
+		       struct gf_cost_round round, size_t elems)
+{
+	size_t p = (size_t)round.factor, part = (elems + p - 1) / p;
+	double bytes = (double)part * (double)args->elem_bytes, total = 0;
+	struct gf_link_cost link = gf_cost_link(net, &round, bytes);
+
+	if (args->half != GF_COLL_ALL_GATHER)
+		total += (double)(p - 1) * gf_cost_send_reduce_s(&link, bytes);
+	if (args->half != GF_COLL_REDUCE_SCATTER)
+		total += gf_cost_send_s(&link, (double)(p - 1) * bytes);
+	return total;
+}
+
+static double stage_s(const struct gf_coll_args *args,
+		      const struct gf_cost_net *net, int stage,
+		      struct gf_cost_round round, size_t elems)
+{
+	if (halves(args, stage))
+		return halving_s(args, net, round, elems);
+	if (has(args, stage, GF_STAGE_ONE_HOST))
+		return direct_s(args, net, round, elems);
+	return ring_s(args, net, round, elems);
+}
+
 static double cost_s(const struct gf_coll_args *args,
 		     const struct gf_cost_net *net)
 {
@@ -102,8 +133,7 @@ static double cost_s(const struct gf_coll_args *args,
 		int p = factor(args, stage);
 		struct gf_cost_round round = {args->ranks, stride, p, stride};
 
-		total += (halves(args, stage) ? halving_s : ring_s)(
-			args, net, round, elems);
+		total += stage_s(args, net, stage, round, elems);
 		elems = (elems + (size_t)p - 1) / (size_t)p;
 		stride *= p;
 	}
@@ -153,10 +183,42 @@ static struct gf_range owned(const struct gf_coll_args *args, int rank)
 typedef void stage_fn(struct gf_schedule *s, const struct gf_group *g,
 		      struct gf_range range, const struct gf_cut *cut);
 
+static void call_reduce_scatter(struct gf_schedule *s, const struct gf_group *g,
+				struct gf_range range, const struct gf_cut *cut)
+{
+	(void)cut;
+	gf_schedule_call(s, GF_STEP_REDUCE_SCATTER, g, range);
+}
+
+static void call_all_gather(struct gf_schedule *s, const struct gf_group *g,
+			    struct gf_range range, const struct gf_cut *cut)
+{
+	(void)cut;
+	gf_schedule_call(s, GF_STEP_ALL_GATHER, g, range);
+}
+
+/* There and back. */
 static const struct {
-	stage_fn *ring, *halving;
-} ways[] = {{gf_ring_reduce_scatter, gf_halving_reduce_scatter},
-	    {gf_ring_all_gather, gf_doubling_all_gather}};
+	unsigned trait;
+	stage_fn *build[2];
+} ways[] = {
+	{GF_STAGE_HALVES, {gf_halving_reduce_scatter, gf_doubling_all_gather}},
+	{GF_STAGE_ONE_HOST, {gf_direct_reduce_scatter, gf_direct_all_gather}},
+	{GF_STAGE_CALL, {call_reduce_scatter, call_all_gather}},
+	{0, {gf_ring_reduce_scatter, gf_ring_all_gather}},
+};
+
+static stage_fn *builder_of(const struct gf_coll_args *args, int stage,
+			    bool back)
+{
+	size_t i = 0;
+
+	while (ways[i].trait &&
+	       (!has(args, stage, ways[i].trait) ||
+		(ways[i].trait == GF_STAGE_CALL && !args->calls)))
+		i++;
+	return ways[i].build[back];
+}
 
 /* Pieces go in the order in which the stage further out wants them, or hands
  * them back: the wires are busy from the first piece on. */
@@ -178,8 +240,8 @@ static void build_stage(const struct gf_coll_args *args, int stage, bool back,
 		cut.halves = halves(args, stage + 1);
 	}
 	gf_schedule_stage(s, stage);
-	(halved ? ways[back].halving
-		: ways[back].ring)(s, &g, held_at(args, stage, s->rank), &cut);
+	builder_of(args, stage, back)(s, &g, held_at(args, stage, s->rank),
+				      &cut);
 }
 
 static void build(const struct gf_coll_args *args, int rank,

@@ -135,46 +135,57 @@ static struct gf_range owned(const struct gf_coll_args *args, int rank)
 	return gf_range_part(gf_data(0, args->count_elems), args->ranks, rank);
 }
 
-static void reduce_scatter(const struct gf_coll_args *args,
-			   struct gf_schedule *s)
+static struct gf_pieces part_of(const struct gf_group *g, struct gf_range range,
+				int place, const struct gf_cut *cut)
 {
-	int p = args->ranks, k;
-
-	for (k = 1; k < p; k++) {
-		int owner = (s->rank - k + p) % p;
-
-		gf_send_pieces(s, owner, owned(args, owner),
-			       args->segment_elems);
-	}
-	for (k = 1; k < p; k++)
-		gf_recv_reduce_pieces(s, (s->rank + k) % p,
-				      owned(args, s->rank),
-				      args->segment_elems);
+	return gf_pieces_of(gf_range_part(range, g->size, place), cut);
 }
 
-static void all_gather(const struct gf_coll_args *args, struct gf_schedule *s)
+void gf_direct_reduce_scatter(struct gf_schedule *s, const struct gf_group *g,
+			      struct gf_range range, const struct gf_cut *cut)
 {
-	int p = args->ranks, k;
+	const int p = g->size;
+	int k;
+
+	for (k = 1; k < p; k++) {
+		int owner = (g->me - k + p) % p;
+
+		gf_send_cut(s, gf_group_rank(g, owner),
+			    part_of(g, range, owner, cut));
+	}
+	for (k = 1; k < p; k++)
+		gf_recv_reduce_cut(s, gf_group_rank(g, (g->me + k) % p),
+				   part_of(g, range, g->me, cut));
+}
+
+void gf_direct_all_gather(struct gf_schedule *s, const struct gf_group *g,
+			  struct gf_range range, const struct gf_cut *cut)
+{
+	const int p = g->size;
+	int k;
 
 	for (k = 1; k < p; k++)
-		gf_send_pieces(s, (s->rank + k) % p, owned(args, s->rank),
-			       args->segment_elems);
+		gf_send_cut(s, gf_group_rank(g, (g->me + k) % p),
+			    part_of(g, range, g->me, cut));
 	for (k = 1; k < p; k++) {
-		int owner = (s->rank - k + p) % p;
+		int owner = (g->me - k + p) % p;
 
-		gf_recv_pieces(s, owner, owned(args, owner),
-			       args->segment_elems);
+		gf_recv_cut(s, gf_group_rank(g, owner),
+			    part_of(g, range, owner, cut));
 	}
 }
 
 static void build(const struct gf_coll_args *args, int rank,
 		  struct gf_schedule *s)
 {
-	(void)rank;
+	const struct gf_group all = {0, 1, args->ranks, rank};
+	const struct gf_range data = gf_data(0, args->count_elems);
+	const struct gf_cut cut = {.segment_elems = args->segment_elems};
+
 	if (args->half != GF_COLL_ALL_GATHER)
-		reduce_scatter(args, s);
+		gf_direct_reduce_scatter(s, &all, data, &cut);
 	if (args->half != GF_COLL_REDUCE_SCATTER)
-		all_gather(args, s);
+		gf_direct_all_gather(s, &all, data, &cut);
 }
 
 const struct gf_algorithm gf_algorithm_direct = {

@@ -91,28 +91,31 @@ void gf_fold_out(struct gf_schedule *s, struct gf_range range,
 }
 
 struct gf_range gf_halving_owned(const struct gf_coll_args *args, int rank,
-				 const struct gf_group *core)
+				 gf_core_fn *core_of)
 {
-	if (rank >= core->size)
+	struct gf_group core = core_of(args, rank);
+
+	if (rank >= core.size)
 		return gf_data(0, 0);
-	return gf_halving_part(core, gf_data(0, args->count_elems),
-			       gf_log2_up(core->size));
+	return gf_halving_part(&core, gf_data(0, args->count_elems),
+			       gf_log2_up(core.size));
 }
 
 void gf_halving_build(struct gf_schedule *s, const struct gf_coll_args *args,
-		      const struct gf_group *core)
+		      gf_core_fn *core_of)
 {
+	struct gf_group core = core_of(args, s->rank);
 	struct gf_range data = gf_data(0, args->count_elems);
 	struct gf_cut cut = {.segment_elems = args->segment_elems};
 
 	if (args->half != GF_COLL_ALL_GATHER) {
 		gf_fold_in(s, data, args->segment_elems);
-		if (s->rank < core->size)
-			gf_halving_reduce_scatter(s, core, data, &cut);
+		if (s->rank < core.size)
+			gf_halving_reduce_scatter(s, &core, data, &cut);
 	}
 	if (args->half != GF_COLL_REDUCE_SCATTER) {
-		if (s->rank < core->size)
-			gf_doubling_all_gather(s, core, data, &cut);
+		if (s->rank < core.size)
+			gf_doubling_all_gather(s, &core, data, &cut);
 		gf_fold_out(s, data, args->segment_elems);
 	}
 }

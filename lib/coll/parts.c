@@ -125,6 +125,15 @@ void gf_recv_cut(struct gf_schedule *s, int peer, struct gf_pieces recv)
 		gf_schedule_recv(s, peer, piece);
 }
 
+void gf_recv_reduce_cut(struct gf_schedule *s, int peer,
+			struct gf_pieces reduce)
+{
+	struct gf_range piece;
+
+	while (take(&reduce, &piece))
+		gf_schedule_recv_reduce(s, peer, piece);
+}
+
 /* Steps without elements are not appended. */
 void gf_exchange_reduce(struct gf_schedule *s, int to, struct gf_pieces send,
 			int from, struct gf_pieces reduce)

@@ -7,21 +7,8 @@
 
 /*
  * The common part of generators: transfers cut into segments, and rings over
- * any group of ranks. A group is `size` ranks, `first`, `first + stride`, ...;
- * `me` is the caller's place in it.
+ * any group of ranks.
  */
-struct gf_group {
-	int first, stride, size, me;
-	/* Halving: the rank that `rank`, the caller, exchanges with in a round;
-	 * NULL: that of place me ^ 2^round. The partner's place must differ
-	 * from `me` in bit `round`, and agree in all lower ones. */
-	int (*partner)(const struct gf_group *g, int rank, int round);
-};
-
-static inline int gf_group_rank(const struct gf_group *g, int place)
-{
-	return g->first + place * g->stride;
-}
 
 /* The bytes of the largest of `parts` parts of the message, for costs. */
 double gf_part_bytes(const struct gf_coll_args *args, int parts);
@@ -68,6 +55,8 @@ struct gf_pieces gf_pieces_of(struct gf_range range, const struct gf_cut *cut);
 
 void gf_send_cut(struct gf_schedule *s, int peer, struct gf_pieces send);
 void gf_recv_cut(struct gf_schedule *s, int peer, struct gf_pieces recv);
+void gf_recv_reduce_cut(struct gf_schedule *s, int peer,
+			struct gf_pieces reduce);
 /* Two at once, piece by piece in turn, so that the first piece received can
  * be reduced and sent on while the others travel. */
 void gf_exchange_reduce(struct gf_schedule *s, int to, struct gf_pieces send,
@@ -87,6 +76,16 @@ void gf_ring_all_gather(struct gf_schedule *s, const struct gf_group *g,
 			struct gf_range range, const struct gf_cut *cut);
 
 /*
+ * Direct exchange within a group: each rank sends every other its part of the
+ * range, and adds what comes for its own, that of the next place first. And the
+ * all-gather in which each rank sends its part to all others.
+ */
+void gf_direct_reduce_scatter(struct gf_schedule *s, const struct gf_group *g,
+			      struct gf_range range, const struct gf_cut *cut);
+void gf_direct_all_gather(struct gf_schedule *s, const struct gf_group *g,
+			  struct gf_range range, const struct gf_cut *cut);
+
+/*
  * Recursive halving within a group whose size is a power of two: in round k
  * partners 2^k places apart exchange halves of what they still hold, so that
  * the long messages go to near places. And the recursive doubling back.
@@ -100,14 +99,15 @@ struct gf_range gf_halving_part(const struct gf_group *g, struct gf_range range,
 				int rounds);
 
 /*
- * An all-reduce, or a half, of halving and doubling by a group of the core's
- * ranks (below), `first` 0 and `stride` 1. Round k takes the time of an
- * exchange that round_at(k) describes.
+ * An all-reduce, or a half, of halving and doubling among the core's ranks
+ * (below), which core_of gives as `rank` sees them: `first` 0 and `stride` 1.
+ * Round k takes the time of an exchange that round_at(k) describes.
  */
+typedef struct gf_group gf_core_fn(const struct gf_coll_args *args, int rank);
 void gf_halving_build(struct gf_schedule *s, const struct gf_coll_args *args,
-		      const struct gf_group *core);
+		      gf_core_fn *core_of);
 struct gf_range gf_halving_owned(const struct gf_coll_args *args, int rank,
-				 const struct gf_group *core);
+				 gf_core_fn *core_of);
 double gf_halving_cost_s(const struct gf_coll_args *args,
 			 const struct gf_cost_net *net,
 			 struct gf_cost_round (*round_at)(int core, int k));

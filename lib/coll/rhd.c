@@ -50,17 +50,14 @@ static struct gf_group core_of(const struct gf_coll_args *args, int rank)
 
 static struct gf_range owned(const struct gf_coll_args *args, int rank)
 {
-	struct gf_group core = core_of(args, rank);
-
-	return gf_halving_owned(args, rank, &core);
+	return gf_halving_owned(args, rank, core_of);
 }
 
 static void build(const struct gf_coll_args *args, int rank,
 		  struct gf_schedule *s)
 {
-	struct gf_group core = core_of(args, rank);
-
-	gf_halving_build(s, args, &core);
+	(void)rank;
+	gf_halving_build(s, args, core_of);
 }
 
 const struct gf_algorithm gf_algorithm_rhd = {

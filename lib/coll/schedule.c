@@ -32,6 +32,7 @@ void gf_schedule_release(struct gf_schedule *s)
 		return;
 	free(s->steps);
 	free(s->deps);
+	free(s->teams);
 	free(s->nsent);
 	free(s->nreceived);
 	*s = (struct gf_schedule){0};
@@ -115,6 +116,26 @@ void gf_schedule_reduce(struct gf_schedule *s, struct gf_range to,
 	append_local(s, GF_STEP_REDUCE, to, from);
 }
 
+void gf_schedule_call(struct gf_schedule *s, enum gf_step_op op,
+		      const struct gf_group *team, struct gf_range range)
+{
+	if (team->size < 2 || !range.count)
+		return;
+	append(s, op, range)->match = (uint32_t)s->nteams;
+	*gf_array_push(&s->teams, &s->nteams, &s->teams_capacity) = *team;
+}
+
+size_t gf_step_sends(const struct gf_schedule *s, const struct gf_step *step)
+{
+	const struct gf_group *team;
+
+	if (!gf_step_calls(step))
+		return step->op == GF_STEP_SEND ? step->range.count : 0;
+	team = &s->teams[step->match];
+	return step->range.count -
+	       gf_range_part(step->range, team->size, team->me).count;
+}
+
 void gf_schedule_round(struct gf_schedule *s, struct gf_range range)
 {
 	if (range.count)
@@ -170,6 +191,7 @@ static uint32_t *count_messages(const struct gf_schedule *s, bool sends)
 void gf_schedule_append(struct gf_schedule *s, const struct gf_schedule *next)
 {
 	const uint32_t joint = (uint32_t)s->nsteps;
+	const size_t nteams = s->nteams;
 	uint32_t *sent = count_messages(s, true), base = joint + (joint > 0);
 	uint32_t *received = count_messages(s, false);
 	size_t i, k, capacity;
@@ -177,6 +199,9 @@ void gf_schedule_append(struct gf_schedule *s, const struct gf_schedule *next)
 	assert(s->rank == next->rank && s->ranks == next->ranks);
 	if (joint)
 		join(s);
+	for (i = 0; i < next->nteams; i++)
+		*gf_array_push(&s->teams, &s->nteams, &s->teams_capacity) =
+			next->teams[i];
 	capacity = s->ndeps;
 	for (i = 0; i < next->nsteps; i++) {
 		const struct gf_step *from = &next->steps[i];
@@ -190,6 +215,8 @@ void gf_schedule_append(struct gf_schedule *s, const struct gf_schedule *next)
 			step->match += from->op == GF_STEP_SEND
 					       ? sent[from->peer]
 					       : received[from->peer];
+		if (gf_step_calls(from))
+			step->match += (uint32_t)nteams;
 		step->after += from->after ? base : 0;
 		step->first_dep = (uint32_t)s->ndeps;
 		for (k = 0; k < from->ndeps; k++)

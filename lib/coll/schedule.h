@@ -36,6 +36,13 @@
  * must give the same bytes, as it does for all codecs here. Blocks of a codec
  * begin where the message begins.
  *
+ * CALLS. A step may hand a collective of a team of ranks to a library (MPI,
+ * NCCL), which moves data as it likes. All members have the same calls in the
+ * same order, on the same ranges. Part `me` of the range, as gf_range_part cuts
+ * it, is the member's own; the other parts are undefined after a
+ * reduce-scatter. Executors alone ask for calls (gf_coll_args.calls): verifier
+ * and simulator walk the ring that a call is taken for.
+ *
  * UNITS. Ranges are in elements of the message's element type. DATA is the
  * message itself (count_elems), SCRATCH is private to the schedule
  * (scratch_elems, grown by the verbs), never initialised.
@@ -55,12 +62,30 @@ enum gf_step_op {
 	GF_STEP_COPY,        /* range = from */
 	GF_STEP_REDUCE,      /* range = range + from */
 	GF_STEP_ROUND,       /* range = what sending it would leave: CODECS */
+	/* CALLS: range = the sums over a team, of which one's own part holds */
+	GF_STEP_REDUCE_SCATTER,
+	GF_STEP_ALL_GATHER, /* range, of which one's own part held */
 };
+
+/* Ranks that act together: `size` of them, `first`, `first + stride`, ...; `me`
+ * is the caller's place among them. */
+struct gf_group {
+	int first, stride, size, me;
+	/* Halving: the rank that `rank`, the caller, exchanges with in a round;
+	 * NULL: that of place me ^ 2^round. The partner's place must differ
+	 * from `me` in bit `round`, and agree in all lower ones. */
+	int (*partner)(const struct gf_group *g, int rank, int round);
+};
+
+static inline int gf_group_rank(const struct gf_group *g, int place)
+{
+	return g->first + place * g->stride;
+}
 
 struct gf_step {
 	enum gf_step_op op;
 	int peer;       /* SEND, RECV, RECV_REDUCE */
-	uint32_t match; /* see MATCHING */
+	uint32_t match; /* see MATCHING; of a call: its team */
 	uint16_t stage; /* decomposition stage, for the trace and NCCL */
 	struct gf_range range;
 	struct gf_range from; /* COPY, REDUCE: same count as range */
@@ -83,6 +108,8 @@ struct gf_schedule {
 	size_t nsteps, capacity;
 	uint32_t *deps;
 	size_t ndeps;
+	struct gf_group *teams; /* of calls */
+	size_t nteams, teams_capacity;
 	uint16_t stage;              /* what the verbs stamp on new steps */
 	uint32_t *nsent, *nreceived; /* per peer, until the finish */
 };
@@ -112,6 +139,9 @@ void gf_schedule_copy(struct gf_schedule *s, struct gf_range to,
 		      struct gf_range from);
 void gf_schedule_reduce(struct gf_schedule *s, struct gf_range to,
 			struct gf_range from);
+/* A call of the group, whose `partner` is not used. */
+void gf_schedule_call(struct gf_schedule *s, enum gf_step_op op,
+		      const struct gf_group *team, struct gf_range range);
 /* Rounds the range as sending it would. */
 void gf_schedule_round(struct gf_schedule *s, struct gf_range range);
 /* The step appended last also waits for an earlier one, which the ranges alone
@@ -131,6 +161,14 @@ void gf_schedule_finish(struct gf_schedule *s);
  * grain does: the first and the last may be shorter. */
 void gf_schedule_refine(struct gf_schedule *s, size_t grain_elems,
 			size_t skew_elems, size_t count_elems);
+
+static inline bool gf_step_calls(const struct gf_step *step)
+{
+	return step->op == GF_STEP_REDUCE_SCATTER ||
+	       step->op == GF_STEP_ALL_GATHER;
+}
+/* Elements that the step sends: of a call, as many as a ring would. */
+size_t gf_step_sends(const struct gf_schedule *s, const struct gf_step *step);
 
 /* Part `index` of `parts` nearly equal parts of a range: the first
  * count % parts of them are one element longer. Parts may be empty. */

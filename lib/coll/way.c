@@ -72,11 +72,11 @@ int gf_way_of(const char *algorithm, const struct gf_stage *stages,
 	for (i = 0; i < nstages; i++) {
 		way->factors[i] = stages[i].factor;
 		way->stages[i] = gf_stage_algorithm(stages[i].algorithm);
-		if (!way->stages[i])
-			return gf_error_set(err, -EINVAL,
-					    "stage %zu: want ring, halving, "
-					    "shm or nccl, got \"%s\"",
-					    i, stages[i].algorithm);
+		if (!way->stages[i]) {
+			gf_stage_refuse(stages[i].algorithm, err);
+			gf_error_prefix(err, "stage %zu", i);
+			return -EINVAL;
+		}
 	}
 	return 0;
 }

@@ -38,6 +38,7 @@
 struct gf_comm;
 struct gf_join;
 struct gf_comm_request; /* opaque; owned by the transport */
+struct gf_comm_team;    /* likewise */
 
 struct gf_comm_ops {
 	const char *name;
@@ -128,6 +129,28 @@ struct gf_comm_ops {
 			  const struct gf_element *element,
 			  struct gf_comm_request **request,
 			  struct gf_error *err);
+	/* Collectives of a team of ranks: `size` of them, first, first +
+	 * stride, ... The members prepare a team together, once per channel,
+	 * before its first collective; it lives as long as the communicator.
+	 * All members start the collectives of a team in the same order.
+	 * Parts are cut as gf_range_part cuts count_elems into `size`, and part
+	 * i is that of the i-th member. After iteam_scatter the caller's own
+	 * part of the sum lies at the beginning of data, and the rest is
+	 * undefined; an average is left as the sum. iteam_gather collects what
+	 * lies in each part's own place. -ENOTSUP: not of such elements, or of
+	 * so many. (optional, all or none) */
+	int (*team)(struct gf_comm *c, uint32_t channel, int first, int stride,
+		    int size, struct gf_comm_team **team, struct gf_error *err);
+	int (*iteam_scatter)(struct gf_comm *c, struct gf_comm_team *team,
+			     void *data, size_t count_elems,
+			     const struct gf_element *element,
+			     struct gf_comm_request **request,
+			     struct gf_error *err);
+	int (*iteam_gather)(struct gf_comm *c, struct gf_comm_team *team,
+			    void *data, size_t count_elems,
+			    const struct gf_element *element,
+			    struct gf_comm_request **request,
+			    struct gf_error *err);
 	/* Ends the whole job with that status, or returns where no launcher
 	 * could. */
 	void (*abort)(struct gf_comm *c, int status);

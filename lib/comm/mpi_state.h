@@ -14,12 +14,13 @@
 /*
  * The common state of the MPI transport's files, which alone call MPI: mpi.c
  * opens and closes, mpi_message.c passes messages, mpi_ask.c finds out which
- * have come, mpi_meet.c has the collective calls, mpi_number.c knows MPI's
- * types and operations.
+ * have come, mpi_meet.c has the collective calls, mpi_team.c those of teams,
+ * mpi_number.c knows MPI's types and operations.
  *
- * WAITING. Nothing between open and close calls a blocking MPI function:
- * collectives are the non-blocking ones, tested with back-off, because a
- * blocked rank could neither give up nor answer whether it is alive.
+ * WAITING. Between open and close all calls but one return at once: collectives
+ * are the non-blocking ones, tested with back-off, because a blocked rank could
+ * neither give up nor answer whether it is alive. The one is
+ * MPI_Comm_create_group, which has no other form.
  */
 struct gf_comm_request {
 	struct gf_comm_request *unused; /* the slab's */
@@ -64,6 +65,7 @@ struct gf_mpi {
 	MPI_Request nothing;    /* persistent: from nobody, done when started */
 	MPI_Datatype two_bytes; /* f16 and bf16, which MPI does not know */
 	MPI_Op half_ops[GF_DTYPES][GF_OPS];
+	struct gf_comm_team *teams;
 };
 
 static inline struct gf_mpi *gf_mpi_of(struct gf_comm *c)
@@ -129,6 +131,21 @@ int gf_mpi_allgather(struct gf_comm *c, void *all, size_t size_bytes,
 int gf_mpi_iallreduce(struct gf_comm *c, void *data, size_t count_elems,
 		      const struct gf_element *element,
 		      struct gf_comm_request **request, struct gf_error *err);
+
+/* --- mpi_team.c */
+
+int gf_mpi_team(struct gf_comm *c, uint32_t channel, int first, int stride,
+		int size, struct gf_comm_team **team, struct gf_error *err);
+void gf_mpi_teams_free(struct gf_mpi *m);
+int gf_mpi_iteam_scatter(struct gf_comm *c, struct gf_comm_team *team,
+			 void *data, size_t count_elems,
+			 const struct gf_element *element,
+			 struct gf_comm_request **request,
+			 struct gf_error *err);
+int gf_mpi_iteam_gather(struct gf_comm *c, struct gf_comm_team *team,
+			void *data, size_t count_elems,
+			const struct gf_element *element,
+			struct gf_comm_request **request, struct gf_error *err);
 
 /* --- mpi_number.c */
 

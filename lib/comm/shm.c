@@ -294,23 +294,76 @@ static int shm_allgather(struct gf_comm *c, void *all, size_t size_bytes,
 			 below->ops->allgather(below, all, size_bytes, err));
 }
 
-static int shm_iallreduce(struct gf_comm *c, void *data, size_t count_elems,
-			  const struct gf_element *element,
-			  struct gf_comm_request **out, struct gf_error *err)
+/* The request of a collective that the transport below has begun. */
+static struct gf_comm_request *take_collective(struct gf_shm *s)
 {
-	struct gf_shm *s = of(c);
 	struct gf_comm_request *r = gf_shm_take(s);
-	int rc;
 
 	r->state = GF_SHM_BELOW;
 	r->peer = -1;
-	rc = s->below->ops->iallreduce(s->below, data, count_elems, element,
-				       &r->below, err);
+	return r;
+}
+
+static int begun(struct gf_shm *s, struct gf_comm_request *r, int rc,
+		 struct gf_comm_request **out)
+{
 	if (rc)
 		gf_shm_give(s, r);
 	else
 		*out = r;
 	return take_back(s, rc);
+}
+
+static int shm_iallreduce(struct gf_comm *c, void *data, size_t count_elems,
+			  const struct gf_element *element,
+			  struct gf_comm_request **out, struct gf_error *err)
+{
+	struct gf_shm *s = of(c);
+	struct gf_comm_request *r = take_collective(s);
+
+	return begun(s, r,
+		     s->below->ops->iallreduce(s->below, data, count_elems,
+					       element, &r->below, err),
+		     out);
+}
+
+static int shm_team(struct gf_comm *c, uint32_t channel, int first, int stride,
+		    int size, struct gf_comm_team **team, struct gf_error *err)
+{
+	struct gf_shm *s = of(c);
+
+	return take_back(s, s->below->ops->team(s->below, channel, first,
+						stride, size, team, err));
+}
+
+static int shm_iteam_scatter(struct gf_comm *c, struct gf_comm_team *team,
+			     void *data, size_t count_elems,
+			     const struct gf_element *element,
+			     struct gf_comm_request **out, struct gf_error *err)
+{
+	struct gf_shm *s = of(c);
+	struct gf_comm_request *r = take_collective(s);
+
+	return begun(s, r,
+		     s->below->ops->iteam_scatter(s->below, team, data,
+						  count_elems, element,
+						  &r->below, err),
+		     out);
+}
+
+static int shm_iteam_gather(struct gf_comm *c, struct gf_comm_team *team,
+			    void *data, size_t count_elems,
+			    const struct gf_element *element,
+			    struct gf_comm_request **out, struct gf_error *err)
+{
+	struct gf_shm *s = of(c);
+	struct gf_comm_request *r = take_collective(s);
+
+	return begun(s, r,
+		     s->below->ops->iteam_gather(s->below, team, data,
+						 count_elems, element,
+						 &r->below, err),
+		     out);
 }
 
 /* Messages of the host wake nobody: the caller's time is short enough. */
@@ -437,6 +490,9 @@ static const struct gf_comm_ops shm_ops = {
 	.bcast = shm_bcast,
 	.allgather = shm_allgather,
 	.iallreduce = shm_iallreduce,
+	.team = shm_team,
+	.iteam_scatter = shm_iteam_scatter,
+	.iteam_gather = shm_iteam_gather,
 	.abort = shm_abort,
 	.buffer_alloc = shm_buffer_alloc,
 	.buffer_free = shm_buffer_free,
@@ -465,6 +521,8 @@ int gf_comm_shm_over(struct gf_comm *below, struct gf_comm **comm,
 	s->ops = shm_ops;
 	if (!below->ops->iallreduce)
 		s->ops.iallreduce = NULL;
+	if (!below->ops->team)
+		s->ops.team = NULL;
 	if (!below->ops->sever)
 		s->ops.sever = NULL;
 	s->comm = *below;

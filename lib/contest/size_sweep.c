@@ -78,10 +78,7 @@ static int parse_stages(const char *text, struct gf_way *way,
 		const char *name = gf_stage_algorithm(word);
 
 		if (!name)
-			rc = gf_error_set(err, -EINVAL,
-					  "want ring, halving, shm or nccl, "
-					  "got \"%s\"",
-					  word);
+			rc = gf_stage_refuse(word, err);
 		else if (n < way->nfactors)
 			way->stages[n] = name;
 		n++;

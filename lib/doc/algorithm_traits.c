@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "doc/algorithm_traits.h"
 
+#include <errno.h>
 #include <stddef.h>
 #include <string.h>
+
+#include "base/text.h"
 
 #define ROW(name, traits) {#name, traits},
 
@@ -20,23 +23,59 @@ bool gf_algorithm_has(const char *name, unsigned traits)
 	return false;
 }
 
-static const char halving[] = "halving";
+/* clang-format off */
+#define STAGES(X) \
+	X(ring, GF_STAGE_BY_HOST | GF_STAGE_BY_GPU) \
+	X(halving, GF_STAGE_BY_HOST | GF_STAGE_BY_GPU | GF_STAGE_HALVES) \
+	X(shm, GF_STAGE_BY_HOST | GF_STAGE_ONE_HOST) \
+	X(mpi, GF_STAGE_BY_HOST | GF_STAGE_CALL) \
+	X(nccl, GF_STAGE_BY_GPU | GF_STAGE_CALL)
+/* clang-format on */
+#define NAME(name, traits)   #name,
+#define TRAITS(name, traits) traits,
 
-/* The ways to reduce one factor of a decomposition. */
-static const char *const stage_algorithms[] = {"ring", halving, "shm", "nccl",
-					       NULL};
+const char *const gf_stage_names[] = {STAGES(NAME) NULL};
+static const unsigned stage_traits[] = {STAGES(TRAITS)};
 
-const char *gf_stage_algorithm(const char *name)
+static size_t find_stage(const char *name)
 {
 	size_t i;
 
-	for (i = 0; name && stage_algorithms[i]; i++)
-		if (strcmp(stage_algorithms[i], name) == 0)
-			return stage_algorithms[i];
-	return NULL;
+	for (i = 0; gf_stage_names[i]; i++)
+		if (name && strcmp(gf_stage_names[i], name) == 0)
+			break;
+	return i;
+}
+
+const char *gf_stage_algorithm(const char *name)
+{
+	return gf_stage_names[find_stage(name)];
+}
+
+bool gf_stage_has(const char *name, unsigned traits)
+{
+	size_t i = find_stage(name);
+
+	return gf_stage_names[i] && (stage_traits[i] & traits) == traits;
 }
 
 bool gf_stage_takes(const char *name, int factor)
 {
-	return gf_stage_algorithm(name) != halving || !(factor & (factor - 1));
+	return !gf_stage_has(name, GF_STAGE_HALVES) || !(factor & (factor - 1));
+}
+
+int gf_stage_refuse(const char *name, struct gf_error *err)
+{
+	struct gf_text names = {0};
+	size_t i;
+
+	for (i = 0; gf_stage_names[i]; i++)
+		gf_text_addf(&names, "%s%s",
+			     i == 0                  ? ""
+			     : gf_stage_names[i + 1] ? ", "
+						     : " or ",
+			     gf_stage_names[i]);
+	gf_error_set(err, -EINVAL, "want %s, got \"%s\"", names.data, name);
+	gf_text_release(&names);
+	return -EINVAL;
 }

@@ -3,6 +3,9 @@
 #define GF_DOC_ALGORITHM_TRAITS_H
 
 #include <stdbool.h>
+#include <stddef.h>
+
+#include "base/error.h"
 
 /*
  * The traits of all-reduce algorithms: what documents are checked with. Callers
@@ -79,10 +82,34 @@ extern const struct gf_algorithm_traits gf_algorithm_traits[];
 /* Has the algorithm of that name all of these traits? */
 bool gf_algorithm_has(const char *name, unsigned traits);
 
-/* A way to reduce one factor of a decomposition, ring, halving, shm or nccl, as
- * a constant; NULL: there is none of that name, or name is NULL. */
+/*
+ * What carries out a stage: the reduction of one factor of a decomposition (Cho
+ * et al. 2019, BlueConnect, section 3: each level by the implementation that
+ * suits its fabric). A stage is carried out as its name says, or refused.
+ */
+enum gf_stage_trait {
+	/* Runs between processors. */
+	GF_STAGE_BY_HOST = 1 << 0,
+	/* Runs between GPUs. */
+	GF_STAGE_BY_GPU = 1 << 1,
+	/* Recursive halving: takes powers of two. */
+	GF_STAGE_HALVES = 1 << 2,
+	/* Every rank reads from all others: they share a host's memory. */
+	GF_STAGE_ONE_HOST = 1 << 3,
+	/* One call of a library, which moves f32 as they are. */
+	GF_STAGE_CALL = 1 << 4,
+};
+
+/* The stage algorithm of that name, as a constant; NULL: there is none, or
+ * name is NULL. */
 const char *gf_stage_algorithm(const char *name);
-/* Can it reduce `factor` ranks? Halving needs a power of two. */
+/* Has the stage algorithm of that name all of these traits? */
+bool gf_stage_has(const char *name, unsigned traits);
+/* Can it reduce `factor` ranks? */
 bool gf_stage_takes(const char *name, int factor);
+/* All names, in the order of listings; NULL-terminated. */
+extern const char *const gf_stage_names[];
+/* Sets the error of a name that is no stage algorithm; -EINVAL. */
+int gf_stage_refuse(const char *name, struct gf_error *err);
 
 #endif

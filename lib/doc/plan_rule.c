@@ -28,6 +28,14 @@ static void add_stage(struct gf_message *m, size_t *capacity, int factor,
 	stage->algorithm = gf_xstrdup(algorithm);
 }
 
+/* Unsaid: by NCCL between GPUs, else halving where it can. */
+static const char *stage_for(const char *device, int factor)
+{
+	if (gf_device_is_gpu(device))
+		return "nccl";
+	return gf_stage_takes("halving", factor) ? "halving" : "ring";
+}
+
 /* The rule's own stages, when they are of as many ranks. Else algorithms that
  * work level by level take their factors from the levels, when these are of as
  * many; they do without otherwise. */
@@ -52,9 +60,7 @@ static void decompose(const struct gf_plan *whole,
 
 		if (size > 1)
 			add_stage(m, &capacity, (int)size,
-				  gf_stage_takes("halving", (int)size)
-					  ? "halving"
-					  : "ring");
+				  stage_for(whole->model->device, (int)size));
 	}
 }
 

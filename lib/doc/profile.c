@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "json/record.h"
 #include "doc/shared.h"
@@ -28,6 +29,11 @@ static const struct gf_field profile_fields[] = {
 	{"measured", GF_FIELD_RAW, GF_OMITTED, .offset = AT(measured)},
 	{NULL},
 };
+
+bool gf_device_is_gpu(const char *device)
+{
+	return device && strcmp(device, GF_PROCESSOR) != 0;
+}
 
 static int finish(const struct gf_json_at *at, void *item, struct gf_error *err)
 {

@@ -57,6 +57,10 @@ struct gf_model_profile {
 	size_t ntensors; /* >= 1 */
 	char *extra;
 };
+/* The device that is no GPU. */
+#define GF_PROCESSOR "cpu"
+/* Is that the name of a GPU, which exchanges by NCCL? NULL: no. */
+bool gf_device_is_gpu(const char *device);
 size_t gf_model_profile_bytes(const struct gf_model_profile *m); /* all */
 struct gf_model_profile *
 gf_model_profile_copy(const struct gf_model_profile *m);
@@ -99,7 +103,7 @@ double gf_contention_at(const struct gf_contention_place *p, int n);
 /* One factor of a decomposition (BlueConnect), innermost first. */
 struct gf_stage {
 	int factor;      /* >= 2 */
-	char *algorithm; /* ring | halving | shm | nccl */
+	char *algorithm; /* gf_stage_algorithm */
 	char *extra;
 };
 

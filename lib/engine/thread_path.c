@@ -26,8 +26,7 @@ static uint64_t sent_elems(const struct gf_schedule *s)
 	size_t i;
 
 	for (i = 0; i < s->nsteps; i++)
-		if (s->steps[i].op == GF_STEP_SEND)
-			elems += s->steps[i].range.count;
+		elems += gf_step_sends(s, &s->steps[i]);
 	return elems;
 }
 
@@ -72,8 +71,10 @@ static int build(struct gf_thread *e, const struct gf_work *w, uint32_t channel,
 	path->count_elems = w->count_elems;
 	path->set_bytes = w->element.size_bytes;
 	config.element = r.element;
+	rc = rc ? rc : gf_exec_stages_check(e->base.comm, &r.args, err);
 	if (!rc && r.way.algorithm->build) { /* a library runs its own */
 		config.schedule = &path->schedule;
+		r.args.calls = true;
 		rc = gf_algorithm_schedule(r.way.algorithm, &r.args,
 					   e->base.comm->rank, &path->schedule,
 					   err);

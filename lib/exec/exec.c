@@ -168,9 +168,11 @@ static int give_up(struct gf_exec_run *run, double timeout_s,
 	gf_exec_waiting_for(run, &peer, &i);
 	if (peer < 0) {
 		gf_error_set(err, -ETIMEDOUT,
-			     "no progress for %g s in the library's all-reduce "
+			     "no progress for %g s in the library's %s "
 			     "(%zu bytes)",
 			     timeout_s,
+			     run->nactive ? "part of an all-reduce"
+					  : "all-reduce",
 			     run->count_elems * run->element.size_bytes);
 	} else {
 		step = &run->schedule->steps[i];

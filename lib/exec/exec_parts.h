@@ -27,6 +27,7 @@ enum gf_exec_way {
 	GF_EXEC_PLAIN, /* a transfer from or to where the range lies */
 	GF_EXEC_LAND,  /* into a slot first; from there when all is done */
 	GF_EXEC_CODED, /* encoded into a slot and sent from there */
+	GF_EXEC_CALL,  /* a collective of the transport's */
 };
 
 /* Sums that go back to where a part of them came from: exec_loans.c. */
@@ -63,6 +64,7 @@ struct gf_exec_run {
 	char *data, *scratch;
 	unsigned char *ways;          /* per step: enum gf_exec_way */
 	unsigned char *loans;         /* per step: enum gf_exec_loan */
+	struct gf_comm_team **teams;  /* of calls, as the schedule's */
 	struct gf_exec_state *states; /* per step */
 	uint32_t *users, *first_user; /* steps that depend on it */
 	uint32_t *ready, nready;      /* to be taken up: a heap */

@@ -144,9 +144,30 @@ static enum gf_exec_way way_of(const struct gf_exec_run *run,
 		return coded ? GF_EXEC_LAND : GF_EXEC_PLAIN;
 	case GF_STEP_RECV_REDUCE:
 		return is_direct(run, step) ? GF_EXEC_PLAIN : GF_EXEC_LAND;
+	case GF_STEP_REDUCE_SCATTER:
+	case GF_STEP_ALL_GATHER:
+		return GF_EXEC_CALL;
 	default:
 		return GF_EXEC_NOW;
 	}
+}
+
+static int prepare_teams(struct gf_exec_run *r, struct gf_error *err)
+{
+	const struct gf_schedule *s = r->schedule;
+	struct gf_comm *c = r->exec->comm;
+	size_t i;
+	int rc = 0;
+
+	if (!s->nteams)
+		return 0;
+	assert(c->ops->team && !r->element.codec);
+	r->teams = gf_xcalloc(s->nteams, sizeof(*r->teams));
+	for (i = 0; i < s->nteams && !rc; i++)
+		rc = c->ops->team(c, r->channel, s->teams[i].first,
+				  s->teams[i].stride, s->teams[i].size,
+				  &r->teams[i], err);
+	return rc;
 }
 
 /* Slots for all steps of that way, as far as the staging memory goes. */
@@ -185,7 +206,7 @@ static int make_slots(struct gf_exec_run *run, struct gf_exec_slots *slots,
 
 /* Prepares the pace, with which this rank may sleep while others send to it
  * over a network. The same holds if another rank of this host passes on data
- * that comes over a network. */
+ * that comes over a network. Of calls nothing is known. */
 static void prepare_pace(struct gf_exec_run *r)
 {
 	struct gf_comm *c = r->exec->comm;
@@ -200,6 +221,8 @@ static void prepare_pace(struct gf_exec_run *r)
 	for (peer = 0; peer < c->ranks; peer++)
 		r->counts[peer] =
 			!c->ops->reduces_from || !c->ops->reduces_from(c, peer);
+	if (r->schedule->nteams)
+		return;
 	gf_pace_init(&r->pace, r->schedule, r->counts, elem_bytes,
 		     c->local_ranks > 1);
 	for (peer = 0; peer < c->ranks; peer++)
@@ -235,6 +258,7 @@ static int prepare_steps(struct gf_exec_run *r, struct gf_error *err)
 			c, s->scratch_elems * r->element.size_bytes, &scratch,
 			err);
 	r->scratch = scratch;
+	rc = rc ? rc : prepare_teams(r, err);
 	rc = rc ? rc : make_slots(r, &r->landing, GF_EXEC_LAND, err);
 	return rc ? rc : make_slots(r, &r->outgoing, GF_EXEC_CODED, err);
 }
@@ -331,6 +355,7 @@ void gf_exec_run_free(struct gf_exec_run *run)
 	free(run->counts);
 	free(run->ways);
 	free(run->loans);
+	free(run->teams);
 	free(run->states);
 	free(run->users);
 	free(run->first_user);

@@ -173,6 +173,41 @@ static int transfer(struct gf_exec_run *run, uint32_t i, char *memory,
 	return 0;
 }
 
+/* Begins the collective of a step. */
+static int call(struct gf_exec_run *run, uint32_t i, struct gf_error *err)
+{
+	const struct gf_step *step = &run->schedule->steps[i];
+	struct gf_comm *c = run->exec->comm;
+	int rc;
+
+	note_time(run, i, GF_EXEC_BEGUN);
+	rc = (step->op == GF_STEP_ALL_GATHER ? c->ops->iteam_gather
+					     : c->ops->iteam_scatter)(
+		c, run->teams[step->match], gf_exec_at(run, step->range),
+		step->range.count, &run->element, &run->states[i].request, err);
+	if (rc)
+		return rc;
+	run->wire_bytes +=
+		gf_step_sends(run->schedule, step) * run->element.size_bytes;
+	stand_in_line(run, i);
+	run->moves++;
+	return 0;
+}
+
+/* After a reduce-scatter, the own part goes where it belongs. */
+static void end_call(struct gf_exec_run *run, uint32_t i)
+{
+	const struct gf_step *step = &run->schedule->steps[i];
+	const struct gf_group *team = &run->schedule->teams[step->match];
+	const struct gf_range own =
+		gf_range_part(step->range, team->size, team->me);
+
+	if (step->op == GF_STEP_REDUCE_SCATTER)
+		memmove(gf_exec_at(run, own), gf_exec_at(run, step->range),
+			own.count * run->element.size_bytes);
+	finish_step(run, i);
+}
+
 /* Gives the next step of its kind a slot and begins its transfer. */
 static int post(struct gf_exec_run *run, struct gf_exec_slots *slots,
 		struct gf_error *err)
@@ -269,6 +304,8 @@ static int take_up(struct gf_exec_run *run, uint32_t i, struct gf_error *err)
 	switch ((enum gf_exec_way)run->ways[i]) {
 	case GF_EXEC_PLAIN:
 		return transfer(run, i, gf_exec_at(run, step->range), err);
+	case GF_EXEC_CALL:
+		return call(run, i, err);
 	case GF_EXEC_CODED: /* post_ahead takes it in its turn */
 		return 0;
 	case GF_EXEC_LAND:
@@ -304,6 +341,10 @@ static void end_transfer(struct gf_exec_run *run, uint32_t i)
 {
 	const struct gf_step *step = &run->schedule->steps[i];
 
+	if (run->ways[i] == GF_EXEC_CALL) {
+		end_call(run, i);
+		return;
+	}
 	if (!run->counts[step->peer])
 		run->exec->busy = true;
 	else if (step->op != GF_STEP_SEND)
@@ -321,17 +362,20 @@ static void end_transfer(struct gf_exec_run *run, uint32_t i)
 		list_ready(run, i);
 }
 
-/* The sends to a peer mostly end in the order in which they began, and so do
- * the receives from a peer. So transfers after an unfinished one are not
- * tested, unless the transport knows that a test would help. While the first is
- * being copied, not even those are tested: the first would then take as long as
- * all of them. */
+/* Calls stand in no line: *front is NULL. The sends to a peer mostly end in the
+ * order in which they began, and so do the receives from a peer. So transfers
+ * after an unfinished one are not tested, unless the transport knows that a
+ * test would help. While the first is being copied, not even those are tested:
+ * the first would then take as long as all of them. */
 static bool may_wait(const struct gf_exec_run *run, uint64_t **front,
 		     uint32_t i)
 {
 	const struct gf_step *step = &run->schedule->steps[i];
 	const struct gf_comm *c = run->exec->comm;
 
+	*front = NULL;
+	if (run->ways[i] == GF_EXEC_CALL)
+		return false;
 	*front = &run->fronts[2 * step->peer + (step->op == GF_STEP_SEND)];
 	if (**front / 2 != run->pass)
 		return false;
@@ -344,7 +388,8 @@ static bool may_wait(const struct gf_exec_run *run, uint64_t **front,
  * the wires may be idle meanwhile. */
 static bool holds_up_wires(const struct gf_exec_run *run, uint32_t i)
 {
-	return run->pace.arrivals && !run->counts[run->schedule->steps[i].peer];
+	return run->pace.arrivals && run->ways[i] != GF_EXEC_CALL &&
+	       !run->counts[run->schedule->steps[i].peer];
 }
 
 /* Tests transfers and ends those that are over. At most one block of a transfer
@@ -376,7 +421,9 @@ static int collect(struct gf_exec_run *run, bool all, struct gf_error *err)
 		if (rc > 0) {
 			end_transfer(run, i);
 		} else if (!rc) {
-			*front = 2 * run->pass + (c->moved_bytes != copied);
+			if (front)
+				*front = 2 * run->pass +
+					 (c->moved_bytes != copied);
 			run->active[kept++] = i;
 		}
 	}

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "coll/way.h"
 #include "doc/algorithm_traits.h"
 
 size_t gf_lane_program_bytes(const struct gf_lane_program *p,
@@ -44,30 +45,15 @@ static void begin(struct gf_lane_program *p, int rank,
 	p->skew_elems = args->skew_elems;
 }
 
-/* --- by stage ------------------------------------------------------------- */
-
-static void add_stages(struct gf_lane_program *p,
-		       const struct gf_coll_args *args, struct gf_range held)
+/* Does NCCL carry out a stage? */
+static bool has_calls(const struct gf_coll_args *args)
 {
-	int stride = 1;
 	size_t i;
 
-	for (i = 0; i < args->nfactors; i++) {
-		const int size = args->factors[i];
-		const int me = p->rank / stride % size;
-		struct gf_group *team;
-
-		if (size > 1) {
-			gf_lane_program_add(p, GF_LANE_REDUCE_SCATTER, held)
-				->team = p->nteams;
-			team = gf_array_push(&p->teams, &p->nteams,
-					     &p->teams_capacity);
-			*team = (struct gf_group){p->rank - me * stride, stride,
-						  size, me};
-			held = gf_range_part(held, size, me);
-		}
-		stride *= size;
-	}
+	for (i = 0; args->stage_algorithms && i < args->nfactors; i++)
+		if (gf_stage_has(args->stage_algorithms[i], GF_STAGE_CALL))
+			return true;
+	return false;
 }
 
 /* What goes by stage: equal parts, of whole grains if there is one for each
@@ -83,37 +69,10 @@ static struct gf_range even_part(const struct gf_coll_args *args)
 	return gf_data(head, n - head - (n - head) % unit);
 }
 
-static void by_stage(const struct gf_coll_args *args, int rank,
-		     struct gf_lane_program *p)
+static void add_all_reduce(struct gf_lane_program *p, struct gf_range range)
 {
-	const struct gf_range even = even_part(args);
-	const size_t rest = even.first + even.count;
-	size_t i, end;
-
-	begin(p, rank, args);
-	if (even.count)
-		add_stages(p, args, even);
-	end = p->nsteps;
-	for (i = end; i-- > 0;) {
-		const struct gf_lane_step out = p->steps[i];
-
-		gf_lane_program_add(p, GF_LANE_ALL_GATHER, out.range)->team =
-			out.team;
-	}
-	if (even.first)
-		gf_lane_program_add(p, GF_LANE_ALL_REDUCE,
-				    gf_data(0, even.first));
-	if (rest < args->count_elems)
-		gf_lane_program_add(p, GF_LANE_ALL_REDUCE,
-				    gf_data(rest, args->count_elems - rest));
-}
-
-static bool goes_by_stage(const struct gf_algorithm *a,
-			  const struct gf_coll_args *args,
-			  const struct gf_codec *codec)
-{
-	return !codec && args->nfactors && args->half == GF_COLL_WHOLE &&
-	       gf_algorithm_has(a->name, GF_ALGORITHM_STAGES);
+	if (range.count && p->ranks > 1)
+		gf_lane_program_add(p, GF_LANE_ALL_REDUCE, range);
 }
 
 static int by_step(const struct gf_algorithm *a,
@@ -138,11 +97,86 @@ static int by_step(const struct gf_algorithm *a,
 	return 0;
 }
 
+/* Stages of NCCL's want equal parts: what is left over goes besides. */
+static int by_stage(const struct gf_algorithm *a,
+		    const struct gf_coll_args *args, int rank,
+		    struct gf_lane_program *p, struct gf_error *err)
+{
+	const struct gf_range even = even_part(args);
+	const size_t rest = even.first + even.count;
+	struct gf_coll_args equal = *args;
+	struct gf_schedule s;
+	size_t i;
+	int rc;
+
+	equal.count_elems = even.count;
+	equal.segment_elems = equal.skew_elems = 0;
+	equal.calls = true;
+	rc = gf_algorithm_schedule(a, &equal, rank, &s, err);
+	if (rc)
+		return rc;
+	for (i = 0; i < s.nsteps; i++)
+		s.steps[i].range.first += even.first;
+	gf_lane_program_of(&s, NULL, p);
+	gf_schedule_release(&s);
+	p->count_elems = args->count_elems;
+	p->skew_elems = args->skew_elems;
+	add_all_reduce(p, gf_data(0, even.first));
+	add_all_reduce(p, gf_data(rest, args->count_elems - rest));
+	return 0;
+}
+
+static int check_stages(const struct gf_coll_args *args,
+			const struct gf_codec *codec, struct gf_error *err)
+{
+	size_t i;
+
+	for (i = 0; args->stage_algorithms && i < args->nfactors; i++) {
+		const char *name = args->stage_algorithms[i];
+
+		if (!gf_stage_has(name, GF_STAGE_BY_GPU))
+			return gf_error_set(
+				err, -ENOTSUP,
+				"stage %zu: %s runs between processors, and "
+				"messages go from GPU to GPU here; want nccl, "
+				"ring or halving",
+				i, name);
+	}
+	if (has_calls(args) && codec)
+		return gf_error_set(err, -ENOTSUP,
+				    "a stage by nccl moves f32 as they are, "
+				    "not %s; ring and halving move any codec",
+				    codec->name);
+	if (has_calls(args) && args->half != GF_COLL_WHOLE)
+		return gf_error_set(err, -ENOTSUP,
+				    "a stage by nccl goes there and back, not "
+				    "in halves; ring and halving do");
+	return 0;
+}
+
+/* Unsaid, every stage of f32 is NCCL's. */
+static void name_stages(struct gf_coll_args *args, const struct gf_codec *codec,
+			const char *names[GF_WAY_FACTORS])
+{
+	size_t i;
+
+	if (args->stage_algorithms || !args->nfactors || codec ||
+	    args->half != GF_COLL_WHOLE)
+		return;
+	for (i = 0; i < args->nfactors; i++)
+		names[i] = gf_stage_algorithm("nccl");
+	args->stage_algorithms = names;
+}
+
 int gf_lane_program_new(const struct gf_algorithm *a,
 			const struct gf_coll_args *args, int rank,
 			const struct gf_codec *codec, struct gf_lane_program *p,
 			struct gf_error *err)
 {
+	const char *names[GF_WAY_FACTORS];
+	struct gf_coll_args named = *args;
+	int rc;
+
 	if (codec && codec->plain)
 		codec = NULL;
 	if (!a->build) {
@@ -151,16 +185,18 @@ int gf_lane_program_new(const struct gf_algorithm *a,
 					    "%s sends f32 as it is, not %s",
 					    a->name, codec->name);
 		begin(p, rank, args);
-		if (args->count_elems && args->ranks > 1)
-			gf_lane_program_add(p, GF_LANE_ALL_REDUCE,
-					    gf_data(0, args->count_elems));
+		add_all_reduce(p, gf_data(0, args->count_elems));
 		return 0;
 	}
-	if (goes_by_stage(a, args, codec)) {
-		by_stage(args, rank, p);
-		return 0;
+	if (gf_algorithm_has(a->name, GF_ALGORITHM_STAGES)) {
+		name_stages(&named, codec, names);
+		rc = check_stages(&named, codec, err);
+		if (rc)
+			return rc;
+		if (has_calls(&named))
+			return by_stage(a, &named, rank, p, err);
 	}
-	return by_step(a, args, rank, codec, p, err);
+	return by_step(a, &named, rank, codec, p, err);
 }
 
 void gf_lane_program_release(struct gf_lane_program *p)

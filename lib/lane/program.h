@@ -18,16 +18,15 @@
  * group go together, and the group ends when all of them have. A program is
  * made once and enqueued in every step; the host never waits in between.
  *
- * There are three kinds of programs:
+ * There are two kinds of programs:
  *  - library: one all-reduce;
- *  - by stage (blueconnect): each stage a reduce-scatter or an all-gather of
- *    NCCL's within groups of ranks. These want equal parts, so the last
- *    count % ranks elements go as a small all-reduce besides;
  *  - by step: any schedule. Steps gather in a group as long as none waits for
  *    another of the group. Receives that reduce or decode land beside the
  *    message, in the wire memory, and kernels take them up after the group.
  *    Encoded data that is sent on goes as it came. Data for many peers is
- *    encoded once.
+ *    encoded once. A call (coll/schedule.h, CALLS) is a reduce-scatter or an
+ *    all-gather of NCCL's within a team. These want equal parts, so the
+ *    elements that are left over go as small all-reduces besides.
  *
  * gf_lane_program_schedule turns one back into a schedule, whose steps wait
  * for each other as the stream makes them, for the verifier: it proves that no
@@ -87,8 +86,8 @@ struct gf_lane_program {
 	const struct gf_lane_sets *sets; /* NULL: elements are f32 */
 	struct gf_lane_step *steps;
 	size_t nsteps, capacity;
-	struct gf_group *teams; /* this rank's, whose size is above 1 */
-	size_t nteams, teams_capacity;
+	struct gf_group *teams; /* of its calls, as the schedule's */
+	size_t nteams;
 };
 
 /* How an algorithm goes; args->skew_elems is the program's. -ENOTSUP: there is

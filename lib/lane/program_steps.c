@@ -213,6 +213,15 @@ static void local_step(struct walk *w, uint32_t i)
 			(void)encode(w, i);
 		return;
 	}
+	if (gf_step_calls(step)) {
+		gf_lane_program_add(w->p,
+				    step->op == GF_STEP_ALL_GATHER
+					    ? GF_LANE_ALL_GATHER
+					    : GF_LANE_REDUCE_SCATTER,
+				    step->range)
+			->team = step->match;
+		return;
+	}
 	gf_lane_program_add(
 		w->p, step->op == GF_STEP_COPY ? GF_LANE_COPY : GF_LANE_REDUCE,
 		step->range)
@@ -228,6 +237,10 @@ static void begin(const struct gf_schedule *s, struct gf_lane_program *p)
 		.count_elems = s->count_elems,
 		.owned = s->owned,
 		.scratch_elems = s->scratch_elems,
+		.teams = s->nteams ? gf_xmemdup(s->teams,
+						s->nteams * sizeof(*s->teams))
+				   : NULL,
+		.nteams = s->nteams,
 	};
 }
 

@@ -332,7 +332,8 @@ static void choose(const struct run *r, struct gf_network *net,
 		memset(cost, 0, sizeof(*cost));
 		cost->algorithm = gf_xstrdup(gf_algorithms[i]->name);
 		cost->nstages = gf_measure_stages(cost->algorithm, c->levels,
-						  c->nlevels, &cost->stages);
+						  c->nlevels, by_nccl(c),
+						  &cost->stages);
 	}
 }
 

@@ -6,10 +6,13 @@
 #include "doc/algorithm_traits.h"
 #include "measure/network.h"
 
-/* Within a level: through shared memory where that is what it is, else halving
- * where it halves evenly, else in a ring. */
-static const char *stage_algorithm(const struct gf_level *level, size_t factor)
+/* Within a level: by NCCL between GPUs; through shared memory where that is
+ * what it is, else halving where it halves evenly, else in a ring. */
+static const char *stage_algorithm(const struct gf_level *level, size_t factor,
+				   bool gpus)
 {
+	if (gpus)
+		return "nccl";
 	if (strcmp(level->link, "shm") == 0)
 		return "shm";
 	return factor > 2 && gf_stage_takes("halving", (int)factor) ? "halving"
@@ -25,7 +28,7 @@ static void push(struct gf_stage *stages, size_t *count, size_t factor,
 }
 
 size_t gf_measure_stages(const char *algorithm, const struct gf_level *levels,
-			 size_t nlevels, struct gf_stage **out)
+			 size_t nlevels, bool gpus, struct gf_stage **out)
 {
 	bool two = gf_algorithm_has(algorithm, GF_ALGORITHM_TWO_LEVELS);
 	bool staged = gf_algorithm_has(algorithm, GF_ALGORITHM_STAGES);
@@ -42,7 +45,7 @@ size_t gf_measure_stages(const char *algorithm, const struct gf_level *levels,
 			stages[1].factor *= (int)size;
 		else
 			push(stages, &count, size,
-			     staged ? stage_algorithm(&levels[i], size)
+			     staged ? stage_algorithm(&levels[i], size, gpus)
 				    : "ring");
 	}
 	if (!gf_algorithm_has(algorithm, GF_ALGORITHM_LEVELS) || count < 2) {

@@ -26,6 +26,7 @@ static bool build(struct gf_comm *comm, const struct gf_allreduce_cost *cost,
 		.count_elems = bytes / sizeof(float),
 		.elem_bytes = sizeof(float),
 		.nfactors = cost->nstages,
+		.calls = true,
 	};
 	struct gf_error ignored;
 	size_t i;

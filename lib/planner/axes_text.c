@@ -16,10 +16,7 @@ static int read_algorithm(const char *name, struct gf_stage *stage,
 {
 	stage->algorithm = (char *)gf_stage_algorithm(name);
 	if (!stage->algorithm)
-		return gf_error_set(err, -EINVAL,
-				    "want ring, halving, shm or nccl after a "
-				    "factor, got \"%s\"",
-				    name);
+		return gf_stage_refuse(name, err);
 	if (!gf_stage_takes(name, stage->factor))
 		return gf_error_set(err, -EINVAL,
 				    "want a power of two to halve, got %d",

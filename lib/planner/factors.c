@@ -51,7 +51,9 @@ static void each_algorithm(struct walk *w, size_t depth, int factor, int rest)
 		with(w, depth, factor, rest / factor, "ring");
 		return;
 	}
-	if (depth == 0 && factor == w->host) {
+	if (w->rules->gpus) {
+		with(w, depth, factor, rest / factor, "nccl");
+	} else if (depth == 0 && factor == w->host) {
 		with(w, depth, factor, rest / factor, "shm");
 		return;
 	}

@@ -22,6 +22,7 @@ struct gf_factor_rules {
 	 * 160,000 ranks. */
 	size_t fewest, most;
 	bool rings_only;
+	bool gpus; /* each factor by NCCL, too, and none by shm */
 	/* These factors only; an algorithm that is not NULL stays, too. */
 	const struct gf_stage *fixed;
 	size_t nfixed;

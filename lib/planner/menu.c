@@ -76,6 +76,29 @@ static int add_lines(struct filling *f, struct gf_priced *priced,
 	return 0;
 }
 
+/* Can the stages carry what that codec sends? A library's carry f32 alone. Of
+ * the stages between GPUs that nobody has named, NCCL's carry f32. */
+static bool carries(const struct filling *f, const char *algorithm,
+		    const struct gf_stage *stages, size_t nstages,
+		    const char *codec)
+{
+	bool plain = gf_codec_find(codec)->plain,
+	     gpus = gf_device_is_gpu(f->fabric.device);
+	size_t i;
+
+	if (!gf_algorithm_has(algorithm, GF_ALGORITHM_STAGES))
+		return true;
+	for (i = 0; i < nstages; i++) {
+		bool calls = gf_stage_has(stages[i].algorithm, GF_STAGE_CALL);
+
+		if (calls ? !plain
+			  : plain && gpus && !f->in->nfactors &&
+				    !f->in->fabric.network)
+			return false;
+	}
+	return true;
+}
+
 /* One algorithm, one decomposition, every codec. */
 static void add(struct filling *f, const char *algorithm,
 		const struct gf_stage *stages, size_t nstages)
@@ -92,6 +115,8 @@ static void add(struct filling *f, const char *algorithm,
 		return;
 	}
 	for (i = 0; codecs[i]; i++) {
+		if (!carries(f, algorithm, stages, nstages, codecs[i]))
+			continue;
 		if (!gf_algorithm_has(algorithm, GF_ALGORITHM_ENCODED) &&
 		    !gf_codec_find(codecs[i])->adds)
 			continue;
@@ -147,6 +172,7 @@ static void add_decompositions(struct filling *f, const char *algorithm)
 		.fewest = two ? 2 : 0,
 		.most = two ? 2 : 4,
 		.rings_only = !gf_algorithm_has(algorithm, GF_ALGORITHM_STAGES),
+		.gpus = gf_device_is_gpu(f->fabric.device),
 		.fixed = in->factors,
 		.nfixed = in->nfactors,
 	};

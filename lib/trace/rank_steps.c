@@ -15,13 +15,20 @@ struct mark {
 };
 
 static const char *const verbs[] = {
-	[GF_STEP_SEND] = "send",       [GF_STEP_RECV] = "receive",
-	[GF_STEP_RECV_REDUCE] = "add", [GF_STEP_COPY] = "copy",
-	[GF_STEP_REDUCE] = "reduce",   [GF_STEP_ROUND] = "round",
+	[GF_STEP_SEND] = "send",
+	[GF_STEP_RECV] = "receive",
+	[GF_STEP_RECV_REDUCE] = "add",
+	[GF_STEP_COPY] = "copy",
+	[GF_STEP_REDUCE] = "reduce",
+	[GF_STEP_ROUND] = "round",
+	[GF_STEP_REDUCE_SCATTER] = "reduce-scatter",
+	[GF_STEP_ALL_GATHER] = "all-gather",
 };
 
 static int row_of(const struct gf_step *step)
 {
+	if (gf_step_calls(step))
+		return GF_TRACE_CALLS;
 	return GF_TRACE_PEERS + 2 * step->peer + (step->op == GF_STEP_SEND);
 }
 
@@ -42,6 +49,7 @@ void gf_trace_name_rows(struct gf_trace *t, int rank, int ranks)
 		snprintf(name, sizeof(name), "to rank %d", peer);
 		gf_trace_thread(t, rank, GF_TRACE_PEERS + 2 * peer + 1, name);
 	}
+	gf_trace_thread(t, rank, GF_TRACE_CALLS, "calls");
 }
 
 /* By row, and in it by the end: the order in which they are drawn. */

@@ -38,6 +38,7 @@ int gf_trace_gather(const struct gf_trace *own, struct gf_comm *comm,
 enum gf_trace_row {
 	GF_TRACE_MESSAGES, /* for the caller: whole all-reduces */
 	GF_TRACE_WORK,
+	GF_TRACE_CALLS, /* collectives of a library, for a stage */
 	GF_TRACE_PEERS, /* from here on two per rank: from it and to it */
 };
 void gf_trace_name_rows(struct gf_trace *t, int rank, int ranks);

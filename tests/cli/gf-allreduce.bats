@@ -144,7 +144,7 @@ load common
 -a hierarchical --factors 2x2 --stages ring,ring|--stages: want blueconnect or all in --algorithms
 --stages ring|--stages goes with --factors
 --factors 2x2 --stages ring|--stages: want one per factor (2), got 1
---factors 2x2 --stages ring,square|want ring, halving, shm or nccl, got "square"
+--factors 2x2 --stages ring,square|want ring, halving, shm, mpi or nccl, got "square"
 -d f8|want f32, f64, f16, bf16 or i32
 --op mul|want sum, prod, max, min or avg
 --codec zip|--codec: want f32, f16, bf16, trunc16, q8, fp8 or fp4, got "zip"

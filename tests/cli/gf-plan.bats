@@ -323,7 +323,7 @@ ms() { # OPTION...: of a plan of the job, as people read it
 	# the paper's cluster: by its levels, and what is better there
 	wants 0 gf-plan --system blueconnect --model resnet50 --gpu v100 "$share/topologies/blueconnect-4x16x3.json"
 	jq -e '[.messages[0].stages[].factor] == [4, 16, 3]' out.txt
-	says 'blueconnect goes by the levels; predicted 2.6 % faster: --factors 16:ring,2:ring,3:ring,2:ring'
+	says 'blueconnect goes by the levels; predicted 2.6 % faster: --factors 16:nccl,2:nccl,3:nccl,2:nccl'
 	# tables name what runs: the sets' own algorithm
 	six --selection gtopk --table
 	[ "$(awk 'NR > 1 {print $5}' out.txt | sort -u)" = gtopk ]
@@ -773,7 +773,7 @@ ms() { # OPTION...: of a plan of the job, as people read it
 	--algorithm: want blueconnect or hierarchical with --factors, got ring|--factors 2,4 --algorithm ring
 	want --factors or --servers, got both|--factors 2,4 --servers 1
 	--factors: want a power of two to halve, got 3|--factors 3:halving
-	--factors: want ring, halving, shm or nccl after a factor, got "star"|--factors 2:star,4
+	--factors: want ring, halving, shm, mpi or nccl, got "star"|--factors 2:star,4
 	--factors: want an integer from 1 to 16777216, got ""|--factors 2,,4
 	--factors: want an integer from 1 to 16777216, got "0"|--factors 0,4
 	END

@@ -69,6 +69,26 @@ adds() {
 	done
 }
 
+@test "each stage is carried out as it is named" {
+	local stage n=0
+	for stage in ring halving shm mpi; do
+		wants 0 mpi 4 gf-allreduce $quick -a blueconnect --factors 4 --stages $stage -b 68 -e 68 -c 1 --trace $stage.json
+		right
+		jq -r '[.traceEvents[] | select(.cat == "transfer") | "\(.pid) \(.name)"] | sort[]' $stage.json > $stage.steps
+		[ -s $stage.steps ]
+		n=$((n + 1))
+	done
+	[ "$(sha256sum ./*.steps | cut -d' ' -f1 | sort -u | wc -l)" = $n ]
+	[ "$(cut -d' ' -f2 mpi.steps | sort -u | tr '\n' ' ')" = 'all-gather reduce-scatter ' ]
+	# with a stage of its own on each level, and parts of unequal length
+	wants 0 mpi 4 gf-allreduce $quick -a blueconnect --factors 2x2 --stages shm,mpi -b 4 -e 4K -i 1020 -c 1
+	right
+	wants 1 mpi 4 gf-allreduce $quick -a blueconnect --factors 2x2 --stages nccl,ring -b 64 -e 64
+	says 'stage 0: nccl runs between GPUs'
+	wants 1 mpi 4 gf-allreduce $quick -a blueconnect --factors 2x2 --stages ring,mpi --codec f16 -b 64 -e 64
+	says 'stage 1: mpi moves f32 as they are, without a codec'
+}
+
 @test "factors, stages, lanes" {
 	wants 0 mpi 6 gf-allreduce $quick -a blueconnect,hierarchical --factors 3x2 -b 1K -e 1M -f 32
 	right

@@ -335,7 +335,7 @@ static void test_way_of_message(void)
 		 0,
 		 0,
 		 -EINVAL,
-		 "stage 1: want ring, halving, shm or nccl, got \"star\""},
+		 "stage 1: want ring, halving, shm, mpi or nccl, got \"star\""},
 	};
 	size_t i, k;
 

@@ -359,7 +359,7 @@ static void test_stages(void)
 		struct gf_stage *stages;
 		struct gf_text t = {0};
 		size_t n = gf_measure_stages(cases[i].algorithm, levels,
-					     cases[i].nlevels, &stages);
+					     cases[i].nlevels, false, &stages);
 		char *got;
 
 		for (k = 0; k < n; k++)

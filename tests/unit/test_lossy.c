@@ -139,6 +139,9 @@ static bool take(struct rig *r, int rank)
 	case GF_STEP_ROUND:
 		r->round(to, step->range.count);
 		break;
+	case GF_STEP_REDUCE_SCATTER:
+	case GF_STEP_ALL_GATHER:
+		return false; /* no codec goes with a call */
 	}
 	r->next[rank]++;
 	return true;

@@ -476,7 +476,7 @@ static void test_arguments(void)
 		  .nfactors = 2},
 		 0,
 		 -EINVAL,
-		 "stage 1: want ring, halving, shm or nccl, got \"tree\""},
+		 "stage 1: want ring, halving, shm, mpi or nccl, got \"tree\""},
 		{"ring",
 		 {.ranks = 6,
 		  .factors = three_two,
