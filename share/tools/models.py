@@ -108,6 +108,22 @@ def vgg16(n):
     n.fc(x, "classifier.6", 1000)
 
 
+# VGG-16 as CIFAR-10 has it: the same convolutions, each with batch norm, and one fc layer (14.7 M
+# parameters, as in gTop-k's Table V)
+
+def vgg16_cifar10(n):
+    x, index = INPUT, 0
+    for filters, convs in ((64, 2), (128, 2), (256, 3), (512, 3), (512, 3)):
+        for _ in range(convs):
+            x = n.conv(x, f"features.{index}", filters, 3, bias=True)
+            x = n.batchnorm(x, f"features.{index + 1}")
+            x = n.relu(x, f"features.{index + 2}")
+            index += 3
+        x = n.pool(x, f"features.{index}", 2, 2)
+        index += 1
+    n.fc(x, "classifier", 10)
+
+
 # Of Pipe-SGD (Li et al. 2018): MNIST-MLP with two hidden layers of 500; CIFAR100-CNN with three
 # convolutions and two fc layers; its convex variant, of which only the last layer is trained
 
@@ -381,6 +397,7 @@ MODELS = {
     "resnet50": ([3, 224, 224], 1000, resnet((3, 4, 6, 3), True)),
     "vgg16": ([3, 224, 224], 1000, vgg16),
 }
+    "vgg16-cifar10": ([3, 32, 32], 10, vgg16_cifar10),
 
 
 def main():

@@ -319,6 +319,7 @@ static void test_shipped(void)
 		/* 2 * 809,600 per position, and 4 * 64 * 128 of attention in
 		 * each of 4 layers */
 		{"gpt-text", 53, 834304, 0.114, 0.003},
+		{"vgg16-cifar10", 54, 14728266, 0.627, 0.005},
 		{"lstm-ptb", 11, 66034000, 3.57, 0.05},
 		{"lstm-text", 11, 235648, 0.0294, 0.0005},
 		{"mnist-mlp", 6, 648010, 0.0013, 0.0001},

@@ -8,9 +8,7 @@ from setup import Paper, cost_s, gradients
 SCHEMES = {"dense": "dense", "Top-k": "topk", "gTop-k": "gtopk"}  # the paper's columns
 SPARSE = ("Top-k", "gTop-k")
 COUNTS = (2, 4, 8, 16, 32, 64, 128)  # of workers, in Figure 9
-# VGG-16 as usual for CIFAR-10: the convolutions and one fully connected layer of 5130
-# weights, which is left out.
-MODELS = {"VGG-16": "vgg16", "ResNet-20": "resnet20", "AlexNet": "alexnet-bn",
+MODELS = {"VGG-16": "vgg16-cifar10", "ResNet-20": "resnet20", "AlexNet": "alexnet-bn",
           "ResNet-50": "resnet50"}
 
 
@@ -22,8 +20,7 @@ class Study:
         self.beta_s_per_byte = p.input("beta_s_per_byte")
         self.density = p.input("density")
         self.figure9_bytes = p.input("figure9_message_bytes")
-        self.bytes = {name: 4 * sum(count for count, _, layer in gradients(file)
-                                    if name != "VGG-16" or layer == "conv")
+        self.bytes = {name: 4 * sum(count for count, _, _ in gradients(file))
                       for name, file in MODELS.items()}
 
     def comm_s(self, scheme, ranks, nbytes, beta=None):
