@@ -152,12 +152,13 @@ struct gf_gpu_scores {
 	bool causal;
 };
 
-/* numbers: of `count` places; NULL: each place has its position, which is below
- * `steps`, as its number. */
+/* numbers: of `count` places; NULL: a place's number is its position, which is
+ * below `steps`, divided by `stretch`. */
 struct gf_gpu_embedding {
 	enum gf_dtype dtype;
 	const float *numbers;
-	size_t count, steps, width, entries;
+	size_t count, steps, width, entries, stretch;
+	bool add; /* backward: to what is in dtable */
 };
 
 /* One position of an LSTM: rows of a batch, `step` values from one sample's

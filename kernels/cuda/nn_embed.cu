@@ -19,8 +19,8 @@ __device__ bool good(float x, unsigned entries)
 
 // The rows that places name.
 struct names {
-	const float *numbers; // NULL: each its position
-	unsigned count, steps, entries;
+	const float *numbers; // NULL: each its position's
+	unsigned count, steps, entries, stretch;
 
 	__device__ unsigned of(unsigned place) const
 	{
@@ -31,7 +31,7 @@ struct names {
 				 struct gf_gpu_outcome *outcome) const
 	{
 		if (!numbers)
-			return place % steps;
+			return place % steps / stretch;
 		const float x = numbers[place];
 
 		if (good(x, entries))
@@ -48,7 +48,7 @@ struct names {
 names names_of(const struct gf_gpu_embedding *o)
 {
 	return names{o->numbers, (unsigned)o->count, (unsigned)o->steps,
-		     (unsigned)o->entries};
+		     (unsigned)o->entries, (unsigned)o->stretch};
 }
 
 #define LOOKED_UP 2 // groups of eight of a thread at once
@@ -229,7 +229,7 @@ template <class T> struct adding {
 		}
 	}
 	// All threads of the block.
-	__device__ void end(float scale, float *to) const
+	__device__ void end(float scale, bool add, float *to) const
 	{
 		__shared__ float sums[8][THREADS];
 
@@ -245,14 +245,16 @@ template <class T> struct adding {
 			for (unsigned d = 0; d < t.down; d++)
 				x += sums[e][d * t.across + l];
 			if (base + i < t.width)
-				to[base + i] = scale * x;
+				to[base + i] =
+					(add ? to[base + i] : 0) + scale * x;
 		}
 	}
 };
 
 template <class T>
 __global__ void __launch_bounds__(THREADS)
-	add_up(names n, tiling t, const T *dout, float scale, float *to)
+	add_up(names n, tiling t, const T *dout, float scale, bool add,
+	       float *to)
 {
 	__shared__ unsigned found[FOUND_MAX];
 	const unsigned row = blockIdx.x / t.tiles % n.entries;
@@ -265,25 +267,25 @@ __global__ void __launch_bounds__(THREADS)
 		sums.add(found, find(n, row, from, end, found));
 		__syncthreads();
 	}
-	sums.end(scale, to + ((size_t)split * n.entries + row) * t.width);
+	sums.end(scale, add, to + ((size_t)split * n.entries + row) * t.width);
 }
 
 template <class T>
 __global__ void __launch_bounds__(THREADS)
 	add_runs(const uint32_t *runs, const uint32_t *order, tiling t,
-		 const T *dout, float scale, float *to)
+		 const T *dout, float scale, bool add, float *to)
 {
 	const size_t row = blockIdx.x / t.tiles;
 	const unsigned from = runs[2 * row];
 	adding<T> sums(t, blockIdx.x % t.tiles, dout);
 
 	sums.add(order + from, runs[2 * row + 1] - from);
-	sums.end(scale, to + row * t.width);
+	sums.end(scale, add, to + row * t.width);
 }
 
 __global__ void __launch_bounds__(THREADS)
 	add_splits(const float *partial, unsigned splits, size_t n, float scale,
-		   float *to)
+		   bool add, float *to)
 {
 	const size_t i = (size_t)blockIdx.x * THREADS + threadIdx.x;
 	float sum = 0;
@@ -293,7 +295,7 @@ __global__ void __launch_bounds__(THREADS)
 #pragma unroll 8
 	for (unsigned s = 0; s < splits; s++)
 		sum += partial[s * n + i];
-	to[i] = scale * sum;
+	to[i] = (add ? to[i] : 0) + scale * sum;
 }
 
 template <class T>
@@ -353,16 +355,16 @@ void gf_cuda_nn_embed_backward(struct gf_gpu_stream *s,
 
 		order_places(s, names_of(o), o->count, o->entries, work, &runs,
 			     &order);
-		BY_TYPE(o->dtype,
-			LAUNCH(add_runs<T>, t.tiles * o->entries, s, runs,
-			       order, t, (const T *)dout, scale, dtable));
+		BY_TYPE(o->dtype, LAUNCH(add_runs<T>, t.tiles * o->entries, s,
+					 runs, order, t, (const T *)dout, scale,
+					 o->add, dtable));
 		return;
 	}
 	BY_TYPE(o->dtype,
 		LAUNCH(add_up<T>, t.tiles * o->entries * t.splits, s,
 		       names_of(o), t, (const T *)dout, split ? 1 : scale,
-		       split ? (float *)work : dtable));
+		       o->add && !split, split ? (float *)work : dtable));
 	if (split)
 		LAUNCH(add_splits, blocks_for(n, THREADS), s,
-		       (const float *)work, t.splits, n, scale, dtable);
+		       (const float *)work, t.splits, n, scale, o->add, dtable);
 }

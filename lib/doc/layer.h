@@ -23,6 +23,7 @@ struct gf_layer_kind {
 	const char *name;
 	size_t min_inputs, max_inputs;
 	const struct gf_field *fields; /* beside name, type and from */
+	bool lends_weight;             /* to layers that are tied to it */
 	/* Sets out, the FLOPs, and adds parameters; in is set already. */
 	int (*infer)(struct gf_infer *c);
 };

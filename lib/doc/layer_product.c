@@ -37,8 +37,9 @@ static const struct gf_field fc_fields[] = {
 	{NULL},
 };
 
-/* The weight of the layer that `tied` names has the shape this one needs. */
-static int check_tied(const struct gf_infer *c, const struct gf_shape *weight)
+/* The weight of the layer that `tied` names has the shape that this one needs,
+ * and is trained if this one is. */
+static int find_tied(const struct gf_infer *c, const struct gf_shape *weight)
 {
 	const struct gf_model *m = c->model;
 	size_t i;
@@ -46,15 +47,23 @@ static int check_tied(const struct gf_infer *c, const struct gf_shape *weight)
 	for (i = 0; i < c->index; i++) {
 		const struct gf_layer *l = &m->layers[i];
 
-		if (strcmp(l->name, c->layer->tied) != 0 || !l->nparams)
+		if (strcmp(l->name, c->layer->tied) != 0 || !l->nparams ||
+		    !gf_layer_kinds[l->type]->lends_weight ||
+		    memcmp(&m->params[l->first_param].shape, weight,
+			   sizeof(*weight)) != 0)
 			continue;
-		if (memcmp(&m->params[l->first_param].shape, weight,
-			   sizeof(*weight)) == 0)
-			return 0;
+		if (l->frozen != c->layer->frozen)
+			return gf_infer_refuse(c, "frozen",
+					       "want %s, as layer %.60s has it "
+					       "whose weight this one shares",
+					       l->frozen ? "true" : "false",
+					       l->name);
+		c->layer->shared = l->first_param;
+		return 0;
 	}
 	return gf_infer_refuse(c, "tied",
-			       "want an earlier layer with a weight of %zu x "
-			       "%zu, got \"%.60s\"",
+			       "want an earlier fc or embedding with a weight "
+			       "of %zu x %zu, got \"%.60s\"",
 			       weight->dims[0], weight->dims[1],
 			       c->layer->tied);
 }
@@ -72,7 +81,7 @@ static int infer_fc(struct gf_infer *c)
 	else
 		l->out = (struct gf_shape){1, {l->filters}};
 	if (l->tied) {
-		rc = check_tied(c, &weight);
+		rc = find_tied(c, &weight);
 		if (rc)
 			return rc;
 	} else {
@@ -86,6 +95,7 @@ static int infer_fc(struct gf_infer *c)
 
 const struct gf_layer_kind gf_layer_fc = {
 	.name = "fc",
+	.lends_weight = true,
 	.min_inputs = 1,
 	.max_inputs = 1,
 	.fields = fc_fields,
@@ -100,6 +110,8 @@ static const struct gf_field embedding_fields[] = {
 	{"outputs", GF_FIELD_SIZE, .offset = AT(filters), .low = 1,
 	 .high = GF_MAX_COUNT},
 	{"positional", GF_FIELD_BOOL, GF_OMITTED, .offset = AT(positional)},
+	{"stretch", GF_FIELD_SIZE, GF_DEFAULTED, .offset = AT(stretch),
+	 .absent = 1, .low = 1, .high = GF_MAX_COUNT},
 	{"frozen", GF_FIELD_BOOL, GF_OMITTED, .offset = AT(frozen)},
 	{NULL},
 };
@@ -108,15 +120,22 @@ static int infer_embedding(struct gf_infer *c)
 {
 	struct gf_layer *l = c->layer;
 	char shape[96];
+	size_t rows;
 
 	if (l->in.rank != 1)
 		return gf_infer_refuse(c, NULL, "want an input {T}, got %s",
 				       gf_shape_text(&l->in, shape));
-	if (l->positional && l->entries < l->in.dims[0])
-		return gf_infer_refuse(c, "entries",
-				       "want at least %zu, one per position, "
-				       "got %zu",
-				       l->in.dims[0], l->entries);
+	if (l->stretch > 1 && !l->positional)
+		return gf_infer_refuse(c, "stretch",
+				       "want it with positional, got it "
+				       "without");
+	rows = (l->in.dims[0] - 1) / l->stretch + 1;
+	if (l->positional && l->entries < rows)
+		return gf_infer_refuse(
+			c, "entries", "want at least %zu, one per %s, got %zu",
+			rows,
+			l->stretch > 1 ? "stretch of positions" : "position",
+			l->entries);
 	l->out = (struct gf_shape){2, {l->in.dims[0], l->filters}};
 	gf_infer_param(c, "weight",
 		       (struct gf_shape){2, {l->entries, l->filters}});
@@ -126,6 +145,7 @@ static int infer_embedding(struct gf_infer *c)
 
 const struct gf_layer_kind gf_layer_embedding = {
 	.name = "embedding",
+	.lends_weight = true,
 	.min_inputs = 1,
 	.max_inputs = 1,
 	.fields = embedding_fields,

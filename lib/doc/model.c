@@ -109,7 +109,7 @@ static int infer_training(struct gf_infer *c)
 		return gf_infer_refuse(c, "frozen",
 				       "want all layers before it frozen, "
 				       "too, got one that is trained");
-	l->trained = before || (l->nparams && !l->frozen);
+	l->trained = before || (gf_layer_uses(l) && !l->frozen);
 	if (!l->trained)
 		l->backward_flops = 0;
 	if (!l->frozen)
@@ -278,6 +278,18 @@ size_t gf_model_param_count(const struct gf_model *m)
 	for (i = 0; i < m->nparams; i++)
 		sum += gf_shape_elems(&m->params[i].shape);
 	return sum;
+}
+
+size_t gf_layer_uses(const struct gf_layer *l)
+{
+	return l->nparams + (l->tied != NULL);
+}
+
+size_t gf_layer_use(const struct gf_layer *l, size_t i)
+{
+	if (!l->tied)
+		return l->first_param + i;
+	return i == 0 ? l->shared : l->first_param + i - 1;
 }
 
 size_t gf_model_positions(const struct gf_model *m)

@@ -71,10 +71,12 @@ struct gf_layer {
 	double rate;              /* dropout: the share that becomes 0 */
 	size_t entries;           /* embedding: rows of the table */
 	bool positional;          /* embedding: of positions, not of numbers */
+	size_t stretch;           /* positional: neighbours that share a row */
 	size_t heads;             /* attention: divides F */
 	bool causal;              /* attention: not to later positions */
 	size_t position;          /* select */
-	char *tied; /* fc: the earlier layer whose weight it uses; or NULL */
+	char *tied;    /* fc: the earlier layer whose weight it uses; or NULL */
+	size_t shared; /* inferred: of the params, that weight, if tied */
 	struct gf_shape in, out;     /* inferred; in: of the first input */
 	size_t first_param, nparams; /* in the model's params */
 	bool trained; /* inferred: something at or before it is trained */
@@ -106,6 +108,13 @@ void gf_model_release(struct gf_model *m);
  * first, then those of frozen layers in the same order. Caller frees. */
 size_t *gf_model_generation_order(const struct gf_model *m);
 size_t gf_model_param_count(const struct gf_model *m); /* elements */
+
+/* What a layer computes with: the weight it shares, if it is tied, then its own
+ * parameters. gf_layer_uses counts them; the i-th is m->params[gf_layer_use].
+ * A shared weight is one tensor, of the earlier layer: its gradient is the sum
+ * of all uses, and complete with that layer's, the last one in backward. */
+size_t gf_layer_uses(const struct gf_layer *l);
+size_t gf_layer_use(const struct gf_layer *l, size_t i);
 
 /* Labels that a sample has: one per position of the last layer's output. */
 size_t gf_model_positions(const struct gf_model *m);

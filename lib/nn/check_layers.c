@@ -87,11 +87,6 @@ static int globalpool(const struct gf_layer *l, struct gf_error *err)
 
 static int fc(const struct gf_layer *l, struct gf_error *err)
 {
-	/* Its gradient would be complete only with the other layer's. */
-	if (l->tied)
-		return gf_error_set(err, -ENOTSUP,
-				    "no backend shares the weight of %s",
-				    l->tied);
 	if (l->in.rank == 2) /* each position on its own */
 		return want(l->out.rank == 2 &&
 				    l->out.dims[0] == l->in.dims[0] &&
@@ -174,8 +169,9 @@ static int embedding(const struct gf_layer *l, struct gf_error *err)
 	return want(l->in.rank == 1 && l->out.rank == 2 &&
 			    l->out.dims[0] == l->in.dims[0] &&
 			    l->out.dims[1] == l->filters &&
-			    l->entries >
-				    (l->positional ? l->in.dims[0] - 1 : 0),
+			    l->entries > (l->positional ? (l->in.dims[0] - 1) /
+								  l->stretch
+							: 0),
 		    err, "a row of the table per number");
 }
 

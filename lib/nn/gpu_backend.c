@@ -228,8 +228,8 @@ static void bind(struct gf_gpu_io *io, const float *params, float *grads)
 
 	io->batch = net->batch;
 	io->training = net->training;
-	for (size_t i = 0; i < layer->nparams; i++) {
-		const size_t at = net->param_at[layer->first_param + i];
+	for (size_t i = 0; i < gf_layer_uses(layer); i++) {
+		const size_t at = net->param_at[gf_layer_use(layer, i)];
 
 		io->param[i] = params + at;
 		io->dparam[i] = grads && !layer->frozen ? grads + at : NULL;
@@ -354,9 +354,11 @@ static int zero_gradients(struct gf_gpu_io *io, struct gf_error *err)
 	const struct gf_model *m = g->net->model;
 	int rc = 0;
 
-	for (size_t i = 0; i < io->layer->nparams && !rc; i++) {
+	/* not what another layer that shares the weight has begun */
+	for (size_t i = g->net->adds[io->index] || io->layer->tied;
+	     i < gf_layer_uses(io->layer) && !rc; i++) {
 		const struct gf_param *p =
-			&m->params[io->layer->first_param + i];
+			&m->params[gf_layer_use(io->layer, i)];
 
 		if (io->dparam[i])
 			rc = g->gpu->ops->zero(

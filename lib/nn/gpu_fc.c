@@ -124,6 +124,7 @@ static int weight_backward(struct gf_gpu_io *io, struct gf_error *err)
 		.b = {(void *)rows_in(io), s.inputs},
 		.c = {io->dparam[0], s.inputs},
 		.alpha = io->g->unscale,
+		.beta = io->g->net->adds[io->index] ? 1 : 0,
 	};
 
 	return gf_gpu_multiply(io->g->blas, &p, err);

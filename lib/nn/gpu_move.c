@@ -120,6 +120,8 @@ static struct gf_gpu_embedding table_of(const struct gf_gpu_io *io,
 		.numbers = io->layer->positional ? NULL : io->sample,
 		.count = batch * io->layer->in.dims[0],
 		.steps = io->layer->in.dims[0],
+		.stretch = io->layer->stretch,
+		.add = io->g->net->adds[io->index],
 		.width = io->layer->filters,
 		.entries = io->layer->entries,
 	};

@@ -41,13 +41,33 @@ static void trace_paths(struct gf_net *net)
 		}
 	for (size_t l = 0; l < m->nlayers; l++) {
 		const struct gf_layer *layer = &m->layers[l];
-		bool has = layer->nparams > 0 && !layer->frozen;
+		bool has = gf_layer_uses(layer) > 0 && !layer->frozen;
 
 		for (size_t i = 0; i < layer->ninputs; i++)
 			if (layer->inputs[i] >= 0)
 				has |= net->has_gradient[layer->inputs[i]];
 		net->has_gradient[l] = has && net->on_path[l];
 	}
+}
+
+/* Backward meets the layers last to first. */
+static void trace_shared(struct gf_net *net)
+{
+	const struct gf_model *m = net->model;
+	bool *begun = gf_xcalloc(m->nparams + 1, sizeof(*begun));
+
+	net->adds = gf_xcalloc(m->nlayers, sizeof(*net->adds));
+	for (size_t l = m->nlayers; l-- > 0;) {
+		const struct gf_layer *layer = &m->layers[l];
+		size_t first;
+
+		if (!gf_layer_uses(layer))
+			continue;
+		first = gf_layer_use(layer, 0);
+		net->adds[l] = begun[first];
+		begun[first] |= net->has_gradient[l];
+	}
+	free(begun);
 }
 
 static void place_running(struct gf_net *net)
@@ -88,6 +108,7 @@ int gf_net_init(struct gf_net *net, const struct gf_model *m, size_t max_batch,
 	};
 	place_params(net);
 	trace_paths(net);
+	trace_shared(net);
 	place_running(net);
 	last = &m->layers[m->nlayers - 1].out;
 	net->positions = gf_model_positions(m);
@@ -102,6 +123,7 @@ void gf_net_release(struct gf_net *net)
 {
 	free(net->param_at);
 	free(net->param_tensor);
+	free(net->adds);
 	free(net->consumers);
 	free(net->on_path);
 	free(net->has_gradient);
@@ -204,9 +226,9 @@ void gf_net_need(const struct gf_net *net, size_t layer)
 
 	if (!net->on_need || l->frozen)
 		return;
-	for (size_t i = 0; i < l->nparams; i++)
+	for (size_t i = 0; i < gf_layer_uses(l); i++)
 		net->on_need(net->need_ctx,
-			     net->param_tensor[l->first_param + i]);
+			     net->param_tensor[gf_layer_use(l, i)]);
 }
 
 void gf_net_emit(const struct gf_net *net, size_t layer,
@@ -224,7 +246,8 @@ void gf_net_zero_gradients(const struct gf_net *net, float *grads, size_t l)
 {
 	const struct gf_layer *layer = &net->model->layers[l];
 
-	for (size_t i = 0; i < layer->nparams && !layer->frozen; i++) {
+	for (size_t i = net->adds[l] && !layer->tied;
+	     i < layer->nparams && !layer->frozen; i++) {
 		size_t p = layer->first_param + i;
 
 		memset(grads + net->param_at[p], 0,

@@ -30,6 +30,8 @@ struct gf_net {
 	size_t *param_at;     /* where it starts in the flat arrays */
 	size_t *param_tensor; /* its place in generation order */
 	/* Per layer. */
+	bool *adds; /* to the gradient of its first parameter, which a later
+		     * layer that shares it has begun */
 	size_t *consumers;  /* how many inputs read its output */
 	bool *on_path;      /* does its output reach the logits */
 	bool *has_gradient; /* on_path, and something at or before it is
@@ -85,10 +87,11 @@ int gf_net_begin_backward(struct gf_net *net, struct gf_error *err);
 void gf_net_emit(const struct gf_net *net, size_t layer,
 		 void (*on_grad)(void *ctx, size_t tensor), void *ctx);
 
-/* Forward is about to read a layer's parameters. */
+/* Forward is about to read a layer's parameters, and what it shares. */
 void gf_net_need(const struct gf_net *net, size_t layer);
 
-/* The gradients of a layer that the logits do not depend on. */
+/* The gradients of a layer that the logits do not depend on; not that of a
+ * weight which another one shares. */
 void gf_net_zero_gradients(const struct gf_net *net, float *grads, size_t l);
 
 /* The failures of a loss or a result for a bad label and a bad number; `at`

@@ -40,12 +40,22 @@ static void fill(float *to, size_t count, float value)
 		to[i] = value;
 }
 
-static double deviation_of(const struct gf_layer *l, const struct gf_param *p,
+/* A table that multiplies, too, is drawn as that product wants it, and so are
+ * all that are added to its rows. */
+static bool ties(const struct gf_model *m)
+{
+	for (size_t l = 0; l < m->nlayers; l++)
+		if (m->layers[l].tied)
+			return true;
+	return false;
+}
+
+static double deviation_of(const struct gf_model *m, const struct gf_param *p,
 			   const bool *relu_ahead)
 {
 	size_t fan_in = gf_shape_elems(&p->shape) / p->shape.dims[0];
 
-	if (l->type == GF_LAYER_EMBEDDING)
+	if (m->layers[p->layer].type == GF_LAYER_EMBEDDING && !ties(m))
 		return 1;
 	return sqrt((relu_ahead[p->layer] ? 2.0 : 1.0) / (double)fan_in);
 }
@@ -75,7 +85,7 @@ void gf_net_init_params(const struct gf_model *m, uint64_t seed, float *params)
 			fill(params, gf_shape_elems(&p->shape),
 			     is_norm(l) && first);
 		else
-			draw_weight(p, deviation_of(l, p, relu_ahead), &rng,
+			draw_weight(p, deviation_of(m, p, relu_ahead), &rng,
 				    params);
 		params += gf_shape_elems(&p->shape);
 	}

@@ -222,6 +222,9 @@ dnnl_memory_t gf_onednn_target(struct gf_onednn *p, size_t l, size_t i,
 			       const_dnnl_memory_desc_t md);
 void gf_onednn_gave(struct gf_onednn *p, size_t l, size_t i,
 		    dnnl_memory_t gradient);
+/* Backward adds `more` to `to`, both laid out as md says. */
+void gf_onednn_add_to(struct gf_onednn *p, dnnl_memory_t to,
+		      const_dnnl_memory_desc_t md, dnnl_memory_t more);
 /* Layer l's parameter gradients stand from here on. */
 void gf_onednn_report(struct gf_onednn *p, size_t l);
 

@@ -58,7 +58,7 @@ static void build_forward(struct gf_onednn *p)
 		p->layer = l;
 		if (!p->net->on_path[l] || p->fused[l])
 			continue;
-		if (m->layers[l].nparams)
+		if (gf_layer_uses(&m->layers[l]))
 			gf_onednn_add_call(p, &p->forward, need, l);
 		layers[m->layers[l].type]->forward(p, l);
 	}

@@ -94,19 +94,19 @@ dnnl_memory_t gf_onednn_target(struct gf_onednn *p, size_t l, size_t i,
 	return gf_onednn_memory(p, md, DNNL_MEMORY_ALLOCATE);
 }
 
-static void add_to(struct gf_onednn *p, struct gf_onednn_value *v,
-		   dnnl_memory_t more)
+void gf_onednn_add_to(struct gf_onednn *p, dnnl_memory_t to,
+		      const_dnnl_memory_desc_t md, dnnl_memory_t more)
 {
 	dnnl_primitive_desc_t pd = NULL;
 	dnnl_status_t status = dnnl_binary_primitive_desc_create(
-		&pd, p->engine, dnnl_binary_add, v->md, v->md, v->md, p->attr);
+		&pd, p->engine, dnnl_binary_add, md, md, md, p->attr);
 	struct gf_onednn_op *op;
 
 	pd = gf_onednn_describe(p, status, pd, "sum");
 	op = gf_onednn_add_op(p, &p->backward, pd);
-	gf_onednn_arg(op, DNNL_ARG_SRC_0, v->gradient);
+	gf_onednn_arg(op, DNNL_ARG_SRC_0, to);
 	gf_onednn_arg(op, DNNL_ARG_SRC_1, more);
-	gf_onednn_arg(op, DNNL_ARG_DST, v->gradient);
+	gf_onednn_arg(op, DNNL_ARG_DST, to);
 }
 
 void gf_onednn_gave(struct gf_onednn *p, size_t l, size_t i,
@@ -118,7 +118,9 @@ void gf_onednn_gave(struct gf_onednn *p, size_t l, size_t i,
 	    !gf_onednn_wants_gradient(p, l, i))
 		return;
 	if (v->gradient) {
-		add_to(p, v, gf_onednn_as(p, &p->backward, gradient, v->md));
+		gf_onednn_add_to(
+			p, v->gradient, v->md,
+			gf_onednn_as(p, &p->backward, gradient, v->md));
 	} else {
 		/* Never the giver's own memory: what is added here later, or
 		 * changed in place, must not reach its other readers. */

@@ -71,9 +71,10 @@ static struct shapes fc_shapes(struct gf_onednn *p, size_t l)
 static dnnl_memory_t param(struct gf_onednn *p, enum gf_onednn_base base,
 			   size_t l, size_t which, const_dnnl_memory_desc_t md)
 {
-	size_t first = p->net->model->layers[l].first_param;
+	const struct gf_layer *layer = &p->net->model->layers[l];
 
-	return gf_onednn_bound(p, md, base, p->net->param_at[first + which]);
+	return gf_onednn_bound(p, md, base,
+			       p->net->param_at[gf_layer_use(layer, which)]);
 }
 
 static void forward(struct gf_onednn *p, size_t l, const struct shapes *s,
@@ -119,7 +120,7 @@ static void backward_weight(struct gf_onednn *p, size_t l,
 	in = gf_onednn_as(p, &p->backward, gf_onednn_input(p, l, 0)->data, src);
 	dout = gf_onednn_as(p, &p->backward, p->values[l]->gradient, ddst);
 	to = param(p, GF_ONEDNN_GRADS, l, 0, s->weight);
-	dw = gf_onednn_same(dweight, s->weight)
+	dw = gf_onednn_same(dweight, s->weight) && !p->net->adds[l]
 		     ? to
 		     : gf_onednn_memory(p, dweight, DNNL_MEMORY_ALLOCATE);
 	if (s->bias)
@@ -130,7 +131,10 @@ static void backward_weight(struct gf_onednn *p, size_t l,
 	gf_onednn_arg(op, DNNL_ARG_DIFF_WEIGHTS, dw);
 	if (s->bias)
 		gf_onednn_arg(op, DNNL_ARG_DIFF_BIAS, db);
-	if (dw != to)
+	if (p->net->adds[l])
+		gf_onednn_add_to(p, to, s->weight,
+				 gf_onednn_as(p, &p->backward, dw, s->weight));
+	else if (dw != to)
 		gf_onednn_reorder(p, &p->backward, dw, to);
 }
 

@@ -7,9 +7,9 @@
 /*
  * One layer's arrays in the reference backend, in plain layouts: {N, C, H, W},
  * {N, T, F} or {N, F} (private to lib/nn). forward writes out and, if training,
- * saved. backward overwrites the parameters' gradients and adds to din, which
- * the caller has zeroed, so that a value with several consumers gets the sum.
- * din is NULL if no layer needs it.
+ * saved. backward overwrites the parameters' gradients, but adds to dparam[0]
+ * if `adds`, and adds to din, which the caller has zeroed, so that a value with
+ * several consumers gets the sum. din is NULL if no layer needs it.
  */
 #define GF_REF_MAX_PARAMS 4
 
@@ -18,7 +18,7 @@ struct gf_ref_io {
 	size_t index; /* of the layer */
 	const struct gf_layer *layer;
 	size_t batch;
-	bool training;
+	bool training, adds;
 	const float **in; /* layer->ninputs of them */
 	float *out;
 	float **din;

@@ -53,7 +53,8 @@ static void backward(const struct gf_ref_io *io)
 	size_t inputs = row_inputs(io);
 	size_t outputs = io->layer->filters;
 
-	memset(io->dweight, 0, outputs * inputs * sizeof(float));
+	if (!io->adds)
+		memset(io->dweight, 0, outputs * inputs * sizeof(float));
 	if (io->dbias)
 		memset(io->dbias, 0, outputs * sizeof(float));
 	for (size_t n = 0; n < rows(io); n++)

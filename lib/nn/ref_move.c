@@ -77,8 +77,9 @@ static void select_backward(const struct gf_ref_io *io)
 
 static size_t entry(const struct gf_ref_io *io, size_t i)
 {
-	return io->layer->positional ? i % io->layer->in.dims[0]
-				     : (size_t)io->in[0][i];
+	return io->layer->positional
+		       ? i % io->layer->in.dims[0] / io->layer->stretch
+		       : (size_t)io->in[0][i];
 }
 
 static void embedding_forward(const struct gf_ref_io *io)
@@ -96,8 +97,9 @@ static void embedding_backward(const struct gf_ref_io *io)
 	const size_t width = io->layer->filters;
 	const size_t count = io->batch * io->layer->in.dims[0];
 
-	memset(io->dweight, 0,
-	       io->layer->entries * width * sizeof(*io->dweight));
+	if (!io->adds)
+		memset(io->dweight, 0,
+		       io->layer->entries * width * sizeof(*io->dweight));
 	for (size_t i = 0; i < count; i++)
 		add_to(io->dweight + entry(io, i) * width, io->dout + i * width,
 		       width);

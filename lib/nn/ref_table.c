@@ -31,11 +31,12 @@ void gf_ref_io_init(struct gf_ref_io *io, const struct gf_net *net, size_t l)
 {
 	const struct gf_layer *layer = &net->model->layers[l];
 
-	assert(layer->nparams <= GF_REF_MAX_PARAMS);
+	assert(gf_layer_uses(layer) <= GF_REF_MAX_PARAMS);
 	*io = (struct gf_ref_io){
 		.net = net,
 		.index = l,
 		.layer = layer,
+		.adds = net->adds[l],
 		.in = gf_xcalloc(layer->ninputs, sizeof(*io->in)),
 		.din = gf_xcalloc(layer->ninputs, sizeof(*io->din)),
 		.running = net->running + net->running_at[l],
@@ -48,8 +49,8 @@ void gf_ref_io_bind(struct gf_ref_io *io, const float *params, float *grads)
 
 	io->batch = net->batch;
 	io->training = net->training;
-	for (size_t i = 0; i < io->layer->nparams; i++) {
-		size_t at = net->param_at[io->layer->first_param + i];
+	for (size_t i = 0; i < gf_layer_uses(io->layer); i++) {
+		size_t at = net->param_at[gf_layer_use(io->layer, i)];
 
 		io->param[i] = params + at;
 		io->dparam[i] = grads ? grads + at : NULL;

@@ -310,7 +310,8 @@ def bert_base(n):
         n.add("embedding", INPUT, f"bert.embeddings.{name}_embeddings", entries=entries,
               outputs=width, **keys)
         for name, entries, keys in (("word", 30522, {}), ("position", 512, {"positional": True}),
-                                    ("token_type", 2, {})))
+                                    ("token_type", 2,
+                                     {"positional": True, "stretch": n.shape[0] // 2})))
     x = n.add("add", [words, places], "bert.embeddings.add1")
     x = n.add("add", [x, kinds], "bert.embeddings.add2")
     x = layernorm(x, "bert.embeddings.LayerNorm")
@@ -396,8 +397,8 @@ MODELS = {
     "resnet20": ([3, 32, 32], 10, resnet20),
     "resnet50": ([3, 224, 224], 1000, resnet((3, 4, 6, 3), True)),
     "vgg16": ([3, 224, 224], 1000, vgg16),
-}
     "vgg16-cifar10": ([3, 32, 32], 10, vgg16_cifar10),
+}
 
 
 def main():

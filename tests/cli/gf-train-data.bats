@@ -58,6 +58,43 @@ reader() { # words
 	done
 }
 
+# A small transformer whose last layer shares the table of words.
+tied() {
+	cat <<- 'END'
+		{"format": "gf-model", "version": 1, "name": "tied", "input": [8], "classes": 12, "layers": [
+		 {"name": "words", "type": "embedding", "entries": 12, "outputs": 24},
+		 {"name": "places", "type": "embedding", "from": ["input"], "entries": 2, "outputs": 24,
+		  "positional": true, "stretch": 4},
+		 {"name": "sum", "type": "add", "from": ["words", "places"]},
+		 {"name": "qkv", "type": "fc", "outputs": 72},
+		 {"name": "att", "type": "attention", "heads": 2, "causal": true},
+		 {"name": "more", "type": "add", "from": ["att", "sum"]},
+		 {"name": "dense", "type": "fc", "outputs": 24},
+		 {"name": "norm", "type": "layernorm"},
+		 {"name": "out", "type": "fc", "outputs": 12, "tied": "words"}]}
+	END
+}
+
+@test "a tied weight: one tensor, ready last, and the net learns" {
+	needs_onednn
+	tied > tied.json
+	for device in ref onednn; do
+		wants 0 gf-train -q --device $device --model tied.json --data synthetic:512 --batch 16 --lr .2 --epochs 6 --log $device.jsonl
+		# 12 for guesses that know nothing, 5.9 for one that knows each word's successor
+		jq -se 'map(select(.part == "test").perplexity)[-1] < 7.5' $device.jsonl
+	done
+	# the same first loss, but for rounding
+	cat ref.jsonl onednn.jsonl | jq -se 'map(select(.part == "batch" and .step == 1).loss) |
+		length == 2 and (.[0] - .[1] | fabs < 1e-4)'
+	wants 0 gf-profile --model tied.json --batch 2 --warmup 1 --repeats 2 -o profile.json
+	wants 0 gf-profile --model tied.json --estimate --flops 1e12 -o estimate.json
+	for doc in profile.json estimate.json; do
+		jq -e '.model | (.tensors | map(.name)) == ["out.bias", "norm.bias", "norm.weight", "dense.bias",
+			"dense.weight", "qkv.bias", "qkv.weight", "places.weight", "words.weight"] and
+			(.tensors[-1].ready_s >= .tensors[-2].ready_s)' $doc
+	done
+}
+
 @test "frozen layers: only the last one is in the plan" {
 	wants 0 gf-train --model cifar100-convex --data synthetic:20 --batch 2 --steps 10 --lr 0
 	sed -n 2p out.txt | grep -qE '^ *0 +0-1 +[0-9.]+ KiB'

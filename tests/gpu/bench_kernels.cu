@@ -317,8 +317,8 @@ void embeddings(const arrays &a, uint32_t entries)
 	float *numbers = room<float>(count);
 	float *weight = room<float>((size_t)entries * WIDTH);
 	float *dweight = room<float>((size_t)entries * WIDTH);
-	const struct gf_gpu_embedding e = {GF_F16, numbers, count,
-					   1,      WIDTH,   entries};
+	const struct gf_gpu_embedding e = {GF_F16, numbers, count, 1, WIDTH,
+					   entries, 1, false};
 	void *work = room<char>(gf_gpu_embed_work_bytes(&e) + 1);
 	auto *outcome = room<struct gf_gpu_outcome>(1);
 	char name[64];

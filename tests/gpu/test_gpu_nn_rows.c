@@ -464,7 +464,7 @@ static void test_embedding(size_t type, size_t c)
 	double *want = gf_xcalloc(n, sizeof(*want));
 	double *sums = gf_xcalloc(size, sizeof(*sums));
 	struct gf_gpu_embedding e = {
-		t, NULL, count, tables[c].steps, width, tables[c].entries};
+		t, NULL, count, tables[c].steps, width, tables[c].entries, 1};
 	void *out = put(t, dout, n), *there = put(t, dout, n);
 	void *at = put(GF_F32, table, size), *dtable = put(GF_F32, table, size);
 	void *again = put(GF_F32, table, size);
@@ -496,6 +496,15 @@ static void test_embedding(size_t type, size_t c)
 	twice = take(GF_F32, again, size);
 	EXPECT(memcmp(got, twice, size * sizeof(*got)) == 0,
 	       "gradient of the table %zu: other bits the second time", c);
+	free(got);
+	e.add = true;
+	dtable = put(GF_F32, twice, size);
+	k->embed_backward(stream, &e, there, 2, dtable, work);
+	got = take(GF_F32, dtable, size);
+	for (size_t i = 0; i < size; i++)
+		EXPECT(got[i] == 2 * twice[i],
+		       "table %zu, value %zu, added: want %g, got %g", c, i,
+		       2 * twice[i], got[i]);
 	drop(there);
 	drop(at);
 	nn_device_drop(named);

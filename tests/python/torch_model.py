@@ -102,7 +102,8 @@ class Model(nn.Module):
                          layer.get("frozen", False))
         out = (shape[0], layer["outputs"])
         if layer.get("positional"):
-            return lambda x: table.weight[:x.shape[1]].expand(x.shape[0], -1, -1), out
+            rows = torch.arange(shape[0]) // layer.get("stretch", 1)
+            return lambda x: table.weight[rows].expand(x.shape[0], -1, -1), out
         return table, out
 
     @staticmethod

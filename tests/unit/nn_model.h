@@ -40,7 +40,8 @@ struct spec {
 	size_t filters, kernel, stride, pad, groups;
 	size_t kernel_w, pad_w; /* if not square */
 	bool no_bias, causal, positional;
-	size_t entries, heads, position;
+	size_t entries, heads, position, stretch;
+	int tied; /* fc: to this layer, counted from 1; 0: to none */
 	double rate;
 };
 
@@ -103,6 +104,12 @@ static void put_layer(struct gf_text *t, const struct spec *specs, size_t i)
 	if (s->type == GF_LAYER_EMBEDDING)
 		gf_text_addf(t, ", \"entries\": %zu, \"positional\": %s",
 			     s->entries, s->positional ? "true" : "false");
+	if (s->stretch)
+		gf_text_addf(t, ", \"stretch\": %zu", s->stretch);
+	if (s->tied) {
+		gf_text_addf(t, ", \"tied\": ");
+		put_input(t, specs, s->tied);
+	}
 	if (s->type == GF_LAYER_ATTENTION)
 		gf_text_addf(t, ", \"heads\": %zu, \"causal\": %s", s->heads,
 			     s->causal ? "true" : "false");

@@ -151,11 +151,22 @@ static const struct doc_case sequence_cases[] = {
 	{"\"position\": 4", "\"position\": 5",
 	 "m.json: /layers/5/position: want an integer < 5, got 5"},
 	{"\"tied\": \"words\"", "\"tied\": \"places\"",
-	 "m.json: /layers/10/tied: want an earlier layer with a weight of 11 x "
-	 "6, got \"places\""},
+	 "m.json: /layers/10/tied: want an earlier fc or embedding with a "
+	 "weight of 11 x 6, got \"places\""},
 	{"\"tied\": \"words\"", "\"tied\": \"out\"",
-	 "m.json: /layers/10/tied: want an earlier layer with a weight of 11 x "
-	 "6, got \"out\""},
+	 "m.json: /layers/10/tied: want an earlier fc or embedding with a "
+	 "weight of 11 x 6, got \"out\""},
+	{"\"tied\": \"words\"", "\"tied\": \"words\", \"frozen\": true",
+	 "m.json: /layers/10/frozen: want false, as layer words has it whose "
+	 "weight this one shares"},
+	{"\"entries\": 8",
+	 "\"entries\": 3, \"positional\": true, \"stretch\": 2", NULL},
+	{"\"entries\": 8",
+	 "\"entries\": 2, \"positional\": true, \"stretch\": 2",
+	 "m.json: /layers/1/entries: want at least 3, one per stretch of "
+	 "positions, got 2"},
+	{"\"entries\": 8", "\"entries\": 8, \"stretch\": 2",
+	 "m.json: /layers/1/stretch: want it with positional, got it without"},
 	{", \"tied\": \"words\"", "", NULL},
 	{"\"entries\": 8", "\"entries\": 5, \"positional\": true", NULL},
 	{"\"entries\": 8", "\"entries\": 4, \"positional\": true",
@@ -308,6 +319,7 @@ static void test_shipped(void)
 		{"resnet20", 65, 272474, 0.082, 0.003},
 		{"alexnet-bn", 26, 60967976, 1.45, 0.05},
 		{"vgg16", 32, 138357544, 31.0, 0.2},
+		{"vgg16-cifar10", 54, 14728266, 0.627, 0.005},
 		{"resnet18", 62, 11689512, 3.64, 0.05},
 		{"resnet50", 161, 25557032, 8.22, 0.1},
 		{"resnet152", 467, 60192808, 23.1, 0.2},
@@ -319,7 +331,6 @@ static void test_shipped(void)
 		/* 2 * 809,600 per position, and 4 * 64 * 128 of attention in
 		 * each of 4 layers */
 		{"gpt-text", 53, 834304, 0.114, 0.003},
-		{"vgg16-cifar10", 54, 14728266, 0.627, 0.005},
 		{"lstm-ptb", 11, 66034000, 3.57, 0.05},
 		{"lstm-text", 11, 235648, 0.0294, 0.0005},
 		{"mnist-mlp", 6, 648010, 0.0013, 0.0001},

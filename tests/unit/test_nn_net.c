@@ -330,11 +330,6 @@ static void huge(struct gf_model *m)
 	m->layers[6].out.dims[0] = (size_t)1 << 40;
 }
 
-static void tied(struct gf_model *m)
-{
-	m->layers[7].tied = gf_xstrdup("conv4");
-}
-
 static const struct {
 	const char *name;
 	void (*spoil)(struct gf_model *m);
@@ -361,8 +356,6 @@ static const struct {
 	 "layer batchnorm1: want epsilon > 0 and momentum in 0 to 1"},
 	{"type", unknown_type, -ENOTSUP,
 	 "layer relu2: no backend computes layers of this type"},
-	{"tied", tied, -ENOTSUP,
-	 "layer fc7: no backend shares the weight of conv4"},
 	{"size", huge, -EINVAL,
 	 "layer globalpool6: want sizes that 2 samples can have in memory"},
 };
