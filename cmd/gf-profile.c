@@ -138,6 +138,10 @@ static const struct gf_setting settings[] = {
 	 "time of the forward pass, for --import and --estimate"},
 	{"backward", "TIME", 4, GF_SETTING_TIME, AT(import.backward_s),
 	 "time of the backward pass, for --import and --estimate"},
+	{"shares", "NAME", 4, GF_SETTING_CHOICE, AT(import.shares),
+	 "share a pass out over layers by roofline (the default) or flops, or "
+	 "even over tensors",
+	 .names = gf_shares_names},
 	{"table", NULL, 5, GF_SETTING_FLAG, AT(table),
 	 "print tables for people, of a profile that is given, too"},
 };
@@ -159,6 +163,7 @@ static const struct gf_setting_rule rules[] = {
 	{"forward backward", "import estimate", NULL},
 	{"gpu flops", "estimate", "gpu flops forward backward"},
 	{"precision", "gpu", NULL},
+	{"shares", "estimate", NULL},
 	{"estimate", "gpu flops forward", NULL},
 	{MEASURES_MODEL " " MEASURES_NETWORK
 			" no-network budget timeout progress",

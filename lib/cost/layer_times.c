@@ -7,6 +7,8 @@
 
 #include "base/heap.h"
 
+const char *const gf_shares_names[] = {"roofline", "flops", "even", NULL};
+
 /* One layer's cost in FLOPs, or its bytes as the FLOPs of the same time. */
 struct work {
 	double forward, backward;
@@ -53,6 +55,20 @@ static struct work work_of(const struct gf_model *m, const struct gf_layer *l,
 	};
 }
 
+/* What a layer's part of a pass goes by, in any unit. */
+static struct work share_of(const struct gf_model *m, const struct gf_layer *l,
+			    const struct gf_estimate *in)
+{
+	double trained = l->frozen ? 0 : (double)l->nparams;
+
+	if (in->shares == GF_SHARES_EVEN)
+		return (struct work){trained, trained};
+	if (in->shares == GF_SHARES_FLOPS)
+		return (struct work){l->forward_flops,
+				     l->trained ? l->backward_flops : 0};
+	return work_of(m, l, in);
+}
+
 static int check(const struct gf_model *m, const struct gf_estimate *in,
 		 struct gf_error *err)
 {
@@ -83,22 +99,29 @@ static struct work *layer_times(const struct gf_model *m,
 				const struct gf_estimate *in)
 {
 	struct work *times = gf_xcalloc(m->nlayers, sizeof(*times));
-	double forward = 0, backward = 0;
+	struct work whole = {0}, shares = {0};
 	size_t i;
 
 	for (i = 0; i < m->nlayers; i++) {
-		times[i] = work_of(m, &m->layers[i], in);
-		forward += times[i].forward;
-		backward += times[i].backward;
+		struct work work = work_of(m, &m->layers[i], in);
+
+		times[i] = share_of(m, &m->layers[i], in);
+		shares.forward += times[i].forward;
+		shares.backward += times[i].backward;
+		whole.forward += work.forward;
+		whole.backward += work.backward;
+	}
+	if (in->flops_per_s > 0) {
+		whole.forward /= in->flops_per_s;
+		whole.backward /= in->flops_per_s;
+	} else {
+		whole = (struct work){in->forward_s, in->backward_s};
 	}
 	for (i = 0; i < m->nlayers; i++) {
-		if (in->flops_per_s > 0) {
-			times[i].forward /= in->flops_per_s;
-			times[i].backward /= in->flops_per_s;
-		} else {
-			times[i].forward *= in->forward_s / forward;
-			times[i].backward *= in->backward_s / backward;
-		}
+		if (shares.forward > 0)
+			times[i].forward *= whole.forward / shares.forward;
+		if (shares.backward > 0)
+			times[i].backward *= whole.backward / shares.backward;
 	}
 	return times;
 }
@@ -149,6 +172,9 @@ int gf_model_estimate(const struct gf_model *m, const struct gf_estimate *in,
 		ready_s[i] = p->backward_s;
 	}
 	fill_tensors(m, ready_s, need_s, p);
+	for (i = 0; in->shares == GF_SHARES_EVEN && i < p->ntensors; i++)
+		p->tensors[i].ready_s =
+			p->backward_s * (double)(i + 1) / (double)p->ntensors;
 	p->name = gf_xstrdup(m->name);
 	p->device = gf_xstrdup("estimate");
 	p->batch_per_rank = in->batch;

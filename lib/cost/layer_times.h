@@ -21,6 +21,12 @@
  */
 #define GF_ESTIMATE_BALANCE 16.0
 
+/* How a pass is shared out over the layers: by the roofline, by FLOPs alone, or
+ * evenly over trained tensors. A pass whose time is not given takes as long as
+ * the roofline says, whatever the shares. */
+enum gf_shares { GF_SHARES_ROOFLINE, GF_SHARES_FLOPS, GF_SHARES_EVEN };
+extern const char *const gf_shares_names[]; /* NULL-terminated */
+
 struct gf_estimate {
 	size_t batch; /* samples per rank, >= 1 */
 	/* One of the two: a rate, > 0, ... */
@@ -29,11 +35,13 @@ struct gf_estimate {
 	size_t element_bytes;      /* of what a layer reads and writes; 0: 4 */
 	/* ... or the passes' total times, which are shared out (rate 0). */
 	double forward_s, backward_s;
+	enum gf_shares shares;
 };
 
 /*
  * A profile in generation order; all gradients of a layer are ready when its
- * backward step ends, and needed when its next forward step begins. update_s
+ * backward step ends (with even shares one after the other), and needed when
+ * its next forward step begins. update_s
  * is 0. *profile belongs to the caller (gf_model_profile_free).
  * -EINVAL: no batch, neither rate nor times, or a model without parameters.
  */

@@ -271,6 +271,7 @@ int gf_import_estimate(const struct gf_import *in, const struct gf_model *model,
 		.batch = in->batch ? in->batch : GF_BATCH_DEFAULT,
 		.forward_s = isnan(in->forward_s) ? 0 : in->forward_s,
 		.backward_s = isnan(in->backward_s) ? 0 : in->backward_s,
+		.shares = (enum gf_shares)in->shares,
 	};
 	struct gf_text rate = {0}, open = {0};
 	int rc = 0;

@@ -30,6 +30,7 @@ struct gf_import {
 	const char *name;             /* of the model; NULL: from the file's */
 	size_t batch;                 /* 0 */
 	double forward_s, backward_s; /* NAN */
+	int shares;                   /* enum gf_shares, of an estimate */
 	int ranks;                    /* 0 */
 	const char *parameters;       /* CSV name,count_elems in registration
 				       * order, as text; NULL */

@@ -78,6 +78,46 @@ static void test_models(void)
 	}
 }
 
+/* A net whose cheap layers wait for memory: what is ready after its first
+ * gradients, in shares of backward. Totals do not change. */
+static void test_shares(void)
+{
+	static const struct {
+		enum gf_shares shares;
+		double forward_s, flops_per_s;
+	} cases[] = {
+		{GF_SHARES_ROOFLINE, 1, 0}, {GF_SHARES_FLOPS, 1, 0},
+		{GF_SHARES_EVEN, 1, 0},     {GF_SHARES_ROOFLINE, 0, 1e12},
+		{GF_SHARES_FLOPS, 0, 1e12}, {GF_SHARES_EVEN, 0, 1e12},
+	};
+	double total_s[2] = {0}, first[3];
+	struct gf_model_profile *p;
+	struct gf_model m;
+	size_t i;
+
+	read_model("share/models/resnet152.json", &m);
+	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++) {
+		double *total = &total_s[cases[i].flops_per_s > 0];
+
+		p = estimate(&m, (struct gf_estimate){
+					 .batch = 32,
+					 .forward_s = cases[i].forward_s,
+					 .backward_s = 2 * cases[i].forward_s,
+					 .flops_per_s = cases[i].flops_per_s,
+					 .shares = cases[i].shares});
+		*total = *total > 0 ? *total : p->backward_s;
+		EXPECT_NEAR(p->backward_s / *total, 1, ROUNDING, "case %zu", i);
+		first[cases[i].shares] = p->tensors[0].ready_s / p->backward_s;
+		gf_model_profile_free(p);
+	}
+	/* fc's bias, one of 467 tensors; 2048 x 1000 of the multiplications */
+	EXPECT_NEAR(first[GF_SHARES_EVEN], 1. / 467, ROUNDING, "even");
+	EXPECT(first[GF_SHARES_FLOPS] > 1e-4 && first[GF_SHARES_FLOPS] < 3e-4,
+	       "flops: %g", first[GF_SHARES_FLOPS]);
+	EXPECT(first[GF_SHARES_ROOFLINE] != first[GF_SHARES_FLOPS], "roofline");
+	gf_model_release(&m);
+}
+
 /* Two layers by hand, batch 2, one FLOP per second: fc1 has 8 inputs and 4
  * outputs, relu none of its own, fc2 4 and 3. All are below the memory floor
  * of 16 FLOPs per byte. */
@@ -291,6 +331,7 @@ int main(void)
 {
 	test_models();
 	test_by_hand();
+	test_shares();
 	test_frozen();
 	test_rate();
 	test_presets();
