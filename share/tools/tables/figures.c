@@ -5,10 +5,6 @@
  * gf-figures printed: reads a profile, prints what ASC-WFBP's Algorithm 1 as
  * printed takes per iteration, and how many messages it sends.
  *
- * gf-figures tensors: reads a model, prints a line for each of its gradients in
- * the order in which backward makes them: elements, the share of backward's
- * FLOPs that is done then, and the type of the layer.
- *
  * gf-figures: answers lines
  *
  *	ALGORITHM BYTES SERVERS all|gather FACTORS SIZE:ALPHA:BETA:GAMMA ...
@@ -23,7 +19,6 @@
 #include <string.h>
 
 #include "asc_printed.h"
-#include "base/heap.h"
 #include "coll/algorithm.h"
 #include "doc/stream.h"
 
@@ -88,34 +83,6 @@ static int printed(struct gf_error *err)
 	return rc;
 }
 
-static int tensors(struct gf_error *err)
-{
-	struct gf_documents d = {NULL};
-	const struct gf_model *m;
-	double *share, done = 0;
-	size_t *order, i;
-	int rc = gf_documents_add_of(&d, "-", "gf-model", err);
-
-	if (rc)
-		return rc;
-	m = d.model;
-	share = gf_xcalloc(m->nlayers, sizeof(*share));
-	order = gf_model_generation_order(m);
-	for (i = m->nlayers; i-- > 0;)
-		share[i] = done += m->layers[i].backward_flops;
-	for (i = 0; i < m->nparams; i++) {
-		const struct gf_param *p = &m->params[order[i]];
-
-		printf("%zu %.17g %s\n", gf_shape_elems(&p->shape),
-		       share[p->layer] / done,
-		       gf_layer_type_names[m->layers[p->layer].type]);
-	}
-	free(order);
-	free(share);
-	gf_documents_release(&d);
-	return 0;
-}
-
 int main(int argc, char **argv)
 {
 	struct gf_error err = {""};
@@ -125,8 +92,6 @@ int main(int argc, char **argv)
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	if (argc == 2 && !strcmp(argv[1], "printed"))
 		rc = printed(&err);
-	else if (argc == 2 && !strcmp(argv[1], "tensors"))
-		rc = tensors(&err);
 	else
 		while (!rc && fgets(line, sizeof(line), stdin))
 			rc = answer(line, &err);

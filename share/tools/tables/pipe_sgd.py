@@ -4,7 +4,7 @@
 The paper prints no value of any of their terms, so its equations and our simulation are both
 evaluated on inputs of our own.
 """
-from setup import Paper, cost_s, gradients
+from setup import Paper, cost_s, gradients, tensor_bytes
 
 # AlexNet on four GPUs of 2017 with 10 Gb/s Ethernet, in round numbers.
 STEPS = 1000
@@ -23,7 +23,7 @@ class Study:
         self.ranks, self.staleness = p.input("ranks"), p.input("staleness")
         self.beta_s_per_byte = 8 / p.input("link_bits_per_s")
         self.level = self.ranks, ALPHA_S, self.beta_s_per_byte, REDUCE_S
-        self.bytes = 4 * sum(count for count, *_ in gradients("alexnet-bn"))
+        self.bytes = sum(map(tensor_bytes, gradients("alexnet-bn")))
 
     def ring_s(self, nbytes):
         return cost_s("ring", [self.level], nbytes)
@@ -59,7 +59,7 @@ def equations(r, s):
     r.table("Pipe-SGD Eqs. 2-7", "equation beside simulation, 1000 steps (s)", [
         ("Eq. 2, synchronous", STEPS * (COMPUTE_S + comm_s), pipeline_s(comm_s, 1), 2),
         ("Eq. 3, K = 2, unlimited resources", STEPS / k * (COMPUTE_S + comm_s),
-         pipeline_s(comm_s, k, False), 2),
+         pipeline_s(comm_s, k, False), 2, "itself"),
         ("Eq. 4, K = 2, limited resources", STEPS * step_s, pipeline_s(comm_s, k), 2),
         ("Eq. 4, K = 4, limited resources", STEPS * step_s, pipeline_s(comm_s, 4), 2),
         ("Eq. 5, one exchange per step", STEPS * max(COMPUTE_S, s.printed_comm_s(1)),

@@ -68,7 +68,7 @@ class Report:
         self.blank()
 
     def table(self, name, subject, rows):
-        """Rows: what, the paper's number or None, ours, digits after the point[, "fitted"]."""
+        """Rows: what, the paper's number or None, ours, digits[, "fitted" or "itself"]."""
         self.blank()
         self.body += wrap(f"{name}: {subject}")
         cells = [("", "paper", "gradflow", "error", "reproduced")]
@@ -109,7 +109,11 @@ class Report:
         intro = wrap(f'The papers\' tables beside gradflow\'s predictions. "yes" means within '
                      f'{100 * CLOSE:.0f} %, "roughly" within {100 * ROUGH:.0f} %, "no" further '
                      f'off; below each table stands what the prediction rests on and, where it '
-                     f'fails, why.')
+                     f'fails, why. "itself" compares a paper with itself, and does not count. '
+                     f'Layer times are those of gf-profile --estimate --shares flops --model M '
+                     f'--forward T --backward T ("even": --shares even), with the tables\' '
+                     f'times; gf-plan --policy NAME --lanes K makes the predictions from '
+                     f'that profile and the network of the table.')
         summary = [(name, *map(str, c.values())) for name, c in self.counts if any(c.values())]
         return intro + "\n" + columns([("table", *WORDS), *summary]) + self.body
 

@@ -71,15 +71,11 @@ def run(command, stdin):
 
 
 @functools.lru_cache(maxsize=None)
-def gradients(name):
-    """Of share/models/NAME, as backward makes them.
-
-    Each has its number of elements, the share of backward's FLOPs that is done then, and
-    the type of its layer.
-    """
-    text = json.dumps(document("models", name)[1])
-    lines = run(["gf-figures", "tensors"], text).splitlines()
-    return [(int(count), float(share), layer) for count, share, layer in map(str.split, lines)]
+def estimated(name, forward_s, backward_s, shares):
+    """The model half that gf-profile estimates of share/models/NAME, as text."""
+    path, _ = document("models", name)
+    return run(["gf-profile", "-q", "--estimate", "--shares", shares, "--model", path,
+                "--forward", repr(float(forward_s)), "--backward", repr(float(backward_s))], "")
 
 
 def model(name, forward_s, backward_s, even=False, dtype="f32"):
@@ -87,13 +83,15 @@ def model(name, forward_s, backward_s, even=False, dtype="f32"):
 
     A layer takes its share of the FLOPs of backward, or every tensor the same.
     """
-    made = gradients(name)
-    tensors = [{"name": f"t{i}", "count_elems": count, "dtype": dtype,
-                "ready_s": backward_s * ((i + 1) / len(made) if even else share)}
-               for i, (count, share, _) in enumerate(made)]
-    return {"name": name, "device": "estimated", "forward_s": forward_s,
-            "backward_s": backward_s, "update_s": 0, "overlap_slowdown": 1,
-            "tensors": tensors}
+    made = json.loads(estimated(name, forward_s, backward_s, "even" if even else "flops"))["model"]
+    for tensor in made["tensors"]:
+        tensor["dtype"] = dtype
+    return made
+
+
+def gradients(name):
+    """Of share/models/NAME, as backward makes them."""
+    return model(name, 1, 1)["tensors"]
 
 
 def split(total_s):
