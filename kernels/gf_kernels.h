@@ -173,6 +173,15 @@ struct gf_kernels {
 	 * are ascending, without such places before. */
 	void (*leave_out)(const struct gf_sparse *list,
 			  const struct gf_sparse *in);
+	/* k ascending indices to and from the wire, whose two parts are whole
+	 * bytes: ref/indices.c has the form, codec/codec.h the numbers of bits.
+	 * Unpacking reads nothing else and returns how many indices it found,
+	 * k + 1 for more than k; they need not ascend if the wire is damaged.
+	 */
+	void (*pack_indices)(void *wire, const uint32_t *index, size_t k,
+			     unsigned low_bits, size_t upper_bits);
+	size_t (*unpack_indices)(uint32_t *index, const void *wire, size_t k,
+				 unsigned low_bits, size_t upper_bits);
 };
 
 const struct gf_kernels *gf_kernels(void);

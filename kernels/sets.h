@@ -46,5 +46,6 @@ void gf_kernels_fill_topk_avx512(struct gf_kernels *k);
 
 /* Merging and scattering wait for memory, whatever the instructions. */
 void gf_kernels_fill_sparse_ref(struct gf_kernels *k);
+void gf_kernels_fill_indices_ref(struct gf_kernels *k);
 
 #endif

@@ -30,11 +30,17 @@ static int always(void)
 }
 
 static void (*const ref[])(struct gf_kernels *k) = {
-	gf_kernels_fill_vector_ref,    gf_kernels_fill_reduce_ref,
-	gf_kernels_fill_half_ref,      gf_kernels_fill_q8_ref,
-	gf_kernels_fill_minifloat_ref, gf_kernels_fill_topk_ref,
-	gf_kernels_fill_sparse_ref,    gf_kernels_fill_cell_ref,
-	gf_kernels_fill_softmax_ref,   NULL,
+	gf_kernels_fill_vector_ref,
+	gf_kernels_fill_reduce_ref,
+	gf_kernels_fill_half_ref,
+	gf_kernels_fill_q8_ref,
+	gf_kernels_fill_minifloat_ref,
+	gf_kernels_fill_topk_ref,
+	gf_kernels_fill_sparse_ref,
+	gf_kernels_fill_cell_ref,
+	gf_kernels_fill_softmax_ref,
+	gf_kernels_fill_indices_ref,
+	NULL,
 };
 
 #if defined(__x86_64__)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "codec/codec.h"
 
+#include <stdint.h>
 #include <string.h>
 
 #include "base/text.h"
@@ -127,4 +128,38 @@ double gf_codec_ratio(const struct gf_codec *c)
 		bits += BYTE_BITS * (double)c->block_bytes /
 			(double)c->block_elems;
 	return bits / F32_BITS;
+}
+
+static size_t bytes_of(size_t bits)
+{
+	return (bits + 7) / 8;
+}
+
+/* The shortest: from all bits in the upper part to all in the lower. */
+struct gf_index_form gf_index_form(size_t count_elems, size_t k)
+{
+	struct gf_index_form best = {.bytes = SIZE_MAX}, f;
+	unsigned low;
+
+	for (low = 0; low <= 32; low++) {
+		size_t upper = count_elems ? (count_elems - 1) >> low : 0;
+
+		f.low_bits = low;
+		f.upper_bits = upper ? k + upper : 0;
+		f.bytes = bytes_of(k * low) + bytes_of(f.upper_bits);
+		if (f.bytes < best.bytes)
+			best = f;
+		if (!upper)
+			break;
+	}
+	return best;
+}
+
+size_t gf_codec_set_bytes(const struct gf_codec *c, size_t count_elems,
+			  size_t k)
+{
+	size_t indices = c->plain ? k * sizeof(uint32_t)
+				  : gf_index_form(count_elems, k).bytes;
+
+	return indices + gf_codec_wire_bytes(c, k);
 }

@@ -55,4 +55,24 @@ size_t gf_codec_wire_bytes(const struct gf_codec *c, size_t count_elems);
 /* Wire bytes per byte of f32, for long messages. */
 double gf_codec_ratio(const struct gf_codec *c);
 
+/*
+ * A sparse set: k values at ascending indices below count_elems. A plain codec
+ * leaves both as they are, k indices of 32 bits and then k floats. Under any
+ * other codec the indices come in Elias's form (kernels/ref/indices.c), about
+ * log2(count_elems/k) + 2 bits each and never more than 32, and then the
+ * values, as codec/encode.h has them. The size follows from k and count_elems
+ * alone, so that it is known before the set is.
+ *
+ * Bits per index of 10^6 elements: 11.95 at density .001, 8.56 at .01, 6.25 at
+ * .05; the entropy of such a set is 11.41, 8.08 and 5.73.
+ */
+struct gf_index_form {
+	unsigned low_bits;
+	size_t upper_bits, bytes; /* of both parts, each in whole bytes */
+};
+
+struct gf_index_form gf_index_form(size_t count_elems, size_t k);
+size_t gf_codec_set_bytes(const struct gf_codec *c, size_t count_elems,
+			  size_t k);
+
 #endif

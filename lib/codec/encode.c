@@ -2,6 +2,7 @@
 #include "codec/encode.h"
 
 #include <assert.h>
+#include <string.h>
 
 #include "gf_kernels.h"
 
@@ -65,4 +66,49 @@ void gf_codec_round(const struct gf_codec *c, float *data, size_t n)
 		assert(gf_codec_wire_bytes(c, count) <= sizeof(wire));
 		gf_codec_send(c, wire, data, count);
 	}
+}
+
+void gf_codec_write_set(const struct gf_codec *c, size_t count_elems,
+			void *wire, const uint32_t *index, float *value,
+			size_t k)
+{
+	const struct gf_index_form f = gf_index_form(count_elems, k);
+
+	if (c->plain) {
+		memcpy(wire, index, k * sizeof(*index));
+		memcpy((char *)wire + k * sizeof(*index), value,
+		       k * sizeof(*value));
+		return;
+	}
+	gf_kernels()->pack_indices(wire, index, k, f.low_bits, f.upper_bits);
+	gf_codec_send(c, (char *)wire + f.bytes, value, k);
+}
+
+static bool ascend(const uint32_t *index, size_t k, size_t count_elems)
+{
+	size_t wrong = k && index[k - 1] >= count_elems, i;
+
+	for (i = 1; i < k; i++)
+		wrong += index[i] <= index[i - 1];
+	return wrong == 0;
+}
+
+bool gf_codec_read_set(const struct gf_codec *c, size_t count_elems,
+		       const void *wire, uint32_t *index, float *value,
+		       size_t k)
+{
+	const struct gf_index_form f = gf_index_form(count_elems, k);
+
+	if (c->plain) {
+		memcpy(index, wire, k * sizeof(*index));
+		memcpy(value, (const char *)wire + k * sizeof(*index),
+		       k * sizeof(*value));
+		return ascend(index, k, count_elems);
+	}
+	if (gf_kernels()->unpack_indices(index, wire, k, f.low_bits,
+					 f.upper_bits) != k ||
+	    !ascend(index, k, count_elems))
+		return false;
+	gf_codec_decode(c, value, (const char *)wire + f.bytes, k);
+	return true;
 }

@@ -2,7 +2,9 @@
 #ifndef GF_CODEC_ENCODE_H
 #define GF_CODEC_ENCODE_H
 
+#include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "codec/codec.h"
 
@@ -23,5 +25,15 @@ void gf_codec_decode_add(const struct gf_codec *c, float *to, const void *wire,
 void gf_codec_send(const struct gf_codec *c, void *wire, float *data, size_t n);
 /* data becomes what it would decode to. */
 void gf_codec_round(const struct gf_codec *c, float *data, size_t n);
+
+/* A set in gf_codec_set_bytes at `wire`; leaves in `value` what the receiver
+ * decodes. */
+void gf_codec_write_set(const struct gf_codec *c, size_t count_elems,
+			void *wire, const uint32_t *index, float *value,
+			size_t k);
+/* false: these are no k ascending indices below count_elems. */
+bool gf_codec_read_set(const struct gf_codec *c, size_t count_elems,
+		       const void *wire, uint32_t *index, float *value,
+		       size_t k);
 
 #endif

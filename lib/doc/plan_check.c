@@ -124,12 +124,13 @@ static int check_codec(const struct gf_json_at *at, const char *place,
 	char *names;
 	int rc = 0;
 
-	if (!(selection->traits & GF_SELECT_ADDS) &&
-	    !gf_codec_is_plain(m->codec))
+	if (selection->encoding && !gf_codec_is_plain(m->codec))
 		return gf_json_refuse(
 			at, place, err,
 			"want \"f32\" with selection %s, %s, got \"%.40s\"",
 			selection->name, selection->encoding, m->codec);
+	if (selection->traits & GF_SELECT_SETS)
+		return 0; /* they have algorithms of their own */
 	if (!gf_algorithm_has(m->algorithm, GF_ALGORITHM_ENCODED) && codec &&
 	    !codec->adds) {
 		names = gf_codec_names(true, "\"");

@@ -34,5 +34,6 @@ struct gf_wire gf_density_set(double density, const struct gf_wired *message,
 	double k =
 		(double)gf_density_count(density, (size_t)message->count_elems);
 
-	return (struct gf_wire){kind, k, ENTRY_BYTES * k, 1};
+	return (struct gf_wire){kind, k, ENTRY_BYTES * k, 1,
+				(size_t)message->count_elems};
 }

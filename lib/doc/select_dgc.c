@@ -73,7 +73,6 @@ const struct gf_select_plan gf_select_plan_dgc = {
 	.traits = GF_SELECT_SETS | GF_SELECT_MOMENTUM,
 	.record = &record,
 	.defaults = &defaults,
-	.encoding = "whose values travel with their indices",
 	.wire = wire,
 	.warmup = warmup,
 };

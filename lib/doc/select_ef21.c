@@ -42,7 +42,6 @@ const struct gf_select_plan gf_select_plan_ef21 = {
 	.traits = GF_SELECT_SETS,
 	.record = &record,
 	.defaults = &defaults,
-	.encoding = "whose values travel with their indices",
 	.wire = wire,
 	.warmup = warmup,
 };

@@ -69,8 +69,6 @@ static const struct gf_topk_params defaults = {
 	.putback = GF_PUTBACK_PAPER,
 };
 
-#define ENCODING "whose values travel with their indices"
-
 const struct gf_select_plan gf_select_plan_topk = {
 	.name = "topk",
 	.description = "each rank's k largest, all of them applied",
@@ -78,7 +76,6 @@ const struct gf_select_plan gf_select_plan_topk = {
 	.traits = GF_SELECT_SETS,
 	.record = &record,
 	.defaults = &defaults,
-	.encoding = ENCODING,
 	.wire = wire_topk,
 	.warmup = warmup,
 };
@@ -90,7 +87,6 @@ const struct gf_select_plan gf_select_plan_gtopk = {
 	.traits = GF_SELECT_SETS,
 	.record = &record,
 	.defaults = &defaults,
-	.encoding = ENCODING,
 	.wire = wire_gtopk,
 	.warmup = warmup,
 };

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/heap.h"
+#include "codec/codec.h"
 #include "doc/plan.h"
 #include "doc/plan_parts.h"
 #include "doc/select_dense.h"
@@ -45,6 +46,14 @@ const char *gf_wire_algorithm(enum gf_wire_kind kind)
 	return kind == GF_WIRE_GATHER  ? "topk"
 	       : kind == GF_WIRE_MERGE ? "gtopk"
 				       : NULL;
+}
+
+double gf_wire_set_bytes(const struct gf_wire *w, const char *codec)
+{
+	return w->among ? (double)gf_codec_set_bytes(gf_codec_find(codec),
+						    w->among,
+						    (size_t)w->count_elems)
+			: w->size_bytes;
 }
 
 size_t gf_selection_wire(const struct gf_selection *s,

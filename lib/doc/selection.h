@@ -65,7 +65,12 @@ struct gf_wire {
 	double size_bytes;  /* of these elements, before any codec */
 	double share; /* of the elements that goes out, spread evenly; 1 but
 		       * with GF_SELECT_RECUTS */
+	size_t among; /* a set of values with indices below this, which a
+		       * codec may encode (codec/codec.h); 0: none */
 };
+
+/* Bytes of a set under a message's codec, which must be known. */
+double gf_wire_set_bytes(const struct gf_wire *w, const char *codec);
 
 /* The most collectives of a message; each waits for the one before it. */
 #define GF_WIRES_MOST 2
@@ -87,8 +92,8 @@ struct gf_select_plan {
 	const struct gf_record *record;
 	/* gf-plan's values for options that were not given; such a struct */
 	const void *defaults;
-	/* Why no codec goes on top, after the selection's name; NULL where
-	 * GF_SELECT_ADDS. */
+	/* Why no codec goes on top, after the selection's name; NULL: one may.
+	 * It encodes sums where GF_SELECT_ADDS, else sets (codec/codec.h). */
 	const char *encoding;
 	/* Fills wires with what a message sends in a step; returns how many. */
 	size_t (*wire)(const void *params, const struct gf_wired *message,

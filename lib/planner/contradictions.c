@@ -29,8 +29,7 @@ int gf_task_check_axes(const struct gf_task *t, const struct gf_policy *policy,
 	size_t i;
 
 	for (i = 0; t->problem.codecs && t->problem.codecs[i]; i++)
-		if (!(s->traits & GF_SELECT_ADDS) &&
-		    !gf_codec_is_plain(t->problem.codecs[i]))
+		if (s->encoding && !gf_codec_is_plain(t->problem.codecs[i]))
 			return gf_error_set(err, -EINVAL,
 					    "--codecs: want f32 with selection "
 					    "%s, %s, got %s",

@@ -93,12 +93,11 @@ static int end(void *ctx, size_t slot, struct gf_gpu_stream *q,
 	const struct gf_pool *pool = &s->env.pools[slot];
 	const struct gf_topk_slot *t = gf_topk_slot(s, slot);
 	size_t i;
+	int rc = gf_topk_conclude(s, slot, err);
 
 	(void)q;
-	(void)err;
-	gf_topk_conclude(s, slot);
-	if (s->slots[slot].bad.found)
-		return 0;
+	if (rc || s->slots[slot].bad.found)
+		return rc;
 	for (i = 0; i < s->env.plan->nmessages && p->params->masking; i++)
 		mask(&t->messages[i],
 		     p->next + (t->messages[i].data - pool->data));

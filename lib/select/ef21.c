@@ -48,12 +48,11 @@ static int end(void *ctx, size_t slot, struct gf_gpu_stream *q,
 	struct ef21 *p = ef21_of(s);
 	const struct gf_pool *pool = &s->env.pools[slot];
 	size_t i;
+	int rc = gf_topk_conclude(s, slot, err);
 
 	(void)q;
-	(void)err;
-	gf_topk_conclude(s, slot);
-	if (s->slots[slot].bad.found)
-		return 0;
+	if (rc || s->slots[slot].bad.found)
+		return rc;
 	for (i = 0; i < s->env.plan->nmessages; i++) {
 		struct gf_sparse_message *m =
 			&gf_topk_slot(s, slot)->messages[i];

@@ -53,6 +53,14 @@ int gf_select_check_gpu(const struct gf_plan *plan, bool by_host,
 					    "split messages go by the host: "
 					    "none is waited for by itself "
 					    "between GPUs");
+	for (i = 0; i < plan->nmessages; i++)
+		if (gf_selection_has(&plan->selection, GF_SELECT_SETS) &&
+		    !gf_codec_is_plain(plan->messages[i].codec))
+			return gf_error_set(err, -ENOTSUP,
+					    "message %zu: want codec \"f32\" "
+					    "for sets that a GPU makes, got "
+					    "\"%s\"",
+					    i, plan->messages[i].codec);
 	if (!ops || (by_host && !ops->ready))
 		return gf_error_set(err, -ENOTSUP,
 				    "selection \"%s\" %s the host",

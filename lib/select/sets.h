@@ -7,15 +7,18 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "codec/codec.h"
 #include "doc/select_topk.h"
 
 /*
  * Top-k selection of one message's gradients with a residual, and the sums of
  * sparse sets (gTop-k, Shi et al. 2019).
  *
- * A SET is exactly k values at distinct ascending indices, as it travels:
- * k indices of 32 bits, then k floats. Indices count from the message's first
- * element.
+ * A SET is exactly k values at distinct ascending indices, which count from the
+ * message's first element. It travels as codec/codec.h has it. What the codec
+ * loses of a value returns to `data` of the rank that encodes it; where sets
+ * are merged, only if the value's index is in the result or partial sums are
+ * conserved: else the ranks that sent the value put all of it back.
  *
  * A message's gradients are in `data`. gf_sparse_select adds the residual to
  * them and takes the k largest magnitudes out (zeros stay in their place): from
@@ -40,6 +43,8 @@ struct gf_sparse_message {
 	enum gf_putback putback;
 	int ranks;
 	size_t count_elems;
+	/* NULL: a plain one; else without `returns` */
+	const struct gf_codec *codec;
 	float *data;           /* this step's gradients; borrowed */
 	const float *residual; /* borrowed; NULL: none, as with `returns` */
 	/* Instead of data, which lies elsewhere; else NULL. Borrowed, with
@@ -58,9 +63,17 @@ struct gf_sparse_message {
 	size_t nresult;
 	uint32_t *merged; /* sets in one */
 	float *merged_value;
+	/* with a codec: decoded sets, values before encoding, and what merges
+	 * lost, nlost lists of k */
+	void *plain;
+	float *before;
+	uint32_t *lost;
+	float *lost_value;
+	size_t nlost;
+	bool damaged; /* what came was no set; nothing of it was used */
 };
 
-size_t gf_sparse_set_bytes(size_t k);
+size_t gf_sparse_set_bytes(const struct gf_sparse_message *m, size_t k);
 /* Are all ranks' sets gathered (topk, and gtopk's naive form)? Else they are
  * merged along a tree. */
 bool gf_sparse_gathers(const struct gf_sparse_message *m);
@@ -84,7 +97,7 @@ void gf_sparse_selected(struct gf_sparse_message *m, size_t k, int rank);
 /* gf_merge_fn on sets; ctx is the message. Under putback conserve, dropped
  * values return to data, and so to this rank's residual. */
 void gf_sparse_merge(void *message, void *to, const void *from, size_t count);
-/* `sets` are there. gtopk: the result is the k largest of their sum; what this
+/* `sets` are there, unless `damaged` becomes set. gtopk: the result is the k largest of their sum; what this
  * rank sent in vain returns to data, unless that is conserved already. */
 void gf_sparse_conclude(struct gf_sparse_message *m);
 /* The first element whose value is not finite in what all ranks have in

@@ -293,10 +293,8 @@ static int end(void *ctx, size_t slot, struct gf_gpu_stream *q,
 	size_t i;
 	int rc;
 
-	if (!q) {
-		gf_topk_conclude(s, slot);
-		return 0;
-	}
+	if (!q)
+		return gf_topk_conclude(s, slot, err);
 	rc = gf_select_clear_flag(s, slot, q, err);
 	for (i = 0; i < s->env.plan->nmessages && !rc; i++)
 		gf_sparse_gpu_look(g->messages[i], q, s->flag[slot]);
@@ -329,7 +327,7 @@ static int take(struct gf_selector *s, size_t slot, size_t i,
 	const struct gf_sparse_message *m = &gf_topk_slot(s, slot)->messages[i];
 	const struct gf_gpu_ops *ops = s->env.place.gpu->ops;
 	const struct gf_gpu_kernels *kernels = s->env.place.gpu->kernels;
-	const size_t bytes = gf_sparse_set_bytes(m->k);
+	const size_t bytes = gf_sparse_set_bytes(m, m->k);
 	const size_t at = gf_sparse_own_place(m, s->env.rank) * bytes;
 	uint32_t *index = (uint32_t *)(void *)(sets_of(s, slot, i) + at);
 	const struct gf_gpu_topk top = {
@@ -420,7 +418,7 @@ static int add_sets(struct gf_selector *s, size_t slot, size_t i,
 		    struct gf_error *err)
 {
 	const struct gf_sparse_message *m = &gf_topk_slot(s, slot)->messages[i];
-	const size_t bytes = gf_sparse_set_bytes(m->k);
+	const size_t bytes = gf_sparse_set_bytes(m, m->k);
 	const size_t n = gf_sparse_common(m);
 	char *at = sets_of(s, slot, i);
 	int rc = upload(s, s->env.place.stream, at, m->sets, n * bytes, err);

@@ -82,6 +82,7 @@ static void init_message(struct gf_selector *s, size_t slot, size_t i)
 		.putback = p->kind.putback,
 		.ranks = plan->ranks,
 		.count_elems = w->count_elems,
+		.codec = gf_codec_find(plan->messages[i].codec),
 		.data = w->data,
 		.residual = s->feedback.residual
 				    ? s->feedback.residual +
@@ -126,6 +127,7 @@ int gf_topk_open_messages(struct gf_selector *s, struct gf_error *err)
 			.putback = p->kind.putback,
 			.ranks = plan->ranks,
 			.count_elems = s->plan_work[0][i].count_elems,
+			.codec = gf_codec_find(plan->messages[i].codec),
 		};
 
 		k = gf_topk_most_k(s, m.count_elems);
@@ -184,7 +186,7 @@ static int prepare(void *ctx, size_t slot, size_t message,
 	return 0;
 }
 
-void gf_topk_conclude(struct gf_selector *s, size_t slot)
+int gf_topk_conclude(struct gf_selector *s, size_t slot, struct gf_error *err)
 {
 	struct gf_select_bad *bad = &s->slots[slot].bad;
 	const struct gf_pool *pool = &s->env.pools[slot];
@@ -196,11 +198,18 @@ void gf_topk_conclude(struct gf_selector *s, size_t slot)
 			&gf_topk_slot(s, slot)->messages[i];
 
 		gf_sparse_conclude(m);
+		if (m->damaged)
+			return gf_error_set(err, -EBADMSG,
+					    "message %zu: want sets of %zu "
+					    "ascending indices below %zu, got "
+					    "damaged ones",
+					    i, m->k, m->count_elems);
 		at = gf_sparse_bad(m);
 		if (at < m->count_elems)
 			*bad = gf_select_bad_at(
 				pool, at + (size_t)(m->data - pool->data));
 	}
+	return 0;
 }
 
 void gf_topk_commit(struct gf_selector *s, size_t slot)
@@ -219,11 +228,12 @@ void gf_topk_commit(struct gf_selector *s, size_t slot)
 static int end(void *ctx, size_t slot, struct gf_gpu_stream *q,
 	       struct gf_error *err)
 {
+	int rc = gf_topk_conclude(ctx, slot, err);
+
 	(void)q;
-	(void)err;
-	gf_topk_conclude(ctx, slot);
-	gf_topk_commit(ctx, slot);
-	return 0;
+	if (rc == 0)
+		gf_topk_commit(ctx, slot);
+	return rc;
 }
 
 /* --- on the compute thread ------------------------------------------------ */
@@ -245,7 +255,7 @@ void gf_topk_begin(struct gf_selector *s, size_t slot, size_t step,
 		work[i] = s->plan_work[slot][i];
 		work[i].sparse = gf_sparse_find(gathers ? "topk" : "gtopk");
 		work[i].half = gathers ? GF_COLL_ALL_GATHER : GF_COLL_WHOLE;
-		work[i].element = gf_element_set(gf_sparse_set_bytes(m->k),
+		work[i].element = gf_element_set(gf_sparse_set_bytes(m, m->k),
 						 gf_sparse_merge, m);
 		work[i].data = m->sets;
 		work[i].count_elems = gathers ? (size_t)m->ranks : 1;

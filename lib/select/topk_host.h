@@ -50,8 +50,9 @@ void gf_topk_close(struct gf_selector *s);
 /* k of a message in a step (from 1), and at most. */
 size_t gf_topk_k(const struct gf_selector *s, size_t step, size_t count_elems);
 size_t gf_topk_most_k(const struct gf_selector *s, size_t count_elems);
-/* All sets are there: concludes each, until one is not finite. */
-void gf_topk_conclude(struct gf_selector *s, size_t slot);
+/* All sets are there: concludes each, until one is not finite. -EBADMSG: one is
+ * damaged. */
+int gf_topk_conclude(struct gf_selector *s, size_t slot, struct gf_error *err);
 /* If all are: the residual is what the pool holds, the pool is the sum over
  * ranks. */
 void gf_topk_commit(struct gf_selector *s, size_t slot);

@@ -71,7 +71,7 @@ static int price_wire(struct pricing *x, const struct gf_message *from,
 		      const struct gf_wire *wire, struct gf_sim_message *m,
 		      struct gf_error *err)
 {
-	m->bytes = wire->size_bytes;
+	m->bytes = gf_wire_set_bytes(wire, from->codec);
 	if (wire->kind != GF_WIRE_REDUCE)
 		return gf_price_sets(x->f, wire->kind, x->call_s, m, err);
 	m->bytes = wire->size_bytes * wire->share * ratio_of(from);

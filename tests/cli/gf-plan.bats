@@ -118,13 +118,13 @@ iteration() { # WANTED
 
 @test "--compare --over: what does not fit is left out with the reason; --strict: status 1" {
 	local job=(--model resnet50 --gpu v100 asc-wfbp-8x4-10gbe)
-	wants 0 gf-plan --compare --over systems --codecs q8 --json "${job[@]}"
-	says 'gtopk is left out: --codecs: want f32 with selection gtopk, whose values travel with their indices, got q8'
+	wants 0 gf-plan --compare --over selections --codecs q8 --json "${job[@]}"
+	says 'onebit is left out: --codecs: want f32 with selection onebit, whose signs travel with their scales, got q8'
 	jq -es 'all(.codecs == "q8")' out.txt
 	rows=$(wc -l < out.txt)
-	wants 1 gf-plan --compare --over systems --codecs q8 --strict --json "${job[@]}"
+	wants 1 gf-plan --compare --over selections --codecs q8 --strict --json "${job[@]}"
 	[ "$(wc -l < out.txt)" -eq "$rows" ]
-	says "of $(gf-plan --list systems | grep -c '^  ') rows are left out"
+	says "of $(gf-plan --list selections | grep -c '^  ') rows are left out"
 	wants 2 gf-plan --compare --over systems --system auto "${job[@]}"
 	says '--compare goes without --system where systems are compared'
 	wants 2 gf-plan --compare --over systems,sizes "${job[@]}"
@@ -590,7 +590,6 @@ ms() { # OPTION...: of a plan of the job, as people read it
 		says "${text/SYSTEMS/$systems}"
 		[ -z "$output" ]
 	done <<-'END'
-	2|--codecs: want f32 with selection gtopk|--system gtopk --codecs q8
 	2|--codecs: want f32 with selection onebit, whose signs travel|--selection onebit --codecs f16
 	2|--keep: want --selection csc, got onebit|--selection onebit --keep 0.5
 	2|--density: want --selection topk, gtopk, dgc|--density 0.5
@@ -830,7 +829,6 @@ ms() { # OPTION...: of a plan of the job, as people read it
 	--density: want --selection topk, gtopk, dgc|--system gradientflow --density 0.1
 	--putback: want --selection topk or gtopk, got dense|--putback paper
 	--policy: want one that leaves messages whole with selection csc, which cuts its messages anew in every step, got dear|--selection csc --chunk 10 --policy dear
-	--codecs: want f32 with selection gtopk|--system gradientflow --selection gtopk
 	--pipeline-warmup: want a staleness > 1, got 1|--pipeline-warmup 5
 	END
 }

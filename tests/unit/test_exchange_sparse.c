@@ -1,10 +1,149 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <errno.h>
 #include <math.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "base/array.h"
+#include "base/heap.h"
+#include "codec/encode.h"
 #include "exchange_run.h"
 #include "select/sets.h"
+
+/* --- sets on the wire -------------------------------------------------------
+ */
+
+static void test_wire(void)
+{
+	static const struct {
+		const char *codec;
+		size_t count, k, bytes; /* 0: not compared */
+	} cases[] = {
+		{"f32", 1000, 10, 80},      {"f16", 1000, 0, 0},
+		{"f16", 1, 1, 2},           {"q8", 1000000, 1000, 1495 + 1004},
+		{"q8", 1000000, 10000, 0},  {"bf16", 1000, 1000, 2250},
+		{"f16", 4294967295, 1, 6},  {"q8", 4294967295, 3000, 0},
+		{"fp4", 40000000, 4097, 0}, {"q8", 5, 5, 0},
+		{"trunc16", 65536, 2, 8},
+	};
+	static uint32_t index[10000], got[10000];
+	static float value[10000], back[10000];
+	static char wire[100000];
+	size_t c, i, bytes;
+
+	for (c = 0; c < GF_ARRAY_LENGTH(cases); c++) {
+		const struct gf_codec *f = gf_codec_find(cases[c].codec);
+		const size_t n = cases[c].count, k = cases[c].k;
+		bool read;
+
+		for (i = 0; i < k; i++) {
+			index[i] = (uint32_t)((i + 1) * (n / k) - 1);
+			value[i] = (float)(i % 13) - 6;
+		}
+		bytes = gf_codec_set_bytes(f, n, k);
+		EXPECT(!cases[c].bytes || bytes == cases[c].bytes,
+		       "case %zu: want %zu bytes, got %zu", c, cases[c].bytes,
+		       bytes);
+		EXPECT(bytes <= 4 * k + gf_codec_wire_bytes(f, k),
+		       "case %zu: %zu bytes", c, bytes);
+		memset(wire, 0x5a, sizeof(wire));
+		gf_codec_write_set(f, n, wire + 1, index, value, k);
+		EXPECT(wire[0] == 0x5a && wire[1 + bytes] == 0x5a,
+		       "case %zu: outside", c);
+		read = gf_codec_read_set(f, n, wire + 1, got, back, k);
+		EXPECT(read && !memcmp(index, got, k * sizeof(*got)) &&
+			       !memcmp(value, back, k * sizeof(*back)),
+		       "case %zu: what came", c);
+		memset(wire, 0xff, sizeof(wire));
+		read = gf_codec_read_set(f, n, wire + 1, got, back, k);
+		EXPECT(!read || k == 0 || n == k || n == 1 ||
+			       n > UINT32_MAX - 1,
+		       "case %zu: ones are taken for a set", c);
+		memset(wire, 0, sizeof(wire));
+		read = gf_codec_read_set(f, n, wire + 1, got, back, k);
+		EXPECT(!read || k < 2, "case %zu: zeros are taken for a set",
+		       c);
+	}
+}
+
+/* Ranks that gather or merge sets under a codec: all get the same, and nothing
+ * is lost, as rank after rank would do it. */
+static void test_codecs(void)
+{
+	static const char *const codecs[] = {"f16", "bf16", "q8", "fp4"};
+	enum { N = 3000, K = 300, P = 5 };
+	static float data[P][N], residual[P][N], want[N], sum[P][N];
+	static uint32_t scratch[2 * P * N];
+	struct gf_sparse_message m[P];
+	size_t c, i, kind;
+	int r, d, p;
+	double mass, most;
+
+	for (c = 0; c < 3 * GF_ARRAY_LENGTH(codecs) * (P - 1); c++) {
+		kind = c % 3; /* topk, gtopk's conserve and naive forms */
+		p = 2 + (int)(c / 3 % (P - 1));
+		memset(want, 0, sizeof(want));
+		for (r = 0; r < p; r++) {
+			m[r] = (struct gf_sparse_message){
+				.merges = kind > 0,
+				.putback = kind == 1 ? GF_PUTBACK_CONSERVE
+						     : GF_PUTBACK_NAIVE,
+				.ranks = p,
+				.count_elems = N,
+				.codec = gf_codec_find(codecs[c / 3 / (P - 1)]),
+				.data = data[r],
+				.residual = residual[r],
+				.scratch = scratch,
+			};
+			for (i = 0; i < N; i++) {
+				data[r][i] = run_noise(r, c + 1, i, 1000) / 7;
+				want[i] += data[r][i];
+			}
+			EXPECT(!gf_sparse_init(&m[r], K, NULL), "made");
+			m[r].sets =
+				gf_xcalloc(1, gf_sparse_sets_bytes(&m[r], K));
+			gf_sparse_select(&m[r], K, r);
+		}
+		for (r = 0; r < p && kind != 1; r++)
+			for (d = 0; d < p; d++)
+				memcpy((char *)m[d].sets +
+					       (size_t)r * gf_sparse_set_bytes(
+								   &m[r], K),
+				       (char *)m[r].sets +
+					       (size_t)r * gf_sparse_set_bytes(
+								   &m[r], K),
+				       gf_sparse_set_bytes(&m[r], K));
+		for (d = 1; d < p && kind == 1; d *= 2)
+			for (r = 0; r + d < p; r += 2 * d)
+				gf_sparse_merge(&m[r], m[r].sets, m[r + d].sets,
+						1);
+		for (r = 1; r < p && kind == 1; r++)
+			memcpy(m[r].sets, m[0].sets,
+			       gf_sparse_set_bytes(&m[0], K));
+		for (r = 0; r < p; r++) {
+			gf_sparse_conclude(&m[r]);
+			EXPECT(!m[r].damaged, "case %zu: damaged", c);
+			gf_sparse_expand(&m[r], sum[r]);
+			EXPECT(!memcmp(sum[r], sum[0], sizeof(sum[0])),
+			       "case %zu: rank %d has another sum", c, r);
+		}
+		/* naive loses what was cut off sums, at indices that stay */
+		for (i = 0, most = 0; i < N && kind < 2; i++) {
+			mass = (double)sum[0][i];
+			for (r = 0; r < p; r++)
+				mass += (double)data[r][i];
+			most = fmax(most, fabs(mass - (double)want[i]));
+		}
+		EXPECT(most < 1e-3, "case %zu: %g is lost", c, most);
+		memset(m[0].sets, 0xff, gf_sparse_set_bytes(&m[0], K));
+		gf_sparse_conclude(&m[0]);
+		EXPECT(m[0].damaged, "case %zu: damage is not seen", c);
+		for (r = 0; r < p; r++) {
+			free(m[r].sets);
+			gf_sparse_release(&m[r]);
+		}
+	}
+}
 
 /* --- k and densities --------------------------------------------------------
  */
@@ -464,6 +603,8 @@ static void test_split(void)
 
 int main(void)
 {
+	test_wire();
+	test_codecs();
 	watchdog(250);
 	test_split();
 	test_k();

@@ -74,12 +74,12 @@ static void tree(struct host_rank *all, int ranks)
 					all[r + far].m.sets, 1);
 	for (r = 1; r < ranks; r++)
 		memcpy(all[r].m.sets, all[0].m.sets,
-		       gf_sparse_set_bytes(all[0].m.k));
+		       gf_sparse_set_bytes(&all[0].m, all[0].m.k));
 }
 
 static void gather(struct host_rank *all, int ranks)
 {
-	const size_t bytes = gf_sparse_set_bytes(all[0].m.k);
+	const size_t bytes = gf_sparse_set_bytes(&all[0].m, all[0].m.k);
 	int r, from;
 
 	for (r = 0; r < ranks; r++)
