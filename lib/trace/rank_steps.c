@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -49,7 +50,6 @@ void gf_trace_name_rows(struct gf_trace *t, int rank, int ranks)
 		snprintf(name, sizeof(name), "to rank %d", peer);
 		gf_trace_thread(t, rank, GF_TRACE_PEERS + 2 * peer + 1, name);
 	}
-	gf_trace_thread(t, rank, GF_TRACE_CALLS, "calls");
 }
 
 /* By row, and in it by the end: the order in which they are drawn. */
@@ -116,10 +116,16 @@ void gf_trace_steps(struct gf_trace *t, const struct gf_trace_run *runs,
 	size_t n = 0, r, k;
 	struct mark *marks;
 	double free_s = 0;
+	bool calls = false;
 	uint32_t i;
 
-	for (r = 0; r < nruns; r++)
+	for (r = 0; r < nruns; r++) {
 		n += 2 * runs[r].schedule->nsteps;
+		calls |= runs[r].schedule->nteams > 0;
+	}
+	if (calls)
+		gf_trace_thread(t, runs[0].schedule->rank, GF_TRACE_CALLS,
+				"calls");
 	marks = gf_xcalloc(n + 1, sizeof(*marks));
 	for (n = r = 0; r < nruns; r++)
 		for (i = 0; i < runs[r].schedule->nsteps; i++)

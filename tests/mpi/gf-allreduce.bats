@@ -197,7 +197,7 @@ rows() {
 	jq -e '.traceEvents as $all | all(range(4); . as $r |
 		($all | map(select(.pid == $r and .name == "ring"))[0]) as $m |
 		[$all[] | select(.pid == $r and .cat == "transfer" and (.name | startswith("send")) and .ts >= $m.ts and .ts <= $m.ts + $m.dur)] |
-		length == 24 and (map(.tid) | unique == [3 + 2 * (($r + 1) % 4)]) and (map(.args.bytes) | add == 6 * 65536))' trace.json
+		length == 24 and (map(.tid) | unique == [4 + 2 * (($r + 1) % 4)]) and (map(.args.bytes) | add == 6 * 65536))' trace.json
 	# what one sends the other receives; a message of the first size is in none
 	jq -e '[.traceEvents[] | select(.cat == "transfer")] | (map(select(.name | startswith("send")).args.bytes) | add) as $out |
 		(map(select(.name | startswith("send") | not).args.bytes) | add) as $in | $out == $in and all(.[]; .args.bytes == 16384)' trace.json
