@@ -110,7 +110,7 @@ static const struct gf_field embedding_fields[] = {
 	{"outputs", GF_FIELD_SIZE, .offset = AT(filters), .low = 1,
 	 .high = GF_MAX_COUNT},
 	{"positional", GF_FIELD_BOOL, GF_OMITTED, .offset = AT(positional)},
-	{"stretch", GF_FIELD_SIZE, GF_DEFAULTED, .offset = AT(stretch),
+	{"stretch", GF_FIELD_SIZE, GF_OMITTED, .offset = AT(stretch),
 	 .absent = 1, .low = 1, .high = GF_MAX_COUNT},
 	{"frozen", GF_FIELD_BOOL, GF_OMITTED, .offset = AT(frozen)},
 	{NULL},
