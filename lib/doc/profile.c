@@ -32,7 +32,7 @@ static const struct gf_field profile_fields[] = {
 
 bool gf_device_is_gpu(const char *device)
 {
-	return device && strcmp(device, GF_PROCESSOR) != 0;
+	return device && strcmp(device, "cuda") == 0;
 }
 
 static int finish(const struct gf_json_at *at, void *item, struct gf_error *err)

@@ -57,9 +57,8 @@ struct gf_model_profile {
 	size_t ntensors; /* >= 1 */
 	char *extra;
 };
-/* The device that is no GPU. */
-#define GF_PROCESSOR "cpu"
-/* Is that the name of a GPU, which exchanges by NCCL? NULL: no. */
+/* Is that a GPU, which exchanges by NCCL? NULL: no. Of estimates it is not
+ * known, so they are taken for a processor's. */
 bool gf_device_is_gpu(const char *device);
 size_t gf_model_profile_bytes(const struct gf_model_profile *m); /* all */
 struct gf_model_profile *

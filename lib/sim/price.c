@@ -13,6 +13,7 @@
 
 #define ELEM_BYTES 4
 #define PLAIN      gf_codecs[GF_CODEC_F32].name
+#define PROCESSOR  "cpu"
 
 /* The levels as the closed forms want them. */
 struct net {
@@ -195,7 +196,7 @@ const struct gf_codec_cost *gf_fabric_codec(const struct gf_fabric *f,
 {
 	return f->processing
 		       ? gf_processing_codec(f->processing, codec,
-					     f->device ? f->device : GF_PROCESSOR)
+					     f->device ? f->device : PROCESSOR)
 		       : NULL;
 }
 
@@ -204,7 +205,7 @@ const struct gf_selection_cost *gf_fabric_selection(const struct gf_fabric *f,
 {
 	return f->processing ? gf_processing_selection(f->processing, method,
 						       f->device ? f->device
-								 : GF_PROCESSOR)
+								 : PROCESSOR)
 			     : NULL;
 }
 

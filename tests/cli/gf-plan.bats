@@ -323,7 +323,14 @@ ms() { # OPTION...: of a plan of the job, as people read it
 	# the paper's cluster: by its levels, and what is better there
 	wants 0 gf-plan --system blueconnect --model resnet50 --gpu v100 "$share/topologies/blueconnect-4x16x3.json"
 	jq -e '[.messages[0].stages[].factor] == [4, 16, 3]' out.txt
-	says 'blueconnect goes by the levels; predicted 2.6 % faster: --factors 16:nccl,2:nccl,3:nccl,2:nccl'
+	says 'blueconnect goes by the levels; predicted 2.6 % faster: --factors 16:ring,2:ring,3:ring,2:ring'
+	# a model that was measured on a GPU goes by NCCL, an estimated one also runs without
+	gf-profile --estimate --model mnist-mlp --flops 50G -o p.json
+	wants 0 gf-plan --algorithm blueconnect "$data/valid/topology-4x2-1gbe.json" p.json
+	jq -e 'any(.messages[].stages[]; .algorithm == "nccl") | not' out.txt
+	jq '.model.device = "cuda"' p.json > gpu.json
+	wants 0 gf-plan --algorithm blueconnect "$data/valid/topology-4x2-1gbe.json" gpu.json
+	jq -e 'all(.messages[].stages[]; .algorithm == "nccl")' out.txt
 	# tables name what runs: the sets' own algorithm
 	six --selection gtopk --table
 	[ "$(awk 'NR > 1 {print $5}' out.txt | sort -u)" = gtopk ]
