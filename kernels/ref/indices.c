@@ -3,7 +3,8 @@
  * Ascending indices in few bits (Elias 1974, "Efficient storage and retrieval
  * by content and address of static files"): the low bits of each as they are,
  * one after the other; then, for index i, a one at bit i + (index >> low_bits)
- * of a row of upper_bits bits. With 0 upper bits the low ones are all.
+ * of a row of upper_bits bits. Without upper
+ * bits the low ones are the whole index.
  *
  *	0, 5, 6, 13 with 2 low bits: 00 01 10 01; ones at 0, 2, 3, 6
  */

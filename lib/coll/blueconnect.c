@@ -46,15 +46,15 @@ static int factor(const struct gf_coll_args *args, int stage)
 	return args->nfactors ? args->factors[stage] : args->ranks;
 }
 
-/* The stage's algorithm has that trait. Unsaid, it is halving if possible,
- * which is never dearer than a ring as long as the stage keeps to one level. */
+/* The stage's algorithm has that trait. */
 static bool has(const struct gf_coll_args *args, int stage, unsigned trait)
 {
-	int p = factor(args, stage);
+	const char *name =
+		args->stage_algorithms && args->nfactors
+			? args->stage_algorithms[stage]
+			: gf_stage_unsaid(factor(args, stage), false);
 
-	if (args->stage_algorithms && args->nfactors)
-		return gf_stage_has(args->stage_algorithms[stage], trait);
-	return trait == GF_STAGE_HALVES && p > 1 && !(p & (p - 1));
+	return gf_stage_has(name, trait);
 }
 
 static bool halves(const struct gf_coll_args *args, int stage)

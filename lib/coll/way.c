@@ -23,9 +23,7 @@ const char *gf_way_stage_at(const struct gf_way *way, size_t i)
 		return NULL;
 	if (way->stages[0])
 		return way->stages[i];
-	return gf_stage_algorithm(gf_stage_takes("halving", way->factors[i])
-					  ? "halving"
-					  : "ring");
+	return gf_stage_unsaid(way->factors[i], false);
 }
 
 bool gf_way_undivided(const struct gf_way *way)

@@ -134,23 +134,18 @@ struct gf_comm_ops {
 	 * before its first collective; it lives as long as the communicator.
 	 * All members start the collectives of a team in the same order.
 	 * Parts are cut as gf_range_part cuts count_elems into `size`, and part
-	 * i is that of the i-th member. After iteam_scatter the caller's own
-	 * part of the sum lies at the beginning of data, and the rest is
-	 * undefined; an average is left as the sum. iteam_gather collects what
-	 * lies in each part's own place. -ENOTSUP: not of such elements, or of
-	 * so many. (optional, all or none) */
+	 * i is that of the i-th member. iteam begins a collective. One that
+	 * gathers collects what lies in each part's own place. The other one is
+	 * a reduce-scatter: the caller's own part of the sum lies at the
+	 * beginning of data at the end, the rest is undefined, and an average
+	 * is left as the sum. -ENOTSUP: the transport cannot reduce elements of
+	 * that kind, or that many. (optional, both) */
 	int (*team)(struct gf_comm *c, uint32_t channel, int first, int stride,
 		    int size, struct gf_comm_team **team, struct gf_error *err);
-	int (*iteam_scatter)(struct gf_comm *c, struct gf_comm_team *team,
-			     void *data, size_t count_elems,
-			     const struct gf_element *element,
-			     struct gf_comm_request **request,
-			     struct gf_error *err);
-	int (*iteam_gather)(struct gf_comm *c, struct gf_comm_team *team,
-			    void *data, size_t count_elems,
-			    const struct gf_element *element,
-			    struct gf_comm_request **request,
-			    struct gf_error *err);
+	int (*iteam)(struct gf_comm *c, struct gf_comm_team *team, bool gathers,
+		     void *data, size_t count_elems,
+		     const struct gf_element *element,
+		     struct gf_comm_request **request, struct gf_error *err);
 	/* Ends the whole job with that status, or returns where no launcher
 	 * could. */
 	void (*abort)(struct gf_comm *c, int status);

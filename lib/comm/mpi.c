@@ -78,8 +78,8 @@ static void mpi_close(struct gf_comm *c)
 	struct gf_mpi *m = gf_mpi_of(c);
 	struct gf_comm_request *r;
 
-	/* MPI_Finalize would wait for the ranks that do not come back. */
 	gf_mpi_teams_free(m);
+	/* MPI_Finalize would wait for the ranks that do not come back. */
 	if (!c->broken) {
 		if (m->own)
 			gf_mpi_set_yields(m->yields);
@@ -118,8 +118,7 @@ static const struct gf_comm_ops mpi_ops = {
 	.allgather = gf_mpi_allgather,
 	.iallreduce = gf_mpi_iallreduce,
 	.team = gf_mpi_team,
-	.iteam_scatter = gf_mpi_iteam_scatter,
-	.iteam_gather = gf_mpi_iteam_gather,
+	.iteam = gf_mpi_iteam,
 	.abort = mpi_abort,
 	.buffer_alloc = gf_pages_buffer_alloc,
 	.buffer_free = buffer_free,

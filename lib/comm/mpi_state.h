@@ -137,15 +137,10 @@ int gf_mpi_iallreduce(struct gf_comm *c, void *data, size_t count_elems,
 int gf_mpi_team(struct gf_comm *c, uint32_t channel, int first, int stride,
 		int size, struct gf_comm_team **team, struct gf_error *err);
 void gf_mpi_teams_free(struct gf_mpi *m);
-int gf_mpi_iteam_scatter(struct gf_comm *c, struct gf_comm_team *team,
-			 void *data, size_t count_elems,
-			 const struct gf_element *element,
-			 struct gf_comm_request **request,
-			 struct gf_error *err);
-int gf_mpi_iteam_gather(struct gf_comm *c, struct gf_comm_team *team,
-			void *data, size_t count_elems,
-			const struct gf_element *element,
-			struct gf_comm_request **request, struct gf_error *err);
+int gf_mpi_iteam(struct gf_comm *c, struct gf_comm_team *team, bool gathers,
+		 void *data, size_t count_elems,
+		 const struct gf_element *element,
+		 struct gf_comm_request **request, struct gf_error *err);
 
 /* --- mpi_number.c */
 

@@ -104,8 +104,7 @@ static int cut(struct gf_comm_team *t, size_t n, struct gf_error *err)
 	return 0;
 }
 
-/* Begins one of the two with MPI's arguments. */
-static int begin(struct gf_comm *c, struct gf_comm_team *t, bool gathers,
+int gf_mpi_iteam(struct gf_comm *c, struct gf_comm_team *t, bool gathers,
 		 void *data, size_t n, const struct gf_element *element,
 		 struct gf_comm_request **request, struct gf_error *err)
 {
@@ -131,20 +130,4 @@ out:
 	if (rc)
 		gf_mpi_cancel(c, r);
 	return rc;
-}
-
-int gf_mpi_iteam_scatter(struct gf_comm *c, struct gf_comm_team *team,
-			 void *data, size_t count_elems,
-			 const struct gf_element *element,
-			 struct gf_comm_request **request, struct gf_error *err)
-{
-	return begin(c, team, false, data, count_elems, element, request, err);
-}
-
-int gf_mpi_iteam_gather(struct gf_comm *c, struct gf_comm_team *team,
-			void *data, size_t count_elems,
-			const struct gf_element *element,
-			struct gf_comm_request **request, struct gf_error *err)
-{
-	return begin(c, team, true, data, count_elems, element, request, err);
 }

@@ -336,33 +336,17 @@ static int shm_team(struct gf_comm *c, uint32_t channel, int first, int stride,
 						stride, size, team, err));
 }
 
-static int shm_iteam_scatter(struct gf_comm *c, struct gf_comm_team *team,
-			     void *data, size_t count_elems,
-			     const struct gf_element *element,
-			     struct gf_comm_request **out, struct gf_error *err)
+static int shm_iteam(struct gf_comm *c, struct gf_comm_team *team, bool gathers,
+		     void *data, size_t count_elems,
+		     const struct gf_element *element,
+		     struct gf_comm_request **out, struct gf_error *err)
 {
 	struct gf_shm *s = of(c);
 	struct gf_comm_request *r = take_collective(s);
 
 	return begun(s, r,
-		     s->below->ops->iteam_scatter(s->below, team, data,
-						  count_elems, element,
-						  &r->below, err),
-		     out);
-}
-
-static int shm_iteam_gather(struct gf_comm *c, struct gf_comm_team *team,
-			    void *data, size_t count_elems,
-			    const struct gf_element *element,
-			    struct gf_comm_request **out, struct gf_error *err)
-{
-	struct gf_shm *s = of(c);
-	struct gf_comm_request *r = take_collective(s);
-
-	return begun(s, r,
-		     s->below->ops->iteam_gather(s->below, team, data,
-						 count_elems, element,
-						 &r->below, err),
+		     s->below->ops->iteam(s->below, team, gathers, data,
+					  count_elems, element, &r->below, err),
 		     out);
 }
 
@@ -491,8 +475,7 @@ static const struct gf_comm_ops shm_ops = {
 	.allgather = shm_allgather,
 	.iallreduce = shm_iallreduce,
 	.team = shm_team,
-	.iteam_scatter = shm_iteam_scatter,
-	.iteam_gather = shm_iteam_gather,
+	.iteam = shm_iteam,
 	.abort = shm_abort,
 	.buffer_alloc = shm_buffer_alloc,
 	.buffer_free = shm_buffer_free,

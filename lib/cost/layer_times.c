@@ -55,18 +55,19 @@ static struct work work_of(const struct gf_model *m, const struct gf_layer *l,
 	};
 }
 
-/* What a layer's part of a pass goes by, in any unit. */
-static struct work share_of(const struct gf_model *m, const struct gf_layer *l,
-			    const struct gf_estimate *in)
+/* The measure, in any unit, by which a layer takes its part of a pass; `work`
+ * is the layer's by the roofline. */
+static struct work share_of(const struct gf_layer *l, enum gf_shares shares,
+			    struct work work)
 {
 	double trained = l->frozen ? 0 : (double)l->nparams;
 
-	if (in->shares == GF_SHARES_EVEN)
+	if (shares == GF_SHARES_EVEN)
 		return (struct work){trained, trained};
-	if (in->shares == GF_SHARES_FLOPS)
+	if (shares == GF_SHARES_FLOPS)
 		return (struct work){l->forward_flops,
 				     l->trained ? l->backward_flops : 0};
-	return work_of(m, l, in);
+	return work;
 }
 
 static int check(const struct gf_model *m, const struct gf_estimate *in,
@@ -105,7 +106,7 @@ static struct work *layer_times(const struct gf_model *m,
 	for (i = 0; i < m->nlayers; i++) {
 		struct work work = work_of(m, &m->layers[i], in);
 
-		times[i] = share_of(m, &m->layers[i], in);
+		times[i] = share_of(&m->layers[i], in->shares, work);
 		shares.forward += times[i].forward;
 		shares.backward += times[i].backward;
 		whole.forward += work.forward;

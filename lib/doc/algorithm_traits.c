@@ -64,6 +64,14 @@ bool gf_stage_takes(const char *name, int factor)
 	return !gf_stage_has(name, GF_STAGE_HALVES) || !(factor & (factor - 1));
 }
 
+const char *gf_stage_unsaid(int factor, bool gpus)
+{
+	if (gpus)
+		return gf_stage_algorithm("nccl");
+	return gf_stage_algorithm(gf_stage_takes("halving", factor) ? "halving"
+								    : "ring");
+}
+
 int gf_stage_refuse(const char *name, struct gf_error *err)
 {
 	struct gf_text names = {0};

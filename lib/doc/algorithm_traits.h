@@ -105,6 +105,9 @@ enum gf_stage_trait {
 const char *gf_stage_algorithm(const char *name);
 /* Has the stage algorithm of that name all of these traits? */
 bool gf_stage_has(const char *name, unsigned traits);
+/* The stage algorithm where none is named: nccl between GPUs, else halving,
+ * which is never dearer than a ring within one level, where it can. */
+const char *gf_stage_unsaid(int factor, bool gpus);
 /* Can it reduce `factor` ranks? */
 bool gf_stage_takes(const char *name, int factor);
 /* All names, in the order of listings; NULL-terminated. */

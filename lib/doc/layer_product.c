@@ -37,8 +37,8 @@ static const struct gf_field fc_fields[] = {
 	{NULL},
 };
 
-/* The weight of the layer that `tied` names has the shape that this one needs,
- * and is trained if this one is. */
+/* Finds the layer that `tied` names. Its weight must have the shape that this
+ * layer needs, and both layers are trained or neither is. */
 static int find_tied(const struct gf_infer *c, const struct gf_shape *weight)
 {
 	const struct gf_model *m = c->model;

@@ -28,14 +28,6 @@ static void add_stage(struct gf_message *m, size_t *capacity, int factor,
 	stage->algorithm = gf_xstrdup(algorithm);
 }
 
-/* Unsaid: by NCCL between GPUs, else halving where it can. */
-static const char *stage_for(const char *device, int factor)
-{
-	if (gf_device_is_gpu(device))
-		return "nccl";
-	return gf_stage_takes("halving", factor) ? "halving" : "ring";
-}
-
 /* The rule's own stages, when they are of as many ranks. Else algorithms that
  * work level by level take their factors from the levels, when these are of as
  * many; they do without otherwise. */
@@ -43,6 +35,7 @@ static void decompose(const struct gf_plan *whole,
 		      const struct gf_rule_algorithm *entry,
 		      struct gf_message *m)
 {
+	bool gpus = gf_device_is_gpu(whole->model->device);
 	size_t capacity = 0, i;
 
 	if (is_for(entry, whole->ranks)) {
@@ -60,7 +53,7 @@ static void decompose(const struct gf_plan *whole,
 
 		if (size > 1)
 			add_stage(m, &capacity, (int)size,
-				  stage_for(whole->model->device, (int)size));
+				  gf_stage_unsaid((int)size, gpus));
 	}
 }
 

@@ -51,8 +51,8 @@ const char *gf_wire_algorithm(enum gf_wire_kind kind)
 double gf_wire_set_bytes(const struct gf_wire *w, const char *codec)
 {
 	return w->among ? (double)gf_codec_set_bytes(gf_codec_find(codec),
-						    w->among,
-						    (size_t)w->count_elems)
+						     w->among,
+						     (size_t)w->count_elems)
 			: w->size_bytes;
 }
 

@@ -67,8 +67,8 @@ size_t gf_exec_segment_elems(const struct gf_comm *c,
 
 /* Can the stages be carried out as they are named, between processors over that
  * communicator? -ENOTSUP names the stage. */
-int gf_exec_stages_check(const struct gf_comm *c,
-			 const struct gf_coll_args *args, struct gf_error *err);
+int gf_exec_stages_check(struct gf_comm *c, const struct gf_coll_args *args,
+			 struct gf_error *err);
 
 /* Prepares request slots and memory once. -EINVAL: it does not fit this rank
  * or its element; -ENOTSUP: the transport has no all-reduce of such elements.

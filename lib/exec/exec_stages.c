@@ -4,24 +4,23 @@
 #include "doc/algorithm_traits.h"
 #include "exec/exec.h"
 
-/* Ranks of this rank's group that share no memory with it: the first one; -1:
- * all share it. */
-static int stranger(const struct gf_comm *c, int stride, int size)
+/* The first rank of this rank's group that shares no memory with it; -1: all
+ * share it. */
+static int stranger(struct gf_comm *c, int stride, int size)
 {
 	int first = c->rank - c->rank / stride % size * stride, i, peer;
 
 	for (i = 0; i < size; i++) {
 		peer = first + i * stride;
 		if (peer != c->rank &&
-		    !(c->ops->reduces_from &&
-		      c->ops->reduces_from((struct gf_comm *)c, peer)))
+		    !(c->ops->reduces_from && c->ops->reduces_from(c, peer)))
 			return peer;
 	}
 	return -1;
 }
 
-int gf_exec_stages_check(const struct gf_comm *c,
-			 const struct gf_coll_args *args, struct gf_error *err)
+int gf_exec_stages_check(struct gf_comm *c, const struct gf_coll_args *args,
+			 struct gf_error *err)
 {
 	int stride = 1, peer;
 	size_t i;

@@ -181,10 +181,10 @@ static int call(struct gf_exec_run *run, uint32_t i, struct gf_error *err)
 	int rc;
 
 	note_time(run, i, GF_EXEC_BEGUN);
-	rc = (step->op == GF_STEP_ALL_GATHER ? c->ops->iteam_gather
-					     : c->ops->iteam_scatter)(
-		c, run->teams[step->match], gf_exec_at(run, step->range),
-		step->range.count, &run->element, &run->states[i].request, err);
+	rc = c->ops->iteam(c, run->teams[step->match],
+			   step->op == GF_STEP_ALL_GATHER,
+			   gf_exec_at(run, step->range), step->range.count,
+			   &run->element, &run->states[i].request, err);
 	if (rc)
 		return rc;
 	run->wire_bytes +=

@@ -164,7 +164,7 @@ static void name_stages(struct gf_coll_args *args, const struct gf_codec *codec,
 	    args->half != GF_COLL_WHOLE)
 		return;
 	for (i = 0; i < args->nfactors; i++)
-		names[i] = gf_stage_algorithm("nccl");
+		names[i] = gf_stage_unsaid(args->factors[i], true);
 	args->stage_algorithms = names;
 }
 

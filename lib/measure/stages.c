@@ -11,12 +11,11 @@
 static const char *stage_algorithm(const struct gf_level *level, size_t factor,
 				   bool gpus)
 {
-	if (gpus)
-		return "nccl";
-	if (strcmp(level->link, "shm") == 0)
+	if (!gpus && strcmp(level->link, "shm") == 0)
 		return "shm";
-	return factor > 2 && gf_stage_takes("halving", (int)factor) ? "halving"
-								    : "ring";
+	if (!gpus && factor == 2) /* either way it is one exchange */
+		return "ring";
+	return gf_stage_unsaid((int)factor, gpus);
 }
 
 static void push(struct gf_stage *stages, size_t *count, size_t factor,

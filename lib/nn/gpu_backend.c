@@ -354,8 +354,7 @@ static int zero_gradients(struct gf_gpu_io *io, struct gf_error *err)
 	const struct gf_model *m = g->net->model;
 	int rc = 0;
 
-	/* not what another layer that shares the weight has begun */
-	for (size_t i = g->net->adds[io->index] || io->layer->tied;
+	for (size_t i = gf_net_first_own(g->net, io->index);
 	     i < gf_layer_uses(io->layer) && !rc; i++) {
 		const struct gf_param *p =
 			&m->params[gf_layer_use(io->layer, i)];

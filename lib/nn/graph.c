@@ -246,9 +246,9 @@ void gf_net_zero_gradients(const struct gf_net *net, float *grads, size_t l)
 {
 	const struct gf_layer *layer = &net->model->layers[l];
 
-	for (size_t i = net->adds[l] && !layer->tied;
-	     i < layer->nparams && !layer->frozen; i++) {
-		size_t p = layer->first_param + i;
+	for (size_t i = gf_net_first_own(net, l);
+	     i < gf_layer_uses(layer) && !layer->frozen; i++) {
+		size_t p = gf_layer_use(layer, i);
 
 		memset(grads + net->param_at[p], 0,
 		       gf_shape_elems(&net->model->params[p].shape) *

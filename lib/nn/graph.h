@@ -87,6 +87,13 @@ int gf_net_begin_backward(struct gf_net *net, struct gf_error *err);
 void gf_net_emit(const struct gf_net *net, size_t layer,
 		 void (*on_grad)(void *ctx, size_t tensor), void *ctx);
 
+/* The first of a layer's uses (gf_layer_use) whose gradient no other layer has
+ * begun or will add to. */
+static inline size_t gf_net_first_own(const struct gf_net *net, size_t layer)
+{
+	return net->adds[layer] || net->model->layers[layer].tied;
+}
+
 /* Forward is about to read a layer's parameters, and what it shares. */
 void gf_net_need(const struct gf_net *net, size_t layer);
 

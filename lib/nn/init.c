@@ -40,8 +40,8 @@ static void fill(float *to, size_t count, float value)
 		to[i] = value;
 }
 
-/* A table that multiplies, too, is drawn as that product wants it, and so are
- * all that are added to its rows. */
+/* Does a layer multiply by an embedding's table? Then the tables of all
+ * embeddings are drawn as that product wants its weight. */
 static bool ties(const struct gf_model *m)
 {
 	for (size_t l = 0; l < m->nlayers; l++)

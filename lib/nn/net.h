@@ -135,9 +135,9 @@ void gf_net_set_need(struct gf_net *net,
 void gf_net_set_samples(struct gf_net *net, uint64_t seed, uint64_t first);
 
 /* Normal weights: variance 2 / inputs before ReLU ("Delving deep into
- * rectifiers", 2015), 1 / inputs else, 1 for embeddings unless a layer is tied,
- * then 1 / outputs; ones and zeros for norms, zeros for biases. Generation
- * order; the same on every rank for one seed. */
+ * rectifiers", 2015), 1 / inputs else, 1 for embeddings; ones and zeros for
+ * norms, zeros for biases. In a model with tied layers embeddings have variance
+ * 1 / outputs. Generation order; the same on every rank for one seed. */
 void gf_net_init_params(const struct gf_model *m, uint64_t seed, float *params);
 
 #endif

@@ -7,8 +7,8 @@
 /*
  * One layer's arrays in the reference backend, in plain layouts: {N, C, H, W},
  * {N, T, F} or {N, F} (private to lib/nn). forward writes out and, if training,
- * saved. backward overwrites the parameters' gradients, but adds to dparam[0]
- * if `adds`, and adds to din, which the caller has zeroed, so that a value with
+ * saved. backward overwrites the parameters' gradients; with `adds` it adds
+ * to dparam[0]. It adds to din, which the caller has zeroed: a value with
  * several consumers gets the sum. din is NULL if no layer needs it.
  */
 #define GF_REF_MAX_PARAMS 4

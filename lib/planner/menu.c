@@ -76,8 +76,8 @@ static int add_lines(struct filling *f, struct gf_priced *priced,
 	return 0;
 }
 
-/* Can the stages carry what that codec sends? A library's carry f32 alone. Of
- * the stages between GPUs that nobody has named, NCCL's carry f32. */
+/* Can the stages carry what that codec sends? A library's carry f32 alone.
+ * Between GPUs f32 goes by NCCL, unless factors are given or were measured. */
 static bool carries(const struct filling *f, const char *algorithm,
 		    const struct gf_stage *stages, size_t nstages,
 		    const char *codec)

@@ -344,7 +344,7 @@ static void put_back(struct gf_sparse_message *m)
 	}
 }
 
-/* What this rank's merges lost of values whose index is in the result. */
+/* Returns to data what this rank's merges lost of values in the result. */
 static void return_lost(struct gf_sparse_message *m)
 {
 	size_t list, i, r;

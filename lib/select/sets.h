@@ -97,8 +97,9 @@ void gf_sparse_selected(struct gf_sparse_message *m, size_t k, int rank);
 /* gf_merge_fn on sets; ctx is the message. Under putback conserve, dropped
  * values return to data, and so to this rank's residual. */
 void gf_sparse_merge(void *message, void *to, const void *from, size_t count);
-/* `sets` are there, unless `damaged` becomes set. gtopk: the result is the k largest of their sum; what this
- * rank sent in vain returns to data, unless that is conserved already. */
+/* All `sets` are there. Sets that cannot be decoded set `damaged`. gtopk: the
+ * result is the k largest of their sum; what this rank sent in vain returns to
+ * data, unless that is conserved already. */
 void gf_sparse_conclude(struct gf_sparse_message *m);
 /* The first element whose value is not finite in what all ranks have in
  * common; count_elems: none. */

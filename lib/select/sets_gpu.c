@@ -61,7 +61,7 @@ static void count_lists(struct gf_sparse_gpu *n)
  * a line of memory (lane/program.h). */
 static size_t set_bytes(const struct gf_sparse_gpu *n, size_t k)
 {
-	size_t bytes = k * (sizeof(uint32_t) + sizeof(float));
+	size_t bytes = gf_sparse_set_bytes(&n->as, k);
 
 	if (gf_sparse_gathers(&n->as)) {
 		bytes += LINE_BYTES - 1;
@@ -288,7 +288,8 @@ static int choose(struct gf_sparse_gpu *n, struct gf_gpu_stream *s,
 	n->lists[0] = set_of(n->lists[0].index, n->as.k);
 	n->nused = 1;
 	return gpu->ops->copy(n->c.gpu, s, n->lists[0].index, own.index,
-			      gf_sparse_set_bytes(&n->as, n->as.k), GF_GPU_WITHIN, err);
+			      gf_sparse_set_bytes(&n->as, n->as.k),
+			      GF_GPU_WITHIN, err);
 }
 
 int gf_sparse_gpu_prepare(struct gf_sparse_gpu *n, float *grads, size_t k,
