@@ -311,7 +311,7 @@ static int report_steps(const struct arguments *a, const struct gf_plan *p,
 	if (for_people(a))
 		gf_steps_table(p, r, &out);
 	else if (a->csv)
-		gf_steps_csv(r, &out);
+		gf_steps_csv(p, r, &out);
 	else
 		gf_steps_json(p, r, &out);
 	return finish(a, &row, 1, w,

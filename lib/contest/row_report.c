@@ -401,7 +401,7 @@ static void print_heading(const struct gf_contest_report *r,
 static void print_best(const struct gf_contest_report *r, struct gf_text *out)
 {
 	struct gf_plan rule;
-	size_t i, k;
+	size_t i;
 
 	/* of one rank's copies none is the best */
 	if (r->config->comm->ranks == 1 ||
@@ -411,11 +411,8 @@ static void print_best(const struct gf_contest_report *r, struct gf_text *out)
 	for (i = 0; i < rule.rule->nalgorithms; i++) {
 		const struct gf_rule_algorithm *a = &rule.rule->algorithms[i];
 
-		gf_text_addf(out, "%s %s", i ? "," : "", a->algorithm);
-		for (k = 0; k < a->nstages; k++)
-			gf_text_addf(out, "%s%d:%s", k ? "," : " ",
-				     a->stages[k].factor,
-				     a->stages[k].algorithm);
+		gf_text_addf(out, "%s ", i ? "," : "");
+		gf_stages_text_of(out, a->algorithm, a->stages, a->nstages);
 		gf_text_addf(out, " from %zu B", a->min_bytes);
 	}
 	gf_text_addf(out, "\n");

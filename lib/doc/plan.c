@@ -279,23 +279,21 @@ const char *gf_plan_runs(const struct gf_plan *p, size_t first, size_t last,
 	return name ? name : like->algorithm;
 }
 
-static bool same_stages(const struct gf_stage *a, size_t na,
-			const struct gf_stage *b, size_t nb)
+char *gf_plan_runs_text(const struct gf_plan *p, size_t first, size_t last,
+			const struct gf_message *like)
 {
-	size_t i;
+	const char *name = gf_plan_runs(p, first, last, like);
+	struct gf_text t = {0};
 
-	if (na != nb)
-		return false;
-	for (i = 0; i < na; i++)
-		if (a[i].factor != b[i].factor ||
-		    strcmp(a[i].algorithm, b[i].algorithm) != 0)
-			return false;
-	return true;
+	/* the sets of a selection go by one algorithm of their own */
+	gf_stages_text_of(&t, name, like->stages,
+			  name == like->algorithm ? like->nstages : 0);
+	return gf_text_take(&t);
 }
 
 bool gf_message_goes_as(const struct gf_message *a, const struct gf_message *b)
 {
 	return strcmp(a->algorithm, b->algorithm) == 0 &&
 	       strcmp(a->codec, b->codec) == 0 &&
-	       same_stages(a->stages, a->nstages, b->stages, b->nstages);
+	       gf_stages_same(a->stages, a->nstages, b->stages, b->nstages);
 }

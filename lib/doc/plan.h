@@ -123,6 +123,9 @@ size_t gf_plan_message_elems(const struct gf_plan *p, size_t i);
  * selection's sets, else that of `like`. */
 const char *gf_plan_runs(const struct gf_plan *p, size_t first, size_t last,
 			 const struct gf_message *like);
+/* The same with its stages: "blueconnect 2:shm 4:mpi". The caller frees. */
+char *gf_plan_runs_text(const struct gf_plan *p, size_t first, size_t last,
+			const struct gf_message *like);
 /* Do both go alike: by one algorithm, in the same stages, as one codec? */
 bool gf_message_goes_as(const struct gf_message *a, const struct gf_message *b);
 

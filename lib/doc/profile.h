@@ -10,6 +10,7 @@
 #include "doc/cost_line.h"
 #include "doc/fitted.h"
 #include "doc/processing.h"
+#include "doc/stage_list.h"
 #include "json/json.h"
 
 /*
@@ -99,13 +100,6 @@ struct gf_contention_place gf_contention_find(const struct gf_contention *c,
 					      size_t size_bytes);
 double gf_contention_at(const struct gf_contention_place *p, int n);
 
-/* One factor of a decomposition (BlueConnect), innermost first. */
-struct gf_stage {
-	int factor;      /* >= 2 */
-	char *algorithm; /* gf_stage_algorithm */
-	char *extra;
-};
-
 /* What messages and backward do to each other while both run. */
 struct gf_beside_backward {
 	/* How much longer backward takes with 1, 2, ... messages in flight; the
@@ -151,7 +145,7 @@ struct gf_level_cost {
 
 struct gf_network {
 	int ranks; /* measured on; 0: unknown */
-	/* each algorithm once per codec */
+	/* each algorithm once per codec and stages */
 	struct gf_allreduce_cost *allreduce;
 	size_t nallreduce;
 	struct gf_level_cost *levels;

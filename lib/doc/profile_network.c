@@ -14,20 +14,6 @@
 #include "json/record.h"
 #include "doc/shared.h"
 
-#define AT(member) offsetof(struct gf_stage, member)
-static const struct gf_field stage_fields[] = {
-	{"factor", GF_FIELD_INT, .offset = AT(factor), .low = 2,
-	 .high = INT_MAX},
-	{"algorithm", GF_FIELD_STRING, .offset = AT(algorithm)},
-	{NULL},
-};
-
-const struct gf_record gf_stage_record = {
-	GF_RECORD(struct gf_stage, stage_fields),
-	.one_line = true,
-};
-#undef AT
-
 #define AT(member) offsetof(struct gf_beside_backward, member)
 static const struct gf_field beside_fields[] = {
 	{"compute_slowdown", GF_FIELD_REALS, GF_OMITTED,
@@ -190,7 +176,8 @@ static bool same_entry(const struct gf_allreduce_cost *a,
 		       const struct gf_allreduce_cost *b)
 {
 	return strcmp(a->algorithm, b->algorithm) == 0 &&
-	       strcmp(gf_allreduce_codec(a), gf_allreduce_codec(b)) == 0;
+	       strcmp(gf_allreduce_codec(a), gf_allreduce_codec(b)) == 0 &&
+	       gf_stages_same(a->stages, a->nstages, b->stages, b->nstages);
 }
 
 static int finish_network(const struct gf_json_at *at, void *item,
@@ -212,7 +199,8 @@ static int finish_network(const struct gf_json_at *at, void *item,
 				 "allreduce/%zu/algorithm", i);
 			return gf_json_refuse(
 				at, place, err,
-				"want each algorithm once per codec, got "
+				"want each algorithm once per codec and "
+				"stages, got "
 				"\"%.40s\" with %s again",
 				net->allreduce[i].algorithm,
 				gf_allreduce_codec(&net->allreduce[i]));

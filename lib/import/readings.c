@@ -10,7 +10,6 @@
 #include "base/heap.h"
 #include "doc/algorithm_traits.h"
 
-/* NULL: its algorithm was measured with other factors, too. */
 static struct gf_readings_curve *curve_of(struct gf_readings *all,
 					  const struct gf_reading *r)
 {
@@ -19,8 +18,9 @@ static struct gf_readings_curve *curve_of(struct gf_readings *all,
 
 	for (i = 0; i < all->ncurves; i++) {
 		c = &all->curves[i];
-		if (strcmp(c->algorithm, r->algorithm) == 0)
-			return strcmp(c->factors, r->factors) ? NULL : c;
+		if (strcmp(c->algorithm, r->algorithm) == 0 &&
+		    strcmp(c->factors, r->factors) == 0)
+			return c;
 	}
 	c = gf_array_push(&all->curves, &all->ncurves, &all->capacity);
 	c->algorithm = gf_xstrdup(r->algorithm);
@@ -53,7 +53,6 @@ int gf_readings_take(struct gf_readings *all, const struct gf_reading *r,
 		     struct gf_error *err)
 {
 	const char *left_out = NULL;
-	struct gf_readings_curve *c;
 
 	if (all->ranks && r->ranks && all->ranks != r->ranks)
 		return gf_error_set(err, -EINVAL,
@@ -66,9 +65,7 @@ int gf_readings_take(struct gf_readings *all, const struct gf_reading *r,
 			   "messages";
 	else if (r->size_bytes == 0 || !(r->time_s > 0))
 		left_out = "rows without bytes or time";
-	else if (!(c = curve_of(all, r)))
-		left_out = "rows of other factors";
-	else if (!insert(c, r->size_bytes, r->time_s))
+	else if (!insert(curve_of(all, r), r->size_bytes, r->time_s))
 		left_out = "rows of a size that stands above";
 	else
 		all->ntaken++;

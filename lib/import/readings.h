@@ -8,8 +8,8 @@
 #include "import/importers.h"
 
 /*
- * Times of all-reduces, sorted into one curve per algorithm: what gf-allreduce
- * measured, on its way into a profile. Zero-initialise; the owner calls
+ * Times of all-reduces, sorted into one curve per algorithm and stages: what
+ * gf-allreduce measured, on its way into a profile. Zero-initialise; the owner calls
  * gf_readings_release.
  */
 struct gf_reading {

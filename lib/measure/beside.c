@@ -2,6 +2,7 @@
 #include "measure/beside.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/clock.h"
 #include "base/heap.h"
@@ -200,9 +201,16 @@ int gf_measure_beside(const struct gf_measure_beside *c,
 		      struct gf_measure_step *step, struct gf_profile *p,
 		      struct gf_error *err)
 {
-	size_t *twins;
-	int rc = gf_measure_twins(c->comm, p->network, &twins, err);
+	const struct gf_network *net = p->network;
+	size_t *twins, i, k;
+	int rc = gf_measure_twins(c->comm, net, &twins, err);
 
+	/* an algorithm is measured once, and not with all of its stages */
+	for (i = 0; i < net->nallreduce; i++)
+		for (k = 0; k < i && twins[i] == i; k++)
+			if (strcmp(net->allreduce[k].algorithm,
+				   net->allreduce[i].algorithm) == 0)
+				twins[i] = twins[k];
 	rc = rc ? rc : measure(c, step, p, twins, err);
 	free(twins);
 	return rc;

@@ -128,7 +128,8 @@ cheapest_with_steps(const struct gf_network *n, double bytes)
 		struct gf_cost_lines lines = gf_allreduce_lines(c);
 		double s = gf_cost_lines_s(&lines, bytes);
 
-		if (!a || !a->build || !a->cost_s || !(s < least_s))
+		if (!a || !a->build || !a->cost_s || !(s < least_s) ||
+		    gf_stages_call(c->stages, c->nstages))
 			continue;
 		best = c;
 		least_s = s;

@@ -9,15 +9,17 @@
 #include "base/clock.h"
 #include "base/heap.h"
 #include "base/registry.h"
+#include "measure/entries.h"
 #include "measure/gamma.h"
 #include "measure/curve.h"
-#include "contest/device_send.h"
 #include "measure/level_costs.h"
 #include "measure/link.h"
 #include "measure/network_device.h"
+#include "measure/stages.h"
 #include "measure/twins.h"
 #include "coll/algorithm.h"
 #include "cost/stat.h"
+#include "doc/algorithm_traits.h"
 
 /* The levels' share of the time. */
 static const double levels_share = 0.25;
@@ -28,6 +30,9 @@ struct run {
 	const struct gf_measure_network *config;
 	struct gf_measure_limits limits;
 	struct gf_network_device *gpus; /* NULL: between hosts */
+	double began_s, fair_s;         /* fair_s: an equal share of the time */
+	size_t *twins;                  /* of each entry; itself: it has none */
+	size_t distinct;                /* so many are yet to be measured */
 	/* Progress: what is measured, and which part of the whole it is. */
 	const char *what;
 	double first, part;
@@ -90,12 +95,12 @@ static int measure_algorithm(struct run *r, const struct gf_network *net,
 {
 	struct gf_measure_curve_config config = curve_config(r);
 	struct subject s = {r->config, cost, r->gpus};
-	struct gf_measure_subject subject = {cost->algorithm, sit, &s};
+	struct gf_measure_subject subject = {r->what, sit, &s};
 	struct gf_measure_curve curve = {0};
 	int rc = gf_measure_curve(&config, &subject, &curve, remarks, err);
 
 	if (rc < 0) {
-		gf_error_prefix(err, "%s", cost->algorithm);
+		gf_error_prefix(err, "%s", r->what);
 		return rc;
 	}
 	cost->startup_s = curve.startup_s;
@@ -110,20 +115,22 @@ static int measure_algorithm(struct run *r, const struct gf_network *net,
 	return 0;
 }
 
-static bool by_nccl(const struct gf_measure_network *c)
-{
-	return c->device && c->device->nccl;
-}
-
 /* The time that is left, as the slowest rank sees it. */
-static int time_left(const struct run *r, double began_s, double *left_s,
-		     struct gf_error *err)
+static int time_left(const struct run *r, double *left_s, struct gf_error *err)
 {
-	double passed = gf_clock_s() - began_s;
+	double passed = gf_clock_s() - r->began_s;
 	int rc = gf_measure_slowest(r->config->comm, &passed, 1, err);
 
 	*left_s = fmax(0, r->config->budget_s - passed);
 	return rc;
+}
+
+static char *label_of(const struct gf_allreduce_cost *c)
+{
+	struct gf_text t = {0};
+
+	gf_stages_text_of(&t, c->algorithm, c->stages, c->nstages);
+	return gf_text_take(&t);
 }
 
 /* Copies the costs of an algorithm that takes the same steps. */
@@ -132,10 +139,11 @@ static void take_over(struct gf_allreduce_cost *cost,
 		      struct gf_text *remarks)
 {
 	struct gf_allreduce_cost copy;
+	char *own = label_of(cost), *like = label_of(twin);
 
 	gf_allreduce_cost_copy(&copy, twin);
 	free(copy.algorithm);
-	gf_measure_stages_free(copy.stages, copy.nstages);
+	gf_stages_free(copy.stages, copy.nstages);
 	copy.algorithm = cost->algorithm;
 	copy.stages = cost->stages;
 	copy.nstages = cost->nstages;
@@ -143,35 +151,90 @@ static void take_over(struct gf_allreduce_cost *cost,
 	gf_text_addf(remarks,
 		     "\t%s takes the same steps as %s on these ranks, and has "
 		     "its costs\n",
-		     cost->algorithm, twin->algorithm);
+		     own, like);
+	free(own);
+	free(like);
 }
 
-static int measure_each(struct run *r, double began_s, const size_t *twins,
-			size_t distinct, struct gf_network *net,
-			struct gf_text *remarks, struct gf_error *err)
+static int measure_entry(struct run *r, struct gf_network *net, size_t i,
+			 struct gf_text *remarks, struct gf_error *err)
 {
 	/* an algorithm that overran does not starve those that follow */
-	double fair = r->config->budget_s / (double)distinct, left = 0;
-	size_t i;
+	double left_s, n = (double)r->distinct--;
+	char *label = label_of(&net->allreduce[i]);
+	int rc = time_left(r, &left_s, err);
+
+	r->limits.budget_s = fmax(left_s, 0.5 * r->fair_s * n) / n;
+	r->what = label;
+	if (rc == 0)
+		rc = measure_algorithm(r, net, &net->allreduce[i], remarks,
+				       err);
+	r->first += r->part;
+	r->what = NULL;
+	free(label);
+	return rc;
+}
+
+static int measure_each(struct run *r, struct gf_network *net,
+			struct gf_text *remarks, struct gf_error *err)
+{
+	size_t i, twin;
 	int rc = 0;
 
-	r->first = r->part;
-	r->part = (1 - r->first) / (double)distinct;
 	for (i = 0; i < net->nallreduce && rc == 0; i++) {
-		struct gf_allreduce_cost *cost = &net->allreduce[i];
+		twin = r->twins[i];
+		if (twin < i)
+			take_over(&net->allreduce[i], &net->allreduce[twin],
+				  remarks);
+		else
+			rc = measure_entry(r, net, i, remarks, err);
+	}
+	return rc;
+}
 
-		if (twins[i] < i) {
-			take_over(cost, &net->allreduce[twins[i]], remarks);
+/* The first entry that goes by stages, before others of other stages. */
+static size_t base_of(const struct gf_network *net)
+{
+	size_t i = 0;
+
+	while (i < net->nallreduce &&
+	       !gf_algorithm_has(net->allreduce[i].algorithm,
+				 GF_ALGORITHM_STAGES))
+		i++;
+	return i;
+}
+
+/* So many entries may follow: the best of each stage together, for the shortest
+ * and for the longest messages. */
+static size_t count_together(const struct gf_network *net)
+{
+	size_t base = base_of(net);
+
+	return base < net->nallreduce && net->allreduce[base].nstages > 1 ? 2
+									  : 0;
+}
+
+static int measure_together(struct run *r, struct gf_network *net,
+			    struct gf_text *remarks, struct gf_error *err)
+{
+	size_t base = base_of(net), most = count_together(net), k, n;
+	struct gf_stage *stages;
+	int rc = 0;
+
+	for (k = 0; k < most && rc == 0; k++) {
+		const struct gf_fit *fit = &net->allreduce[base].fit;
+		size_t at = k ? fit->npoints - 1 : 0;
+
+		n = gf_measure_stages_together(
+			net, base, (double)fit->size_bytes[at], &stages);
+		if (!n)
 			continue;
-		}
-		rc = time_left(r, began_s, &left, err);
-		r->limits.budget_s = fmax(left, 0.5 * fair * (double)distinct) /
-				     (double)distinct;
-		distinct--;
-		r->what = cost->algorithm;
-		if (rc == 0)
-			rc = measure_algorithm(r, net, cost, remarks, err);
-		r->first += r->part;
+		gf_measure_entry_add(net, net->allreduce[base].algorithm,
+				     stages, n);
+		n = net->nallreduce;
+		r->twins = gf_xreallocarray(r->twins, n, sizeof(*r->twins));
+		r->twins[n - 1] = n - 1;
+		rc = measure_entry(r, net, n - 1, remarks, err);
 	}
 	return rc;
 }
@@ -204,15 +267,15 @@ static int look_again(struct run *r, const struct gf_allreduce_cost *cost,
 	return rc;
 }
 
-static int find_drift(struct run *r, const size_t *twins,
-		      struct gf_network *net, struct gf_error *err)
+static int find_drift(struct run *r, struct gf_network *net,
+		      struct gf_error *err)
 {
 	double *differences = gf_xcalloc(net->nallreduce, sizeof(double));
 	size_t n = 0, i;
 	int rc = 0;
 
 	for (i = 0; i < net->nallreduce && rc == 0; i++)
-		if (twins[i] == i)
+		if (r->twins[i] == i)
 			rc = look_again(r, &net->allreduce[i],
 					&differences[n++], err);
 	if (rc == 0)
@@ -221,24 +284,28 @@ static int find_drift(struct run *r, const size_t *twins,
 	return rc;
 }
 
-static int measure_algorithms(struct run *r, double began_s,
-			      struct gf_network *net, struct gf_text *remarks,
-			      struct gf_error *err)
+static int measure_algorithms(struct run *r, struct gf_network *net,
+			      struct gf_text *remarks, struct gf_error *err)
 {
-	size_t *twins, distinct = 0, i;
-	int rc = gf_measure_twins(r->config->comm, net, &twins, err);
+	size_t i;
+	int rc = gf_measure_twins(r->config->comm, net, &r->twins, err);
 
 	/* NCCL may take whole stages in steps of its own */
-	for (i = 0; by_nccl(r->config) && i < net->nallreduce; i++)
-		twins[i] = i;
+	for (i = 0; gf_measure_by_nccl(r->config) && i < net->nallreduce; i++)
+		r->twins[i] = i;
+	r->distinct = count_together(net);
 	for (i = 0; i < net->nallreduce; i++)
-		distinct += twins[i] == i;
+		r->distinct += r->twins[i] == i;
+	r->fair_s = r->config->budget_s / (double)r->distinct;
+	r->first = r->part;
+	r->part = (1 - r->first) / (double)r->distinct;
 	if (rc == 0)
-		rc = measure_each(r, began_s, twins, distinct, net, remarks,
-				  err);
+		rc = measure_each(r, net, remarks, err);
 	if (rc == 0)
-		rc = find_drift(r, twins, net, err);
-	free(twins);
+		rc = measure_together(r, net, remarks, err);
+	if (rc == 0)
+		rc = find_drift(r, net, err);
+	free(r->twins);
 	return rc;
 }
 
@@ -268,73 +335,6 @@ static int measure_levels(struct run *r, struct gf_network *net,
 	rc = gf_measure_levels(&levels, net, remarks, err);
 	gf_measure_link_close(&link);
 	return rc;
-}
-
-/* 0 if this algorithm can run here, on all sizes. */
-static int can_run(const struct run *r, const struct gf_algorithm *a,
-		   struct gf_error *err)
-{
-	struct gf_coll_args args = {
-		.ranks = r->config->comm->ranks,
-		.count_elems = r->limits.max_bytes / 4,
-		.elem_bytes = 4,
-	};
-
-	if (by_nccl(r->config))
-		return gf_contest_send_check(
-			&(struct gf_burst_message){
-				.way.algorithm = a,
-				.element = gf_element_number(GF_F32, GF_OP_SUM),
-				.count_elems = args.count_elems,
-			},
-			r->config->comm, err);
-	if (!a->build && !r->config->comm->ops->iallreduce)
-		return gf_error_set(err, -ENOTSUP,
-				    "the transport has no all-reduce");
-	return a->applicable ? a->applicable(&args, err) : 0;
-}
-
-static int wanted(const struct gf_measure_network *c, const char *name)
-{
-	size_t i;
-
-	if (!c->algorithms)
-		return 1;
-	for (i = 0; c->algorithms[i]; i++)
-		if (strcmp(c->algorithms[i], name) == 0)
-			return 1;
-	return 0;
-}
-
-/* Entries with their names and stages, one per algorithm to measure. */
-static void choose(const struct run *r, struct gf_network *net,
-		   struct gf_text *remarks)
-{
-	const struct gf_measure_network *c = r->config;
-	struct gf_error why;
-	size_t i;
-
-	for (i = 0; gf_algorithms[i]; i++) {
-		struct gf_allreduce_cost *cost;
-
-		if (!wanted(c, gf_algorithms[i]->name))
-			continue;
-		if (can_run(r, gf_algorithms[i], &why) < 0) {
-			if (c->algorithms)
-				gf_text_addf(remarks, "%s is left out: %s\n",
-					     gf_algorithms[i]->name, why.text);
-			continue;
-		}
-		net->allreduce =
-			gf_xreallocarray(net->allreduce, net->nallreduce + 1,
-					 sizeof(*net->allreduce));
-		cost = &net->allreduce[net->nallreduce++];
-		memset(cost, 0, sizeof(*cost));
-		cost->algorithm = gf_xstrdup(gf_algorithms[i]->name);
-		cost->nstages = gf_measure_stages(cost->algorithm, c->levels,
-						  c->nlevels, by_nccl(c),
-						  &cost->stages);
-	}
 }
 
 int gf_measure_network_check(const struct gf_measure_network *c,
@@ -373,8 +373,8 @@ int gf_measure_network(const struct gf_measure_network *c,
 				.whole = c->whole,
 				.point = {c->time_s, 5, 1000},
 			},
+		.began_s = gf_clock_s(),
 	};
-	double began_s = gf_clock_s();
 	struct gf_network *net;
 	int rc = gf_measure_network_check(c, err);
 
@@ -382,18 +382,18 @@ int gf_measure_network(const struct gf_measure_network *c,
 		return rc;
 	net = gf_xcalloc(1, sizeof(*net));
 	net->ranks = c->comm->ranks;
-	choose(&r, net, remarks);
-	if (net->nallreduce == 0)
+	rc = gf_measure_entries(c, net, remarks, err);
+	if (rc == 0 && net->nallreduce == 0)
 		rc = gf_error_set(err, -ENOTSUP,
 				  "none of the algorithms wanted can run on "
 				  "%d ranks here",
 				  c->comm->ranks);
-	if (rc == 0 && by_nccl(c))
+	if (rc == 0 && gf_measure_by_nccl(c))
 		rc = gf_network_device_open(c, &r.gpus, err);
 	if (rc == 0)
 		rc = measure_levels(&r, net, remarks, err);
 	if (rc == 0)
-		rc = measure_algorithms(&r, began_s, net, remarks, err);
+		rc = measure_algorithms(&r, net, remarks, err);
 	gf_network_device_close(r.gpus);
 	if (rc < 0) {
 		gf_network_free(net);

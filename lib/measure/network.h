@@ -58,11 +58,4 @@ int gf_measure_network(const struct gf_measure_network *config,
 		       struct gf_network **out, struct gf_text *remarks,
 		       struct gf_error *err);
 
-/* How `algorithm` is decomposed on such levels, innermost first, between GPUs
- * by NCCL; 0 stages if it takes no levels, or on one level. The caller frees
- * with gf_measure_stages_free. */
-size_t gf_measure_stages(const char *algorithm, const struct gf_level *levels,
-			 size_t nlevels, bool gpus, struct gf_stage **stages);
-void gf_measure_stages_free(struct gf_stage *stages, size_t nstages);
-
 #endif

@@ -182,9 +182,12 @@ static void allreduce_table(const struct gf_network *net, const struct sizes *s,
 	for (i = 0; i < net->nallreduce; i++) {
 		const struct gf_allreduce_cost *c = &net->allreduce[i];
 		struct gf_cost_lines lines = gf_allreduce_lines(c);
+		struct gf_text way = {0};
 
+		gf_stages_text_of(&way, c->algorithm, c->stages, c->nstages);
 		gf_table_begin(&t, s->n + 6);
-		gf_table_cell(&t, "%s", c->algorithm);
+		gf_table_cell(&t, "%s", way.data);
+		gf_text_release(&way);
 		gf_table_cell(&t, "%s", gf_allreduce_codec(c));
 		lines_cells(&t, &lines, &c->contention, &c->fit, s);
 	}

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "measure/stages.h"
+
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/heap.h"
 #include "doc/algorithm_traits.h"
-#include "measure/network.h"
 
 /* Within a level: by NCCL between GPUs; through shared memory where that is
  * what it is, else halving where it halves evenly, else in a ring. */
@@ -48,7 +50,7 @@ size_t gf_measure_stages(const char *algorithm, const struct gf_level *levels,
 				    : "ring");
 	}
 	if (!gf_algorithm_has(algorithm, GF_ALGORITHM_LEVELS) || count < 2) {
-		gf_measure_stages_free(stages, count);
+		gf_stages_free(stages, count);
 		stages = NULL;
 		count = 0;
 	}
@@ -56,11 +58,84 @@ size_t gf_measure_stages(const char *algorithm, const struct gf_level *levels,
 	return count;
 }
 
-void gf_measure_stages_free(struct gf_stage *stages, size_t nstages)
-{
-	size_t i;
+/* --- the other algorithms of a stage -------------------------------------- */
 
-	for (i = 0; i < nstages; i++)
-		free(stages[i].algorithm);
-	free(stages);
+/* Of two ranks halving is the ring's exchange. */
+static bool differs(const struct gf_stage *stage, const char *name, bool gpus)
+{
+	return strcmp(stage->algorithm, name) != 0 &&
+	       gf_stage_has(name, gpus ? GF_STAGE_BY_GPU : GF_STAGE_BY_HOST) &&
+	       gf_stage_takes(name, stage->factor) &&
+	       !(stage->factor == 2 && gf_stage_has(name, GF_STAGE_HALVES));
+}
+
+int gf_measure_stages_vary(const struct gf_stage *base, size_t nstages,
+			   bool gpus, gf_measure_stages_fn *each, void *ctx,
+			   struct gf_error *err)
+{
+	struct gf_stage *stages = gf_stages_copy(base, nstages);
+	char *own;
+	size_t i, k;
+	int rc = 0;
+
+	for (i = 0; i < nstages; i++) {
+		own = stages[i].algorithm;
+		for (k = 0; gf_stage_names[k] && rc == 0; k++) {
+			if (!differs(&base[i], gf_stage_names[k], gpus))
+				continue;
+			stages[i].algorithm = (char *)gf_stage_names[k];
+			rc = each(ctx, stages, nstages, err);
+		}
+		stages[i].algorithm = own;
+	}
+	gf_stages_free(stages, nstages);
+	return rc;
+}
+
+/* Stages of one algorithm that are those of another entry but for stage i. */
+static bool but_for(const struct gf_allreduce_cost *a,
+		    const struct gf_allreduce_cost *b, size_t i)
+{
+	size_t rest = a->nstages - i - 1;
+
+	return strcmp(a->algorithm, b->algorithm) == 0 &&
+	       a->nstages == b->nstages &&
+	       a->stages[i].factor == b->stages[i].factor &&
+	       gf_stages_same(a->stages, i, b->stages, i) &&
+	       gf_stages_same(a->stages + i + 1, rest, b->stages + i + 1, rest);
+}
+
+size_t gf_measure_stages_together(const struct gf_network *net, size_t base,
+				  double bytes, struct gf_stage **out)
+{
+	const struct gf_allreduce_cost *from = &net->allreduce[base];
+	struct gf_stage *best = gf_stages_copy(from->stages, from->nstages);
+	size_t i, k;
+
+	for (i = 0; i < from->nstages; i++) {
+		double least_s = INFINITY;
+
+		for (k = base; k < net->nallreduce; k++) {
+			const struct gf_allreduce_cost *c = &net->allreduce[k];
+			struct gf_cost_lines lines = gf_allreduce_lines(c);
+			double time_s = gf_cost_lines_s(&lines, bytes);
+
+			if (!but_for(c, from, i) || time_s >= least_s)
+				continue;
+			least_s = time_s;
+			free(best[i].algorithm);
+			best[i].algorithm = gf_xstrdup(c->stages[i].algorithm);
+		}
+	}
+	for (k = base; k < net->nallreduce; k++)
+		if (gf_stages_same(best, from->nstages,
+				   net->allreduce[k].stages,
+				   net->allreduce[k].nstages))
+			break;
+	if (k == net->nallreduce) {
+		*out = best;
+		return from->nstages;
+	}
+	gf_stages_free(best, from->nstages);
+	return 0;
 }

@@ -33,6 +33,9 @@ static void add_line(const struct gf_plan *p, const struct gf_fabric *f,
 		return;
 	}
 	gf_text_addf(out, "%s", origins[price.origin]);
+	if (price.origin == GF_PRICE_DERIVED &&
+	    gf_stages_call(as->stages, as->nstages))
+		gf_text_addf(out, ", a library's call as a ring");
 	if (price.codec_s_per_byte > 0)
 		gf_text_addf(out, " (of it %s: %.3g ns/B on each of %.3g hops)",
 			     as->codec, price.codec_s_per_byte * 1e9,
@@ -66,9 +69,16 @@ int gf_explain_prices(const struct gf_plan *p, const struct gf_fabric *f,
 	for (i = 0; rc == 0 && i < p->nmessages; i++) {
 		size_t carrier = traffic.carrier[i];
 		const struct gf_sim_message *m = &traffic.messages[carrier];
+		const struct gf_message *as =
+			gf_traffic_like(&traffic, p, carrier);
 
-		gf_text_addf(out, "message %zu: ", i);
-		add_line(p, f, gf_traffic_like(&traffic, p, carrier), m, out);
+		gf_text_addf(out, "message %zu", i);
+		if (as->nstages) {
+			gf_text_addf(out, " by ");
+			gf_stages_text(out, " ", as->stages, as->nstages);
+		}
+		gf_text_addf(out, ": ");
+		add_line(p, f, as, m, out);
 		add_times(&p->predicted->messages[i],
 			  m->startup_s + m->per_byte_s * m->bytes, out);
 		gf_text_addf(out, "\n");

@@ -59,7 +59,6 @@ static int note_factors(const struct gf_task *t, const struct gf_plan *p,
 	struct gf_plan better;
 	const struct gf_message *m;
 	double takes_s;
-	size_t i;
 	int rc;
 
 	if (!t->problem.nfactors || t->problem.factors != t->by_levels)
@@ -77,10 +76,7 @@ static int note_factors(const struct gf_task *t, const struct gf_plan *p,
 			     "--factors ",
 			     t->system.name,
 			     100 * (1 - takes_s / p->predicted->iteration_s));
-		for (i = 0; i < m->nstages; i++)
-			gf_text_addf(notes, "%s%d:%s", i ? "," : "",
-				     m->stages[i].factor,
-				     m->stages[i].algorithm);
+		gf_stages_text(notes, ",", m->stages, m->nstages);
 		gf_text_addf(notes, "\n");
 	}
 	gf_plan_release(&better);

@@ -194,16 +194,53 @@ static void add_derived(struct filling *f, const char *algorithm)
 		add(f, algorithm, NULL, 0);
 }
 
-/* A measured entry, to be run as it was measured unless that was on another
- * number of ranks or the user gave factors. */
-static void add_measured(struct filling *f, const struct gf_allreduce_cost *c)
+/* Does it have the stages that the user gave, as far as they are given? */
+static bool as_given(const struct filling *f, const struct gf_allreduce_cost *c)
 {
-	bool same = f->fabric.network->ranks == f->fabric.ranks;
+	const struct gf_problem *in = f->in;
+	size_t i;
 
-	if (f->in->nfactors)
-		add_derived(f, c->algorithm);
-	else
+	for (i = 0; i < c->nstages && i < in->nfactors; i++)
+		if (c->stages[i].factor != in->factors[i].factor ||
+		    (in->factors[i].algorithm &&
+		     strcmp(c->stages[i].algorithm, in->factors[i].algorithm)))
+			return false;
+	return c->nstages == in->nfactors;
+}
+
+/* The entries of an algorithm, with all stages that were measured, are run as
+ * they were measured. On another number of ranks the first counts alone.
+ * Factors that were not measured are derived. */
+static void add_measured(struct filling *f, const char *algorithm)
+{
+	const struct gf_network *n = f->fabric.network;
+	bool same = n->ranks == f->fabric.ranks, any = false;
+	size_t i;
+
+	for (i = 0; i < n->nallreduce; i++) {
+		const struct gf_allreduce_cost *c = &n->allreduce[i];
+
+		if (!gf_allreduce_plain(c) ||
+		    strcmp(c->algorithm, algorithm) != 0 || (any && !same) ||
+		    (f->in->nfactors && !(same && as_given(f, c))))
+			continue;
 		add(f, c->algorithm, c->stages, same ? c->nstages : 0);
+		any = true;
+	}
+	if (!any)
+		add_derived(f, algorithm);
+}
+
+/* Is it the network's first entry of its algorithm? */
+static bool is_first(const struct gf_network *n, size_t i)
+{
+	size_t k = 0;
+
+	while (k < i && (!gf_allreduce_plain(&n->allreduce[k]) ||
+			 strcmp(n->allreduce[k].algorithm,
+				n->allreduce[i].algorithm) != 0))
+		k++;
+	return k == i;
 }
 
 static void add_all(struct filling *f)
@@ -216,10 +253,10 @@ static void add_all(struct filling *f)
 	size_t i;
 
 	for (i = 0; n && i < n->nallreduce; i++)
-		if (gf_allreduce_plain(&n->allreduce[i]) &&
+		if (gf_allreduce_plain(&n->allreduce[i]) && is_first(n, i) &&
 		    (!in->algorithm ||
 		     strcmp(in->algorithm, n->allreduce[i].algorithm) == 0))
-			add_measured(f, &n->allreduce[i]);
+			add_measured(f, n->allreduce[i].algorithm);
 	for (i = 0; derive && gf_algorithms[i]; i++) {
 		const char *name = gf_algorithms[i]->name;
 		bool wanted = in->algorithm

@@ -91,7 +91,9 @@ static bool goes_by(const struct gf_message *m,
 		    const struct gf_allreduce_cost *c)
 {
 	return strcmp(m->algorithm, c->algorithm) == 0 &&
-	       strcmp(m->codec, gf_allreduce_codec(c)) == 0;
+	       strcmp(m->codec, gf_allreduce_codec(c)) == 0 &&
+	       (c->nstages == 0 ||
+		gf_stages_same(m->stages, m->nstages, c->stages, c->nstages));
 }
 
 static void drop_lines(struct gf_allreduce_cost *c)

@@ -62,13 +62,15 @@ static int by_model(const struct gf_problem *problem, double *bytes,
 	return 0;
 }
 
-/* The envelope, neighbours of one algorithm as one. */
+/* The envelope, neighbours of one way as one. Stages that were measured are
+ * part of a way; others are found anew where the rule is bound. */
 static void set_algorithms(const struct gf_menu *menu, struct gf_rule *rule)
 {
 	size_t capacity = 0, i;
 
 	for (i = 0; i < menu->nenvelope; i++) {
-		const char *name = menu->options[menu->envelope[i]].algorithm;
+		const struct gf_option *o = &menu->options[menu->envelope[i]];
+		size_t n = o->origin == GF_PRICE_MEASURED ? o->nstages : 0;
 		struct gf_rule_algorithm *a;
 		size_t from;
 
@@ -79,12 +81,16 @@ static void set_algorithms(const struct gf_menu *menu, struct gf_rule *rule)
 		a = rule->nalgorithms ? &rule->algorithms[rule->nalgorithms - 1]
 				      : NULL;
 		if (a &&
-		    (strcmp(a->algorithm, name) == 0 || from <= a->min_bytes))
+		    (from <= a->min_bytes ||
+		     (strcmp(a->algorithm, o->algorithm) == 0 &&
+		      gf_stages_same(a->stages, a->nstages, o->stages, n))))
 			continue;
 		a = gf_array_push(&rule->algorithms, &rule->nalgorithms,
 				  &capacity);
 		a->min_bytes = from;
-		a->algorithm = gf_xstrdup(name);
+		a->algorithm = gf_xstrdup(o->algorithm);
+		a->stages = gf_stages_copy(o->stages, n);
+		a->nstages = n;
 	}
 }
 

@@ -2,6 +2,7 @@
 #include "planner/summary.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "cli/human.h"
@@ -62,7 +63,8 @@ static void add_rule(const struct gf_rule *r, struct gf_text *out)
 	for (i = 0; i < r->nalgorithms; i++) {
 		const struct gf_rule_algorithm *a = &r->algorithms[i];
 
-		gf_text_addf(out, "%s%s", i ? ", " : "by ", a->algorithm);
+		gf_text_addf(out, "%s", i ? ", " : "by ");
+		gf_stages_text_of(out, a->algorithm, a->stages, a->nstages);
 		if (a->min_bytes)
 			gf_text_addf(out, " from %s",
 				     gf_human_size((double)a->min_bytes, &h));
@@ -98,11 +100,14 @@ static void rule_table(const struct gf_rule *r, struct gf_text *out)
 	gf_table_row(&t, 3, (const char *[]){"from", "algorithm", "codec"});
 	for (i = 0; i < r->nalgorithms; i++) {
 		const struct gf_rule_algorithm *a = &r->algorithms[i];
+		struct gf_text way = {0};
 
 		gf_table_begin(&t, 3);
 		gf_table_cell(&t, "%s",
 			      gf_human_size((double)a->min_bytes, &h));
-		gf_table_cell(&t, "%s", a->algorithm);
+		gf_stages_text_of(&way, a->algorithm, a->stages, a->nstages);
+		gf_table_cell(&t, "%s", way.data);
+		gf_text_release(&way);
 		gf_table_cell(&t, "%s",
 			      a->codec ? a->codec
 				       : gf_codecs[GF_CODEC_F32].name);
@@ -116,13 +121,15 @@ static void message_row(struct gf_table *t, const struct gf_plan *p, size_t i)
 	const struct gf_message *m = &p->messages[i];
 	const struct gf_predicted_message *times =
 		p->predicted ? &p->predicted->messages[i] : NULL;
+	char *way = gf_plan_runs_text(p, m->first, m->last, m);
 	struct gf_human h;
 
 	gf_table_cell(t, "%zu", i);
 	gf_table_cell(t, "%zu-%zu", m->first, m->last);
 	gf_table_cell(t, "%s",
 		      gf_human_size((double)gf_plan_message_bytes(p, i), &h));
-	gf_table_cell(t, "%s", gf_plan_runs(p, m->first, m->last, m));
+	gf_table_cell(t, "%s", way);
+	free(way);
 	gf_table_cell(t, "%s", m->codec);
 	gf_table_cell(t, "%s", gf_mode_names[m->mode]);
 	if (!times)

@@ -47,7 +47,11 @@ static bool serves(const struct gf_plan *p, const struct gf_allreduce_cost *c)
 	size_t i;
 
 	for (i = 0; i < p->nmessages; i++)
-		if (strcmp(p->messages[i].algorithm, c->algorithm) == 0)
+		if (strcmp(p->messages[i].algorithm, c->algorithm) == 0 &&
+		    (c->nstages == 0 ||
+		     gf_stages_same(p->messages[i].stages,
+				    p->messages[i].nstages, c->stages,
+				    c->nstages)))
 			return true;
 	return false;
 }

@@ -124,36 +124,29 @@ static int rescale(const struct gf_fabric *f, const struct gf_allreduce_cost *c,
 	return 0;
 }
 
-/* A cost measured with other factors says nothing about these. */
-static bool same_factors(const struct gf_allreduce_cost *c,
-			 const struct gf_stage *stages, size_t nstages)
-{
-	size_t i;
-
-	if (c->nstages == 0 || nstages == 0)
-		return true;
-	for (i = 0; i < nstages && i < c->nstages; i++)
-		if (stages[i].factor != c->stages[i].factor)
-			return false;
-	return nstages == c->nstages;
-}
-
-/* The entry measured for this way with this codec; NULL: none. */
+/* The entry measured for this way with this codec; NULL: none. A cost measured
+ * with other stages says nothing about these; one of which they are unknown
+ * stands in, and the first does for stages that are unsaid. */
 static const struct gf_allreduce_cost *entry_of(const struct gf_network *n,
 						const struct gf_priced *m,
 						const char *codec)
 {
+	const struct gf_allreduce_cost *like = NULL;
 	size_t i;
 
 	for (i = 0; n && i < n->nallreduce; i++) {
 		const struct gf_allreduce_cost *c = &n->allreduce[i];
 
-		if (strcmp(c->algorithm, m->algorithm) == 0 &&
-		    strcmp(gf_allreduce_codec(c), codec) == 0 &&
-		    same_factors(c, m->stages, m->nstages))
+		if (strcmp(c->algorithm, m->algorithm) != 0 ||
+		    strcmp(gf_allreduce_codec(c), codec) != 0)
+			continue;
+		if (gf_stages_same(c->stages, c->nstages, m->stages,
+				   m->nstages))
 			return c;
+		if (!like && (c->nstages == 0 || m->nstages == 0))
+			like = c;
 	}
-	return NULL;
+	return like;
 }
 
 static int price_entry(const struct gf_fabric *f,

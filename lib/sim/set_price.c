@@ -33,7 +33,7 @@ static bool has_steps(const struct gf_allreduce_cost *c)
 {
 	const struct gf_algorithm *a = gf_algorithm_find(c->algorithm);
 
-	return a && a->build;
+	return a && a->build && !gf_stages_call(c->stages, c->nstages);
 }
 
 double gf_price_call_s(const struct gf_fabric *f)

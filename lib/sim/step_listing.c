@@ -8,6 +8,7 @@
 #include "base/heap.h"
 #include "cli/human.h"
 #include "cli/table.h"
+#include "coll/way.h"
 #include "json/json.h"
 #include "sim/picture.h"
 
@@ -20,17 +21,43 @@ static const char *const op_names[] = {
 	[GF_STEP_ROUND] = "round", [GF_STEP_REDUCE] = "reduce",
 };
 
-/* One step with where and when. */
+/* One step with where and when, and what carries it out. */
 struct row {
 	size_t message, step;
 	int rank;
+	const char *by;
 	const struct gf_step *is;
 	double bytes;
 	struct gf_replay_times at;
 };
 
+static const struct gf_message *like(const struct gf_plan *p,
+				     const struct gf_replayed *r, size_t i)
+{
+	size_t message = r->messages[i].plan_message;
+
+	return message < p->nmessages ? &p->messages[message]
+				      : &gf_select_own_message;
+}
+
+/* The algorithm of the step's stage, else of its message. */
+static const char *step_by(const struct gf_plan *p, const struct gf_replayed *r,
+			   size_t message, const struct gf_step *step)
+{
+	const struct gf_replayed_message *m = &r->messages[message];
+	const struct gf_message *as = like(p, r, message);
+	const char *name = gf_plan_runs(p, m->first, m->last, as), *stage;
+	struct gf_way way;
+
+	if (name != as->algorithm || gf_way_of_message(as, &way, NULL) < 0)
+		return name;
+	stage = gf_way_stage_at(&way, step->stage);
+	return stage ? stage : name;
+}
+
 /* One rank's steps of one message, in program order. */
-static void each_of(const struct gf_replayed *r, size_t message, int rank,
+static void each_of(const struct gf_plan *p, const struct gf_replayed *r,
+		    size_t message, int rank,
 		    void (*tell)(void *ctx, const struct row *row), void *ctx)
 {
 	const struct gf_replayed_message *m = &r->messages[message];
@@ -42,6 +69,7 @@ static void each_of(const struct gf_replayed *r, size_t message, int rank,
 			.message = message,
 			.step = i,
 			.rank = rank,
+			.by = step_by(p, r, message, &s->steps[i]),
 			.is = &s->steps[i],
 			.bytes = (double)s->steps[i].range.count *
 				 m->bytes_per_elem,
@@ -53,7 +81,7 @@ static void each_of(const struct gf_replayed *r, size_t message, int rank,
 }
 
 /* Message by message, rank by rank. */
-static void each(const struct gf_replayed *r,
+static void each(const struct gf_plan *p, const struct gf_replayed *r,
 		 void (*tell)(void *ctx, const struct row *row), void *ctx)
 {
 	size_t message;
@@ -61,7 +89,7 @@ static void each(const struct gf_replayed *r,
 
 	for (message = 0; message < r->nmessages; message++)
 		for (rank = 0; rank < r->ranks; rank++)
-			each_of(r, message, rank, tell, ctx);
+			each_of(p, r, message, rank, tell, ctx);
 }
 
 static void count_step(void *ctx, const struct row *row)
@@ -85,15 +113,6 @@ static void iteration_json(const struct gf_replayed *r, struct gf_text *out)
 	gf_json_put_real(&w, "backward_end_s", r->outcome.backward_end_s);
 	gf_json_put_real(&w, "model_iteration_s", r->model.iteration_s);
 	gf_json_close_line(&w, out);
-}
-
-static const struct gf_message *like(const struct gf_plan *p,
-				     const struct gf_replayed *r, size_t i)
-{
-	size_t message = r->messages[i].plan_message;
-
-	return message < p->nmessages ? &p->messages[message]
-				      : &gf_select_own_message;
 }
 
 /* NULL: it is none of the plan's. */
@@ -148,6 +167,7 @@ static void step_json(void *ctx, const struct row *row)
 	gf_json_put_real(&w, "bytes", row->bytes);
 	gf_json_put_real(&w, "start_s", row->at.start_s);
 	gf_json_put_real(&w, "end_s", row->at.end_s);
+	gf_json_put_string(&w, "by", row->by);
 	gf_json_close_line(&w, ctx);
 }
 
@@ -159,7 +179,7 @@ void gf_steps_json(const struct gf_plan *p, const struct gf_replayed *r,
 	iteration_json(r, out);
 	for (i = 0; i < r->nmessages; i++)
 		message_json(p, r, i, out);
-	each(r, step_json, out);
+	each(p, r, step_json, out);
 }
 
 /* --- CSV ------------------------------------------------------------------ */
@@ -172,18 +192,19 @@ static void step_csv(void *ctx, const struct row *row)
 	gf_json_real_text(row->bytes, bytes);
 	gf_json_real_text(row->at.start_s, start);
 	gf_json_real_text(row->at.end_s, end);
-	gf_text_addf(ctx, "%zu,%d,%zu,%s,%d,%s,%zu,%zu,%s,%s,%s\n",
+	gf_text_addf(ctx, "%zu,%d,%zu,%s,%d,%s,%zu,%zu,%s,%s,%s,%s\n",
 		     row->message, row->rank, row->step, op_names[row->is->op],
 		     row->is->peer, gf_buffer_name(row->is->range.buffer),
 		     row->is->range.first, row->is->range.count, bytes, start,
-		     end);
+		     end, row->by);
 }
 
-void gf_steps_csv(const struct gf_replayed *r, struct gf_text *out)
+void gf_steps_csv(const struct gf_plan *p, const struct gf_replayed *r,
+		  struct gf_text *out)
 {
 	gf_text_addf(out, "message,rank,step,op,peer,buffer,first_elem,"
-			  "count_elems,bytes,start_s,end_s\n");
-	each(r, step_csv, out);
+			  "count_elems,bytes,start_s,end_s,by\n");
+	each(p, r, step_csv, out);
 }
 
 /* --- text -------------------------------------------------------------------
@@ -194,9 +215,10 @@ static void step_cells(void *ctx, const struct row *row)
 	struct gf_table *t = ctx;
 	struct gf_human h;
 
-	gf_table_begin(t, 8);
+	gf_table_begin(t, 9);
 	gf_table_cell(t, "%zu", row->message);
 	gf_table_cell(t, "%d", row->rank);
+	gf_table_cell(t, "%s", row->by);
 	gf_table_cell(t, "%s", op_names[row->is->op]);
 	if (row->is->peer >= 0)
 		gf_table_cell(t, "%d", row->is->peer);
@@ -224,14 +246,15 @@ static void messages_text(const struct gf_plan *p, const struct gf_replayed *r,
 	for (i = 0; i < r->nmessages; i++) {
 		const struct gf_replayed_message *m = &r->messages[i];
 		const struct gf_predicted_message *model = model_of(p, r, i);
+		char *way;
 
 		gf_table_begin(&t, 8);
 		gf_table_cell(&t, "%zu", i);
 		gf_table_cell(&t, "%zu-%zu", m->first, m->last);
 		gf_table_cell(&t, "%zu", m->bytes);
-		gf_table_cell(
-			&t, "%s",
-			gf_plan_runs(p, m->first, m->last, like(p, r, i)));
+		way = gf_plan_runs_text(p, m->first, m->last, like(p, r, i));
+		gf_table_cell(&t, "%s", way);
+		free(way);
 		gf_table_cell(&t, "%s", gf_human_time(m->start_s, &h));
 		gf_table_cell(&t, "%s", gf_human_time(m->end_s, &h));
 		gf_table_cell(&t, "%s",
@@ -243,30 +266,36 @@ static void messages_text(const struct gf_plan *p, const struct gf_replayed *r,
 	gf_table_release(&t);
 }
 
-static void steps_text(const struct gf_replayed *r, struct gf_text *out)
+static void steps_text(const struct gf_plan *p, const struct gf_replayed *r,
+		       struct gf_text *out)
 {
 	struct gf_table t = {0};
 
-	gf_table_row(&t, 8,
-		     (const char *[]){"message", "rank", "step", "peer",
+	gf_table_row(&t, 9,
+		     (const char *[]){"message", "rank", "by", "step", "peer",
 				      "elements", "bytes", "start", "end"});
-	each(r, step_cells, &t);
+	each(p, r, step_cells, &t);
 	gf_table_print(&t, out);
 	gf_table_release(&t);
 }
 
-/* All steps of one kind in a message. */
+/* All steps of one kind in a stage of a message. */
 struct kind {
+	const char *by;
 	size_t steps;
 	double bytes, start_s, end_s;
 };
 
+enum { OPS = GF_ARRAY_LENGTH(op_names) };
+
 static void add_to_kind(void *ctx, const struct row *row)
 {
-	struct kind *k = (struct kind *)ctx + row->is->op;
+	struct kind *k =
+		(struct kind *)ctx + row->is->stage * OPS + (size_t)row->is->op;
 
 	if (!k->steps++)
 		k->start_s = row->at.start_s;
+	k->by = row->by;
 	k->bytes += row->bytes;
 	k->start_s = fmin(k->start_s, row->at.start_s);
 	k->end_s = fmax(k->end_s, row->at.end_s);
@@ -277,8 +306,9 @@ static void kind_row(struct gf_table *t, size_t message, size_t op,
 {
 	struct gf_human h;
 
-	gf_table_begin(t, 6);
+	gf_table_begin(t, 7);
 	gf_table_cell(t, "%zu", message);
+	gf_table_cell(t, "%s", k->by);
 	gf_table_cell(t, "%s", op_names[op]);
 	gf_table_cell(t, "%zu", k->steps);
 	gf_table_cell(t, "%s", gf_human_size(k->bytes, &h));
@@ -287,24 +317,24 @@ static void kind_row(struct gf_table *t, size_t message, size_t op,
 }
 
 /* Too many steps to read one by one: a row for those of a kind. */
-static void kinds_text(const struct gf_replayed *r, size_t nsteps,
-		       struct gf_text *out)
+static void kinds_text(const struct gf_plan *p, const struct gf_replayed *r,
+		       size_t nsteps, struct gf_text *out)
 {
 	struct gf_table t = {0};
-	size_t message, op;
+	size_t message, i;
 	int rank;
 
-	gf_table_row(&t, 6,
-		     (const char *[]){"message", "step", "steps", "bytes",
+	gf_table_row(&t, 7,
+		     (const char *[]){"message", "by", "step", "steps", "bytes",
 				      "first start", "last end"});
 	for (message = 0; message < r->nmessages; message++) {
-		struct kind kinds[GF_ARRAY_LENGTH(op_names)] = {{0}};
+		struct kind kinds[GF_WAY_FACTORS * OPS] = {{0}};
 
 		for (rank = 0; rank < r->ranks; rank++)
-			each_of(r, message, rank, add_to_kind, kinds);
-		for (op = 0; op < GF_ARRAY_LENGTH(kinds); op++)
-			if (kinds[op].steps)
-				kind_row(&t, message, op, &kinds[op]);
+			each_of(p, r, message, rank, add_to_kind, kinds);
+		for (i = 0; i < GF_ARRAY_LENGTH(kinds); i++)
+			if (kinds[i].steps)
+				kind_row(&t, message, i % OPS, &kinds[i]);
 	}
 	gf_table_print(&t, out);
 	gf_table_release(&t);
@@ -323,11 +353,11 @@ void gf_steps_table(const struct gf_plan *p, const struct gf_replayed *r,
 		     gf_human_time(r->model.iteration_s, &model));
 	messages_text(p, r, out);
 	gf_text_addf(out, "\n");
-	each(r, count_step, &nsteps);
+	each(p, r, count_step, &nsteps);
 	if (nsteps > STEP_ROWS)
-		kinds_text(r, nsteps, out);
+		kinds_text(p, r, nsteps, out);
 	else
-		steps_text(r, out);
+		steps_text(p, r, out);
 }
 
 /* --- trace ---------------------------------------------------------------- */
@@ -379,8 +409,8 @@ static void step_slice(struct threads *t, const struct row *row)
 						 row->is->peer)
 				  : gf_xstrdup(op_names[row->is->op]);
 	args = gf_xasprintf("{\"of_message\": %zu, \"step\": %zu, "
-			    "\"bytes\": %.0f}",
-			    row->message, row->step, row->bytes);
+			    "\"bytes\": %.0f, \"by\": \"%s\"}",
+			    row->message, row->step, row->bytes, row->by);
 	gf_trace_slice(t->trace, t->rank + 1, thread, "step", name,
 		       row->at.start_s, row->at.end_s - row->at.start_s, args);
 	t->free_s[thread] = row->at.end_s;
@@ -411,8 +441,8 @@ static void gather(void *ctx, const struct row *row)
 	g->rows[g->n++] = *row;
 }
 
-static void draw_rank(const struct gf_replayed *r, int rank,
-		      struct gf_trace *trace)
+static void draw_rank(const struct gf_plan *p, const struct gf_replayed *r,
+		      int rank, struct gf_trace *trace)
 {
 	struct threads t = {.trace = trace, .rank = rank};
 	struct gathering g = {0};
@@ -423,7 +453,7 @@ static void draw_rank(const struct gf_replayed *r, int rank,
 		room += r->messages[i].ranks[rank].nsteps;
 	g.rows = gf_xcalloc(room, sizeof(*g.rows));
 	for (i = 0; i < r->nmessages; i++)
-		each_of(r, i, rank, gather, &g);
+		each_of(p, r, i, rank, gather, &g);
 	qsort(g.rows, g.n, sizeof(*g.rows), by_start);
 	gf_trace_process(trace, rank + 1, name);
 	for (i = 0; i < g.n; i++)
@@ -442,7 +472,7 @@ char *gf_steps_trace_text(const struct gf_plan *p, const struct gf_replayed *r)
 
 	gf_outcome_trace(p, &r->outcome, 0, "replayed", &trace);
 	for (rank = 0; rank < r->ranks; rank++)
-		draw_rank(r, rank, &trace);
+		draw_rank(p, r, rank, &trace);
 	text = gf_trace_finish(&trace,
 			       "{\"producer\": \"gf-sim " GF_VERSION "\"}");
 	gf_trace_release(&trace);

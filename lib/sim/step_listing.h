@@ -12,11 +12,14 @@
  *
  * JSON Lines: rows of `part` iteration, message and step, in that order. CSV:
  * the steps, with a heading. Text: all three, for people; of a long program a
- * row for each message and kind of step.
+ * row for each stage of a message and kind of step. `by` is the algorithm of a
+ * step's stage. The one call of mpi or nccl is shown as the ring that it is
+ * taken for.
  */
 void gf_steps_json(const struct gf_plan *p, const struct gf_replayed *r,
 		   struct gf_text *out);
-void gf_steps_csv(const struct gf_replayed *r, struct gf_text *out);
+void gf_steps_csv(const struct gf_plan *p, const struct gf_replayed *r,
+		  struct gf_text *out);
 void gf_steps_table(const struct gf_plan *p, const struct gf_replayed *r,
 		    struct gf_text *out);
 

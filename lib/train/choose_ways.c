@@ -36,15 +36,10 @@ bool gf_train_is_open(const struct gf_plan *plan)
 
 /* --- as a text ------------------------------------------------------------ */
 
-/* "blueconnect 2:shm 4:ring" */
 static void add_way(const struct gf_message *m, struct gf_text *out)
 {
-	size_t k;
-
-	gf_text_addf(out, "%s%s", out->length ? ";" : "", m->algorithm);
-	for (k = 0; k < m->nstages; k++)
-		gf_text_addf(out, " %d:%s", m->stages[k].factor,
-			     m->stages[k].algorithm);
+	gf_text_addf(out, "%s", out->length ? ";" : "");
+	gf_stages_text_of(out, m->algorithm, m->stages, m->nstages);
 }
 
 char *gf_train_ways(const struct gf_plan *plan)
@@ -96,11 +91,7 @@ char *gf_train_ways_once(const struct gf_plan *plan)
 
 static void clear_way(struct gf_message *m)
 {
-	size_t i;
-
-	for (i = 0; i < m->nstages; i++)
-		free(m->stages[i].algorithm);
-	free(m->stages);
+	gf_stages_free(m->stages, m->nstages);
 	free(m->algorithm);
 	m->stages = NULL;
 	m->nstages = 0;

@@ -186,6 +186,61 @@ iteration() { # WANTED
 	grep -E '^message 0: .* ns/B = .*, derived from the levels \(of it q8: [0-9.]+ ns/B on each of [0-9.]+ hops\)' out.txt
 }
 
+# A network of 2 x 2 on which MPI is the best inside and, for short messages, between hosts
+staged() { # FILE
+	cat > "$1" <<-'END'
+	{"format": "gf-profile", "version": 1, "network": {"ranks": 4, "allreduce": [
+	  {"algorithm": "ring", "startup_s": 1e-3, "per_byte_s": 1e-8},
+	  {"algorithm": "blueconnect", "stages": [{"factor": 2, "algorithm": "ring"}, {"factor": 2, "algorithm": "ring"}],
+	   "startup_s": 4e-4, "per_byte_s": 4e-9},
+	  {"algorithm": "blueconnect", "stages": [{"factor": 2, "algorithm": "mpi"}, {"factor": 2, "algorithm": "ring"}],
+	   "startup_s": 2e-4, "per_byte_s": 3e-9},
+	  {"algorithm": "blueconnect", "stages": [{"factor": 2, "algorithm": "ring"}, {"factor": 2, "algorithm": "mpi"}],
+	   "startup_s": 3e-4, "per_byte_s": 8e-9},
+	  {"algorithm": "blueconnect", "stages": [{"factor": 2, "algorithm": "mpi"}, {"factor": 2, "algorithm": "mpi"}],
+	   "startup_s": 1e-4, "per_byte_s": 7e-9}]}}
+	END
+}
+
+@test "stages that were measured are priced apart and chosen" {
+	staged prof.json
+	gf-topo --synthetic "host:2@8GB/s,1us net:2@1.25GB/s,50us" > topo.json
+	wants 0 gf-plan topo.json prof.json
+	jq -e '[.rule.algorithms[] | [.min_bytes, (.stages | map(.algorithm) | join(","))]]
+		== [[0, "mpi,mpi"], [25001, "mpi,ring"]]' out.txt
+	says 'by blueconnect 2:mpi 2:mpi, blueconnect 2:mpi 2:ring from 24.4 KiB'
+	wants 0 gf-plan --system blueconnect --model resnet20 topo.json prof.json --explain
+	prints 'message 0 by 2:mpi 2:ring: 200 us startup + '
+	prints ' x 3 ns/B = '
+	grep -E '^message 0 .*, measured' out.txt
+	grep -E '^ *0 +0-64 .* blueconnect 2:mpi 2:ring ' out.txt
+	# as given, also where it is not the best
+	wants 0 gf-plan -q --factors 2:ring,2:mpi --model resnet20 topo.json prof.json --policy single --explain
+	prints 'message 0 by 2:ring 2:mpi: 300 us startup + '
+	gf-plan -q --factors 2:ring,2:mpi --model resnet20 topo.json prof.json --policy single > plan.json
+	wants 0 gf-sim --steps --csv plan.json
+	[ "$(sed 1d out.txt | cut -d, -f12 | sort -u | paste -sd' ')" = "mpi ring" ]
+	wants 0 gf-sim --steps --table plan.json
+	grep -E '^ *0 +0-64 .* blueconnect 2:ring 2:mpi ' out.txt
+	grep -E '^ *0 +3 +mpi +recv ' out.txt
+	# unsaid, the best of these factors
+	wants 0 gf-plan -q --factors 2x2 --model resnet20 topo.json prof.json --policy single
+	jq -e '[.messages[0].stages[].algorithm] == ["mpi", "ring"]' out.txt
+	# other factors were not measured
+	wants 0 gf-plan -q --factors 4:mpi --model resnet20 topo.json prof.json --policy single --explain
+	prints ', derived from the levels, a library'"'"'s call as a ring'
+	# nor were they on other ranks: the first is carried over
+	wants 0 gf-plan -q --ranks 8 --algorithm blueconnect --model resnet20 topo.json prof.json
+	jq -e '.messages[0] | has("stages") | not' out.txt
+	# a codec goes where stages carry it
+	wants 0 gf-plan -q --codecs f16 --algorithm blueconnect --model resnet20 topo.json prof.json
+	jq -e 'all(.messages[]; [.stages[].algorithm] == ["ring", "ring"])' out.txt
+	# each once
+	jq '.network.allreduce += [.network.allreduce[1]]' prof.json > twice.json
+	wants 2 gf-plan topo.json twice.json
+	says 'want each algorithm once per codec and stages, got "blueconnect" with f32 again'
+}
+
 @test "--compare --over algorithms, lanes and staleness" {
 	# BlueConnect's cluster: the order of its Figure 3
 	wants 0 gf-plan -q --compare --over algorithms --policy single --model resnet50 --gpu v100 \

@@ -137,15 +137,15 @@ plan() { # options of gf-plan...
 	gf-plan -q --policy single "$six" > plan.json
 	# a ring of 4: 6 rounds of a send and a receive each on every rank
 	wants 0 gf-sim plan.json --steps --table
-	[ "$(grep -cE '^ *0 +[0-3] +(send|recv|recv-reduce) ' out.txt)" -eq 48 ]
+	[ "$(grep -cE '^ *0 +[0-3] +ring +(send|recv|recv-reduce) ' out.txt)" -eq 48 ]
 	wants 0 gf-sim plan.json --steps --csv --ranks 16
 	steps=$(($(wc -l < out.txt) - 1))
 	first=$(awk -F, '$4 == "send" { n++ } END { print n }' out.txt)
 	wants 0 gf-sim plan.json --steps --table --ranks 16
 	prints "$steps steps of 16 ranks: --csv prints each"
-	grep -qE "^ *0 +send +$first " out.txt
+	grep -qE "^ *0 +ring +send +$first " out.txt
 	[ "$(wc -l < out.txt)" -lt 20 ]
-	[ "$(awk '$2 ~ /^recv/ { n += $3 } END { print n }' out.txt)" -eq "$first" ]
+	[ "$(awk '$3 ~ /^recv/ { n += $4 } END { print n }' out.txt)" -eq "$first" ]
 }
 
 @test "a table on a terminal as wide as its window, JSON into a pipe" {
@@ -644,7 +644,7 @@ run_trace() {
 		== ([.[] | select(.op == "recv" or .op == "recv-reduce") | [.message, .peer, .rank, .end_s]] | sort)' out.txt
 	wants 0 gf-sim --steps --csv plan.json
 	steps=$(($(wc -l < out.txt) - 1))
-	[ "$(head -n 1 out.txt)" = message,rank,step,op,peer,buffer,first_elem,count_elems,bytes,start_s,end_s ]
+	[ "$(head -n 1 out.txt)" = message,rank,step,op,peer,buffer,first_elem,count_elems,bytes,start_s,end_s,by ]
 	wants 0 gf-sim --steps plan.json --trace trace.json --plot steps.svg
 	[ "$(grep -c '"part": "step"' out.txt)" -eq "$steps" ]
 	jq -e --argjson n "$steps" '[.traceEvents[] | select(.cat == "step")] | length == $n' trace.json

@@ -6,6 +6,7 @@
 #include "measure/curve.h"
 #include "measure/level_costs.h"
 #include "measure/network.h"
+#include "measure/stages.h"
 #include "measure/pairs.h"
 #include "measure/sizes.h"
 #include "ranks.h"
@@ -368,7 +369,100 @@ static void test_stages(void)
 		got = gf_text_take(&t);
 		EXPECT_TEXT(got, cases[i].want);
 		free(got);
-		gf_measure_stages_free(stages, n);
+		gf_stages_free(stages, n);
+	}
+}
+
+static int append_stages(void *ctx, const struct gf_stage *stages,
+			 size_t nstages, struct gf_error *err)
+{
+	(void)err;
+	gf_text_addf(ctx, "; ");
+	gf_stages_text(ctx, " ", stages, nstages);
+	return 0;
+}
+
+/* Of two ranks halving is the ring; nccl is for GPUs. */
+static void test_stages_vary(void)
+{
+	static const struct {
+		struct gf_stage base[2];
+		bool gpus;
+		const char *want;
+	} cases[] = {
+		{{{2, "shm", NULL}, {4, "ring", NULL}},
+		 false,
+		 "; 2:ring 4:ring; 2:mpi 4:ring; 2:shm 4:halving; 2:shm 4:shm; "
+		 "2:shm 4:mpi"},
+		{{{3, "ring", NULL}, {2, "ring", NULL}},
+		 false,
+		 "; 3:shm 2:ring; 3:mpi 2:ring; 3:ring 2:shm; 3:ring 2:mpi"},
+		{{{8, "nccl", NULL}, {2, "nccl", NULL}},
+		 true,
+		 "; 8:ring 2:nccl; 8:halving 2:nccl; 8:nccl 2:ring"},
+	};
+	size_t i;
+
+	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++) {
+		struct gf_text got = {0};
+		struct gf_error err = {""};
+
+		EXPECT(!gf_measure_stages_vary(cases[i].base, 2, cases[i].gpus,
+					       append_stages, &got, &err),
+		       "%s", err.text);
+		EXPECT_TEXT(got.data, cases[i].want);
+		gf_text_release(&got);
+	}
+}
+
+/* Costs are sums over stages: the best of each make the best. */
+static void test_stages_together(void)
+{
+	static struct gf_stage ways[][2] = {
+		{{2, "shm", NULL}, {4, "ring", NULL}},
+		{{2, "mpi", NULL}, {4, "ring", NULL}},
+		{{2, "shm", NULL}, {4, "halving", NULL}},
+		{{2, "shm", NULL}, {4, "mpi", NULL}},
+	};
+	/* mpi starts soonest, and halving is the fastest between hosts */
+	static const double costs[][2] = {
+		{1e-3, 4e-9}, {5e-4, 5e-9}, {1e-3, 3e-9}, {8e-4, 6e-9}};
+	static const struct {
+		size_t entries;
+		double bytes;
+		const char *want;
+	} cases[] = {
+		{4, 1024, "2:mpi 4:mpi"},
+		{4, 1 << 24, ""},
+		{2, 1024, ""},
+		{4, 3e5, "2:mpi 4:halving"},
+	};
+	struct gf_allreduce_cost entries[4] = {{0}};
+	size_t i;
+
+	for (i = 0; i < 4; i++)
+		entries[i] = (struct gf_allreduce_cost){
+			.algorithm = "blueconnect",
+			.stages = ways[i],
+			.nstages = 2,
+			.startup_s = costs[i][0],
+			.per_byte_s = costs[i][1],
+		};
+	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++) {
+		const struct gf_network net = {.allreduce = entries,
+					       .nallreduce = cases[i].entries};
+		struct gf_stage *stages;
+		struct gf_text got = {0};
+		size_t n = gf_measure_stages_together(&net, 0, cases[i].bytes,
+						      &stages);
+
+		gf_text_addf(&got, "%s", "");
+		if (n) {
+			gf_stages_text(&got, " ", stages, n);
+			gf_stages_free(stages, n);
+		}
+		EXPECT_TEXT(got.data, cases[i].want);
+		gf_text_release(&got);
 	}
 }
 
@@ -528,6 +622,8 @@ int main(void)
 	test_peers();
 	on_ranks(4, recover_levels_on, NULL);
 	test_stages();
+	test_stages_vary();
+	test_stages_together();
 	on_ranks(4, links_on, NULL);
 	return TEST_END();
 }

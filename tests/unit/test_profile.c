@@ -81,7 +81,7 @@ static const struct doc_case cases[] = {
 	 "startup_s is 0, got 0"},
 	{"\"algorithm\": \"library\"", "\"algorithm\": \"ring\"",
 	 "p.json: /network/allreduce/1/algorithm: want each algorithm once "
-	 "per codec, got \"ring\" with f32 again"},
+	 "per codec and stages, got \"ring\" with f32 again"},
 	{"\"startup_s\": 3.0",
 	 "\"stages\": [{\"factor\": 2, \"algorithm\": \"shm\"}, {\"factor\": "
 	 "4, \"algorithm\": \"ring\"}], \"startup_s\": 3.0",
@@ -119,7 +119,7 @@ static const struct doc_case cases[] = {
 	{"\"algorithm\": \"library\"",
 	 "\"algorithm\": \"ring\", \"codec\": \"f32\"",
 	 "p.json: /network/allreduce/1/algorithm: want each algorithm once per "
-	 "codec, got \"ring\" with f32 again"},
+	 "codec and stages, got \"ring\" with f32 again"},
 	{"\"algorithm\": \"library\"",
 	 "\"algorithm\": \"ring\", \"codec\": \"q9\"",
 	 "p.json: /network/allreduce/1/codec: want \"f32\", \"f16\", "

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "doc/stage_list.h"
+
+#include <limits.h>
+#include <string.h>
+
+#include "doc/algorithm_traits.h"
+#include "doc/shared.h"
+#include "json/record.h"
+
+#define AT(member) offsetof(struct gf_stage, member)
+static const struct gf_field stage_fields[] = {
+	{"factor", GF_FIELD_INT, .offset = AT(factor), .low = 2,
+	 .high = INT_MAX},
+	{"algorithm", GF_FIELD_STRING, .offset = AT(algorithm)},
+	{NULL},
+};
+
+const struct gf_record gf_stage_record = {
+	GF_RECORD(struct gf_stage, stage_fields),
+	.one_line = true,
+};
+
+struct gf_stage *gf_stages_copy(const struct gf_stage *stages, size_t n)
+{
+	return gf_list_copy(&gf_stage_record, stages, n);
+}
+
+void gf_stages_free(struct gf_stage *stages, size_t n)
+{
+	gf_list_free(&gf_stage_record, stages, n);
+}
+
+bool gf_stages_same(const struct gf_stage *a, size_t na,
+		    const struct gf_stage *b, size_t nb)
+{
+	size_t i;
+
+	if (na != nb)
+		return false;
+	for (i = 0; i < na; i++)
+		if (a[i].factor != b[i].factor ||
+		    strcmp(a[i].algorithm, b[i].algorithm) != 0)
+			return false;
+	return true;
+}
+
+bool gf_stages_call(const struct gf_stage *stages, size_t n)
+{
+	size_t i;
+
+	for (i = 0; i < n; i++)
+		if (gf_stage_has(stages[i].algorithm, GF_STAGE_CALL))
+			return true;
+	return false;
+}
+
+void gf_stages_text(struct gf_text *out, const char *between,
+		    const struct gf_stage *stages, size_t n)
+{
+	size_t i;
+
+	for (i = 0; i < n; i++)
+		gf_text_addf(out, "%s%d:%s", i ? between : "", stages[i].factor,
+			     stages[i].algorithm);
+}
+
+void gf_stages_text_of(struct gf_text *out, const char *algorithm,
+		       const struct gf_stage *stages, size_t n)
+{
+	gf_text_addf(out, "%s%s", algorithm, n ? " " : "");
+	gf_stages_text(out, " ", stages, n);
+}

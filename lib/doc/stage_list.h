@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef GF_DOC_STAGE_LIST_H
+#define GF_DOC_STAGE_LIST_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/text.h"
+
+/* One factor of a decomposition (BlueConnect). A list of them is innermost
+ * first. */
+struct gf_stage {
+	int factor;      /* >= 2 */
+	char *algorithm; /* gf_stage_algorithm */
+	char *extra;
+};
+
+struct gf_stage *gf_stages_copy(const struct gf_stage *stages, size_t n);
+void gf_stages_free(struct gf_stage *stages, size_t n);
+
+/* The same factors by the same algorithms? */
+bool gf_stages_same(const struct gf_stage *a, size_t na,
+		    const struct gf_stage *b, size_t nb);
+/* Is one of them a call of a library, which moves f32 as they are? */
+bool gf_stages_call(const struct gf_stage *stages, size_t n);
+
+/* "2:shm,4:ring", with that text between them. */
+void gf_stages_text(struct gf_text *out, const char *between,
+		    const struct gf_stage *stages, size_t n);
+/* "blueconnect 2:shm 4:ring" */
+void gf_stages_text_of(struct gf_text *out, const char *algorithm,
+		       const struct gf_stage *stages, size_t n);
+
+#endif
