@@ -83,11 +83,10 @@ static int try_library(struct gf_comm *comm, const struct gf_element *element,
 static int check_sparse(const struct gf_element *element, struct gf_error *err)
 {
 	if (element->number && element->dtype == GF_F32 &&
-	    element->op == GF_OP_SUM && !element->codec)
+	    element->op == GF_OP_SUM)
 		return 0;
 	return gf_error_set(err, -EINVAL,
-			    "want f32 sums without a codec for sparse sets, "
-			    "got others");
+			    "want f32 sums for sparse sets, got others");
 }
 
 int gf_choose_check(const struct gf_way *way, struct gf_comm *comm,

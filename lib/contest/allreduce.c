@@ -206,6 +206,7 @@ static int enter_sparse(struct gf_contest *c, size_t i, size_t count_elems,
 		.comm = c->b->config.comm,
 		.watch = &c->b->watch,
 		.way = *way,
+		.codec = c->b->config.element.codec,
 		.count_elems = count_elems,
 		.checks = c->b->config.device.nccl != NULL,
 	};

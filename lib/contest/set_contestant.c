@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/heap.h"
+#include "codec/encode.h"
 #include "coll/algorithms.h"
 #include "select/sets.h"
 
@@ -33,6 +34,7 @@ static int allocate(struct gf_contest_sparse *s, struct gf_error *err)
 		.merges = s->merges,
 		.ranks = c->ranks,
 		.count_elems = count,
+		.codec = s->config.codec,
 	};
 	rc = gf_sparse_init(m, s->k, err);
 	s->zeros = calloc(count, sizeof(*s->zeros));
@@ -55,8 +57,9 @@ static int open_burst(struct gf_contest_sparse *s, struct gf_error *err)
 	bool gathers = gf_sparse_gathers(&s->message);
 	struct gf_burst_message message = {
 		.way = s->config.way,
-		.element = gf_element_set(gf_sparse_set_bytes(&s->message, s->k),
-					  gf_sparse_merge, &s->message),
+		.element =
+			gf_element_set(gf_sparse_set_bytes(&s->message, s->k),
+				       gf_sparse_merge, &s->message),
 		.count_elems = gathers ? (size_t)s->config.comm->ranks : 1,
 		.half = gathers ? GF_COLL_ALL_GATHER : GF_COLL_WHOLE,
 	};
@@ -79,7 +82,15 @@ int gf_contest_sparse_new(const struct gf_contest_sparse_config *config,
 	s->config = *config;
 	s->k = gf_density_count(config->way.density, config->count_elems);
 	s->merges = config->way.algorithm == &gf_algorithm_gtopk;
-	rc = config->checks ? 0 : allocate(s, err);
+	if (config->checks)
+		rc = config->codec ? gf_error_set(err, -ENOTSUP,
+						  "%s between GPUs: want sets "
+						  "without a codec, got %s",
+						  config->way.algorithm->name,
+						  config->codec->name)
+				   : 0;
+	else
+		rc = allocate(s, err);
 	if (rc == 0 && !config->checks)
 		rc = open_burst(s, err);
 	if (rc)
@@ -126,41 +137,89 @@ struct gf_burst *gf_contest_sparse_burst(const struct gf_contest_sparse *s)
 
 /* --- checking -------------------------------------------------------------
  *
- * Exact inputs are integers, and small: what is largest is found by counting
- * magnitudes, not by comparing.
+ * Selections and merges are done here by other means. Under a codec the values
+ * of a set are what the codec leaves of them, wherever a set is encoded.
  */
 
 struct entry {
 	size_t index;
-	long value;
+	float value;
 };
 
-static size_t magnitude(const struct entry *e)
+/* Rises with the magnitude. */
+static uint64_t key_of(const struct entry *e)
 {
-	return (size_t)labs(e->value);
+	uint32_t bits;
+
+	memcpy(&bits, &e->value, sizeof(bits));
+	return bits & INT32_MAX;
+}
+
+enum { DIGIT_BITS = 16, DIGITS = 1 << DIGIT_BITS };
+
+/* The k-th largest key, digit by digit, and how many are larger. */
+static uint64_t kth_key(const struct entry *list, size_t n, size_t k,
+			size_t *above)
+{
+	size_t *how_many = gf_xcalloc(DIGITS, sizeof(*how_many)), i;
+	uint64_t found = 0, digit;
+	int shift;
+
+	*above = 0;
+	for (shift = DIGIT_BITS; shift >= 0; shift -= DIGIT_BITS) {
+		memset(how_many, 0, DIGITS * sizeof(*how_many));
+		for (i = 0; i < n; i++)
+			if (key_of(&list[i]) >> (shift + DIGIT_BITS) ==
+			    found >> (shift + DIGIT_BITS))
+				how_many[key_of(&list[i]) >> shift &
+					 (DIGITS - 1)]++;
+		for (digit = DIGITS - 1; *above + how_many[digit] < k; digit--)
+			*above += how_many[digit];
+		found |= digit << shift;
+	}
+	free(how_many);
+	return found;
 }
 
 /* Keeps the k largest, ties to the lower index, in order. */
 static void keep_largest(struct entry *list, size_t n, size_t k)
 {
-	size_t most = 0, least, above = 0, ties, kept = 0, i, *how_many;
+	size_t above, ties, kept = 0, i;
+	uint64_t least = kth_key(list, n, k, &above);
 
-	for (i = 0; i < n; i++)
-		if (magnitude(&list[i]) > most)
-			most = magnitude(&list[i]);
-	how_many = gf_xcalloc(most + 1, sizeof(*how_many));
-	for (i = 0; i < n; i++)
-		how_many[magnitude(&list[i])]++;
-	for (least = most; above + how_many[least] < k; least--)
-		above += how_many[least];
 	for (i = 0, ties = k - above; i < n; i++) {
-		if (magnitude(&list[i]) < least ||
-		    (magnitude(&list[i]) == least && ties == 0))
+		if (key_of(&list[i]) < least ||
+		    (key_of(&list[i]) == least && ties == 0))
 			continue;
-		ties -= magnitude(&list[i]) == least;
+		ties -= key_of(&list[i]) == least;
 		list[kept++] = list[i];
 	}
-	free(how_many);
+}
+
+/* What a receiver decodes. */
+static void encode(const struct gf_contest_sparse *s, struct entry *set)
+{
+	const struct gf_codec *codec = s->config.codec;
+	size_t count = s->config.count_elems, i;
+	uint32_t *index;
+	float *value;
+	void *wire;
+
+	if (!codec)
+		return;
+	index = gf_xcalloc(s->k, sizeof(*index));
+	value = gf_xcalloc(s->k, sizeof(*value));
+	wire = gf_xcalloc(1, gf_codec_set_bytes(codec, count, s->k));
+	for (i = 0; i < s->k; i++) {
+		index[i] = (uint32_t)set[i].index;
+		value[i] = set[i].value;
+	}
+	gf_codec_write_set(codec, count, wire, index, value, s->k);
+	for (i = 0; i < s->k; i++)
+		set[i].value = value[i];
+	free(index);
+	free(value);
+	free(wire);
 }
 
 /* A rank's selection, k entries. */
@@ -173,9 +232,10 @@ static void select_of(const struct gf_contest_sparse *s,
 
 	gf_exact_fill(x, rank, inputs, n);
 	for (i = 0; i < n; i++)
-		all[i] = (struct entry){i, (long)inputs[i]};
+		all[i] = (struct entry){i, inputs[i]};
 	keep_largest(all, n, s->k);
 	memcpy(out, all, s->k * sizeof(*out));
+	encode(s, out);
 	free(inputs);
 	free(all);
 }
@@ -207,9 +267,11 @@ static void merge_tree(const struct gf_contest_sparse *s, struct entry *sets)
 	int d, r, p = s->config.comm->ranks;
 
 	for (d = 1; d < p; d *= 2)
-		for (r = 0; r + d < p; r += 2 * d)
+		for (r = 0; r + d < p; r += 2 * d) {
 			merge(sets + (size_t)r * s->k,
 			      sets + (size_t)(r + d) * s->k, s->k, work);
+			encode(s, sets + (size_t)r * s->k);
+		}
 	free(work);
 }
 
@@ -228,7 +290,7 @@ size_t gf_contest_sparse_wrong(const struct gf_contest_sparse *s,
 		p = 1;
 	}
 	for (i = 0; i < (size_t)p * k; i++)
-		want[sets[i].index] += (float)sets[i].value;
+		want[sets[i].index] += sets[i].value;
 	for (i = 0; i < n; i++)
 		wrong += !(data[i] == want[i]);
 	free(sets);

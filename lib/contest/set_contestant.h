@@ -19,9 +19,10 @@
  * value. All three parts are in the time, as they are in a step of training.
  */
 struct gf_contest_sparse_config {
-	struct gf_comm *comm;   /* borrowed */
-	struct gf_watch *watch; /* borrowed */
-	struct gf_way way;      /* a sparse algorithm, with a density */
+	struct gf_comm *comm;         /* borrowed */
+	struct gf_watch *watch;       /* borrowed */
+	struct gf_way way;            /* a sparse algorithm, with a density */
+	const struct gf_codec *codec; /* of the sets' values; NULL: none */
 	size_t count_elems;
 	bool checks; /* it sends nothing, but knows what is right */
 };

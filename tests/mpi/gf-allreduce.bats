@@ -129,7 +129,17 @@ print(r[0]["stages"], r[0]["factors"], r[0]["segment_bytes"], r[-1]["stages"] ==
 	wants 1 mpi 3 gf-allreduce $quick -a topk --density 0.01 -b 40K -e 40K --spoil 4 --json
 	jq -se 'all(.wrong == 4)' out.txt
 	wants 2 mpi 2 gf-allreduce $quick -a topk --density 0.01 -b 40K -e 40K -d f64
-	says 'topk: want f32 sums without a codec'
+	says 'topk: want f32 sums for sparse sets'
+	# two sets of 1000 values among 100000: two bytes a value, 1071 for the indices
+	wants 0 mpi 3 gf-allreduce $quick -a topk,gtopk --codec f16 --density 0.01 -b 400000 -e 400000 -c 2 --json
+	jq -se 'all(.wrong == 0 and .codec == "f16")' out.txt
+	jq -se 'map({(.algorithm): .wire_bytes}) | add | .topk == 6142 and .gtopk == 6142' out.txt
+	for codec in q8 fp8; do
+		wants 0 mpi 4 gf-allreduce $quick -a topk,gtopk --codec $codec --density 0.05 -b 4 -e 64K -f 128 -c 2 --json
+		jq -se 'length == 12 and all(.wrong == 0)' out.txt
+	done
+	wants 1 mpi 2 gf-allreduce $quick -a gtopk --codec f16 --density 0.01 -b 40K -e 40K --spoil 4 --json
+	jq -se 'all(.wrong == 4)' out.txt
 }
 
 @test "--error: the numbers in docs/methods.md, and of sets" {
