@@ -79,6 +79,7 @@ struct gf_contest_reading {
 struct gf_contest_row {
 	struct gf_way way;
 	bool chosen;                    /* by auto */
+	const char *selection;          /* of a plan; NULL: all gradients go */
 	const struct gf_codec *codec;   /* NULL: none; of several the worst */
 	size_t messages;                /* that went together */
 	size_t size_bytes, count_elems; /* of one; of a plan's, of all */

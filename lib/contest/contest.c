@@ -158,19 +158,16 @@ static double combine(const double *all, int ranks, size_t stride,
 					  : all[0];
 }
 
-/* Times over the ranks, then over the repeats. */
-static int summarise(struct gf_contest_allreduce *b, double *times,
-		     struct gf_contest_reading *r, struct gf_error *err)
+int gf_contest_summarise(const struct gf_contest_allreduce_config *config,
+			 struct gf_comm *c, double *times,
+			 struct gf_contest_reading *r, struct gf_error *err)
 {
-	struct gf_comm *c = b->config.comm;
-	size_t n = (size_t)b->config.repeats, i;
+	size_t n = (size_t)config->repeats, i;
 	double *all = gf_xcalloc((size_t)c->ranks * n, sizeof(*all));
-	int rc;
+	int rc = gf_comm_allgather(c, times, n * sizeof(*times), all, err);
 
-	b->watch.self.calls++;
-	rc = gf_comm_allgather(c, times, n * sizeof(*times), all, err);
 	for (i = 0; i < n && rc == 0; i++)
-		times[i] = combine(all + i, c->ranks, n, b->config.across);
+		times[i] = combine(all + i, c->ranks, n, config->across);
 	free(all);
 	if (rc)
 		return rc;
@@ -182,15 +179,12 @@ static int summarise(struct gf_contest_allreduce *b, double *times,
 	return 0;
 }
 
-static int over_ranks(struct gf_contest_allreduce *b, size_t mine, bool add,
-		      size_t *out, struct gf_error *err)
+int gf_contest_over_ranks(struct gf_comm *c, size_t mine, bool add, size_t *out,
+			  struct gf_error *err)
 {
-	struct gf_comm *c = b->config.comm;
 	size_t *all = gf_xcalloc((size_t)c->ranks, sizeof(*all));
-	int r, rc;
+	int r, rc = gf_comm_allgather(c, &mine, sizeof(mine), all, err);
 
-	b->watch.self.calls++;
-	rc = gf_comm_allgather(c, &mine, sizeof(mine), all, err);
 	for (r = 0; r < c->ranks && rc == 0; r++)
 		*out = add ? *out + all[r] : all[r] > *out ? all[r] : *out;
 	free(all);
@@ -281,8 +275,10 @@ static int check(struct gf_contest *c, size_t which,
 		if (rc)
 			break;
 		spoil(b, row->codec, c->count_elems);
-		rc = over_ranks(b, count_wrong(c, which, &exact), true, wrong,
-				err);
+		b->watch.self.calls++;
+		rc = gf_contest_over_ranks(b->config.comm,
+					   count_wrong(c, which, &exact), true,
+					   wrong, err);
 	}
 	return rc;
 }
@@ -359,16 +355,20 @@ int gf_contest_measure(struct gf_contest *c, struct gf_contest_row *rows,
 	for (k = 0; k < 2 * c->n && rc == 0; k++) {
 		struct gf_contest_reading *r = &rows[k / 2].reading[k % 2];
 
-		rc = summarise(c->b, c->of[k / 2].times[k % 2], r, err);
+		c->b->watch.self.calls++;
+		rc = gf_contest_summarise(&c->b->config, c->b->config.comm,
+					  c->of[k / 2].times[k % 2], r, err);
 		if (rc == 0)
 			rc = check(c, k / 2, (enum gf_contest_placement)(k % 2),
 				   &rows[k / 2], err);
 	}
 	for (i = 0; i < c->n && c->b->config.errors && rc == 0; i++)
 		rc = take_error(c, i, &rows[i].error, err);
-	for (i = 0; i < c->n && rc == 0; i++)
-		rc = over_ranks(c->b, wire_bytes(c, i), false,
-				&rows[i].wire_bytes, err);
+	for (i = 0; i < c->n && rc == 0; i++) {
+		c->b->watch.self.calls++;
+		rc = gf_contest_over_ranks(c->b->config.comm, wire_bytes(c, i),
+					   false, &rows[i].wire_bytes, err);
+	}
 	if (rc == 0 && c->b->config.timeline)
 		gf_contest_draw(c, rows);
 	return rc;

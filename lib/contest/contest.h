@@ -71,4 +71,12 @@ int gf_contest_prove(struct gf_contest *c, struct gf_error *err);
 int gf_contest_measure(struct gf_contest *c, struct gf_contest_row *rows,
 		       struct gf_error *err);
 
+/* Collective, over any communicator: times of repeats over the ranks, and then
+ * over the repeats; a count's sum, added to *out, or its most. */
+int gf_contest_summarise(const struct gf_contest_allreduce_config *config,
+			 struct gf_comm *c, double *times,
+			 struct gf_contest_reading *r, struct gf_error *err);
+int gf_contest_over_ranks(struct gf_comm *c, size_t mine, bool add, size_t *out,
+			  struct gf_error *err);
+
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "contest/row_report.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -133,7 +134,11 @@ static void tell_case(const struct gf_contest_report *r,
 	s->text(s->ctx, "stages", stages.data ? stages.data : "");
 	s->size(s->ctx, "segment_bytes", c->segment_bytes);
 	s->text(s->ctx, "codec", codec_of(r, row));
-	s->real(s->ctx, "density", row->way.density > 0 ? row->way.density : 1);
+	s->real(s->ctx, "density",
+		row->selection         ? NAN
+		: row->way.density > 0 ? row->way.density
+				       : 1);
+	s->text(s->ctx, "selection", row->selection ? row->selection : "dense");
 	s->size(s->ctx, "messages", row->messages);
 	s->size(s->ctx, "lanes",
 		(size_t)(is_whole_plan(r, row) ? r->plan->lanes : c->lanes));
@@ -267,7 +272,8 @@ static bool shows_wire(const struct gf_contest_report *r)
 	size_t i;
 
 	for (i = 0; i < r->nrows; i++)
-		if (r->rows[i].codec || r->rows[i].way.density > 0)
+		if (r->rows[i].codec || r->rows[i].selection ||
+		    r->rows[i].way.density > 0)
 			return true;
 	return false;
 }
@@ -366,6 +372,11 @@ static void print_heading(const struct gf_contest_report *r,
 			     "# codec %s: wrong beyond 2 x ranks encodings of "
 			     "%g each\n",
 			     c->element.codec->name, c->element.codec->error);
+	if (r->nrows && r->rows[0].selection)
+		gf_text_addf(out,
+			     "# selection %s: steps of the exchange, wrong "
+			     "where not rank 0's\n",
+			     r->rows[0].selection);
 	if (c->lanes > 1)
 		gf_text_addf(out, "# %d messages of that size at once\n",
 			     c->lanes);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/heap.h"
+#include "contest/plan_exchange.h"
 #include "contest/size_sweep.h"
 #include "coll/runnable.h"
 
@@ -91,6 +92,15 @@ int gf_contest_plan_run(const struct gf_plan *plan,
 		rc = gf_contest_gradients(&config->element, err);
 		if (rc)
 			gf_error_prefix(err, "a plan's messages");
+	}
+	if (rc == 0 &&
+	    !gf_selection_has(&plan->selection, GF_SELECT_LOSSLESS)) {
+		rc = gf_contest_exchange_check(plan, config, err);
+		rows->count = 1;
+		rows->list = gf_xcalloc(1, sizeof(*rows->list));
+		return rc ? rc
+			  : gf_contest_exchange_run(plan, config, rows->list,
+						    err);
 	}
 	for (i = 0; i < plan->nmessages; i++)
 		elems += gf_plan_message_elems(plan, i);

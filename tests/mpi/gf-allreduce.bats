@@ -155,10 +155,33 @@ print(r[0]["stages"], r[0]["factors"], r[0]["segment_bytes"], r[-1]["stages"] ==
 	jq -se 'map(select(.algorithm == "ring").error_rms) | length > 0 and all(. != null and . < 1e-6)' out.txt
 }
 
-@test "--plan: a selection is not run as if all gradients went" {
-	gf-plan -q --model digits-mlp --selection gtopk --ranks 2 "$data/valid/topology-4x2-1gbe.json" > plan.json
-	wants 2 mpi 2 gf-allreduce $quick --plan plan.json
-	says 'plan.json: want all gradients, got selection gtopk (gf-train --replay runs it; -a topk,gtopk --density measures sets)'
+@test "--plan: a selection is run as in training, with its bytes" {
+	local selection
+	# four ranks gather three sets each; sets of a codec are as long as predicted
+	for codec in f32 f16; do
+		gf-plan -q --model digits-mlp --selection topk --codecs $codec --ranks 4 \
+			"$data/valid/topology-4x2-1gbe.json" > plan.json
+		wants 0 gf-sim --steps --json plan.json
+		jq -s 'map(select(.part == "message").bytes) | 3 * add' out.txt > bytes.txt
+		wants 0 mpi 4 gf-allreduce $quick --plan plan.json --json
+		jq -se --argjson bytes "$(cat bytes.txt)" --arg codec $codec 'length == 2 and all(.algorithm == "plan" and .chosen == "topk"
+			and .selection == "topk" and .codec == $codec and .density == null and .wire_bytes == $bytes and .wrong == 0 and .time_s > 0)' out.txt
+	done
+	for selection in csc gtopk dgc ef21 onebit powersgd randomk; do
+		gf-plan -q --model digits-mlp --selection $selection --ranks 2 "$data/valid/topology-4x2-1gbe.json" > plan.json
+		wants 0 mpi 2 gf-allreduce $quick --plan plan.json --json
+		jq -se --arg s $selection 'all(.selection == $s and .wrong == 0 and .wire_bytes > 0
+			and .wire_bytes < .size_bytes)' out.txt
+	done
+	wants 0 mpi 2 gf-allreduce $quick --plan plan.json
+	prints '# selection randomk: steps of the exchange'
+	wants 1 mpi 2 gf-allreduce $quick --plan plan.json --spoil 3
+	says '6 elements came out wrong'
+	wants 1 mpi 2 gf-allreduce $quick --plan plan.json --verify
+	says 'want no --verify (gf-sim has it) with selection randomk, whose steps depend on the gradients'
+	# a plan's pipeline is the trainer's
+	gf-plan -q --model digits-mlp --selection gtopk --staleness 2 --ranks 2 "$data/valid/topology-4x2-1gbe.json" > plan.json
+	wants 0 mpi 2 gf-allreduce $quick --plan plan.json
 }
 
 @test "--verify: every schedule is proved before it runs" {
