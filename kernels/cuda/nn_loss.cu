@@ -11,14 +11,15 @@ namespace
 #define WRONG 2u // its label is no class
 #define NEAR  4u // its label is among the likeliest
 
-// Rows of the loss: their parts of the sum, and what they are. All classes get
-// the share `smooth` of the target in equal parts; `top` classes are likeliest,
-// the first of equal ones before the others.
+// Rows of the loss: their parts of the sum, and what they are. Rows with the
+// label `none` have no part in it. All classes get the share `smooth` of the
+// target in equal parts; `top` classes are likeliest, the first of equal ones
+// before the others.
 template <class T, unsigned LANES, int HELD>
 __global__ void __launch_bounds__(THREADS, 2)
 	loss_rows(const T *logits, const int32_t *labels, T *dlogits,
-		  unsigned rows, unsigned classes, float scale, float smooth,
-		  unsigned top, double *losses, uint32_t *hits)
+		  unsigned rows, unsigned classes, int32_t none, float scale,
+		  float smooth, unsigned top, double *losses, uint32_t *hits)
 {
 	typedef team<LANES> us;
 	__shared__ float words[WARPS];
@@ -31,6 +32,7 @@ __global__ void __launch_bounds__(THREADS, 2)
 		const row<T, 1, LANES, HELD> x(c, r, classes, &logits);
 		const int32_t label = labels[r];
 		const bool known = label >= 0 && (unsigned)label < classes;
+		const bool counts = label != none;
 		const unsigned at = known ? (unsigned)label : 0;
 		const float own = get(x.in[0][at]);
 		float mean = 0;
@@ -50,20 +52,22 @@ __global__ void __launch_bounds__(THREADS, 2)
 			mean = us::sum(mean, words) / (float)classes;
 		}
 		e.inverse *= scale;
-		x.map(dlogits + r * classes,
-		      [&](unsigned k, unsigned i, const float *v) {
-			      return fmaf(e.at(k, v[0]), e.inverse,
-					  known && i == at ? most : each);
-		      });
+		x.map(dlogits + r * classes, [&](unsigned k, unsigned i,
+						 const float *v) {
+			return !counts ? 0
+				       : fmaf(e.at(k, v[0]), e.inverse,
+					      known && i == at ? most : each);
+		});
 		if (us::lane() == 0) {
 			float loss = logf(e.sum) - (own - e.max);
 
 			if (smooth > 0)
 				loss += smooth * (own - e.max - mean);
 			losses[r] = known ? (double)loss : 0;
-			hits[r] = !known ? WRONG
-					 : (before == 0 ? RIGHT : 0) |
-						   (before < top ? NEAR : 0);
+			hits[r] = !counts  ? 0
+				  : !known ? WRONG
+					   : (before == 0 ? RIGHT : 0) |
+						     (before < top ? NEAR : 0);
 		}
 	}
 }
@@ -102,12 +106,12 @@ __device__ total all_of_block(total t)
 	return t;
 }
 
-__device__ void put(const total &t, const int32_t *labels, unsigned rows,
+__device__ void put(const total &t, const int32_t *labels, unsigned counted,
 		    struct gf_gpu_outcome *to)
 {
 	const bool wrong = t.wrong != GF_GPU_NO_INDEX;
 
-	to->loss = t.loss / (double)rows;
+	to->loss = t.loss / (double)counted;
 	to->correct = t.right;
 	to->top_correct = t.near;
 	to->bad_label = wrong ? t.wrong + 1 : 0;
@@ -128,7 +132,7 @@ static_assert(PART_ROWS < 1 << NEAR_SHIFT, "more rows than a word counts");
 // first row. The only part is the end.
 __global__ void __launch_bounds__(THREADS)
 	loss_parts(const int32_t *labels, double *losses, uint32_t *hits,
-		   unsigned rows, struct gf_gpu_outcome *to)
+		   unsigned rows, unsigned counted, struct gf_gpu_outcome *to)
 {
 	const unsigned from = blockIdx.x * PART_ROWS;
 	double loss[PART_LOADS];
@@ -151,7 +155,7 @@ __global__ void __launch_bounds__(THREADS)
 	if (threadIdx.x > 0)
 		return;
 	if (gridDim.x == 1) {
-		put(t, labels, rows, to);
+		put(t, labels, counted, to);
 	} else {
 		losses[from] = t.loss;
 		hits[from] = t.wrong == GF_GPU_NO_INDEX
@@ -162,7 +166,8 @@ __global__ void __launch_bounds__(THREADS)
 
 __global__ void __launch_bounds__(THREADS)
 	loss_end(const int32_t *labels, const double *losses,
-		 const uint32_t *hits, unsigned rows, struct gf_gpu_outcome *to)
+		 const uint32_t *hits, unsigned rows, unsigned counted,
+		 struct gf_gpu_outcome *to)
 {
 	const uint32_t counts = (1u << NEAR_SHIFT) - 1;
 	total t = {0, 0, 0, GF_GPU_NO_INDEX};
@@ -180,7 +185,7 @@ __global__ void __launch_bounds__(THREADS)
 	}
 	t = all_of_block(t);
 	if (threadIdx.x == 0)
-		put(t, labels, rows, to);
+		put(t, labels, counted, to);
 }
 
 template <class T>
@@ -192,14 +197,16 @@ void softmax_loss(struct gf_gpu_stream *s, const struct gf_gpu_loss *o)
 
 	LAUNCH_ROWS(loss_rows, o->rows, o->classes, s, (const T *)o->logits,
 		    o->labels, (T *)o->dlogits, (unsigned)o->rows,
-		    (unsigned)o->classes, o->scale / (float)o->rows, o->smooth,
+		    (unsigned)o->classes, o->no_label,
+		    o->scale / (float)o->counted, o->smooth,
 		    (unsigned)(o->top < o->classes ? o->top : o->classes),
 		    losses, hits);
 	LAUNCH(loss_parts, parts, s, o->labels, losses, hits, (unsigned)o->rows,
-	       o->outcome);
+	       (unsigned)o->counted, o->outcome);
 	if (parts > 1)
 		LAUNCH(loss_end, 1, s, o->labels, (const double *)losses,
-		       (const uint32_t *)hits, (unsigned)o->rows, o->outcome);
+		       (const uint32_t *)hits, (unsigned)o->rows,
+		       (unsigned)o->counted, o->outcome);
 }
 
 } // namespace

@@ -8,6 +8,7 @@
 
 #include "base/text.h"
 #include "data/data_formats.h"
+#include "data/mask.h"
 
 const char *const gf_part_names[] = {"train", "test", NULL};
 
@@ -115,6 +116,7 @@ int gf_dataset_open(const char *path, const struct gf_dataset_want *want,
 		    struct gf_dataset *d, struct gf_error *err)
 {
 	struct gf_dataset set = {.positions = 1};
+	struct gf_dataset_want inner = *want;
 	int rc;
 
 	set.format = named(path);
@@ -123,7 +125,15 @@ int gf_dataset_open(const char *path, const struct gf_dataset_want *want,
 	if (!set.format)
 		return refuse(path, err);
 	path = gf_dataset_folder(path);
-	rc = set.format->open(path, want, &set, err);
+	inner.vocabulary -= want->masked;
+	if (want->masked && !inner.vocabulary)
+		return gf_error_set(err, -EINVAL,
+				    "%s: want a model with 2 word numbers or "
+				    "more, one of them for the mask, got 1",
+				    path);
+	rc = set.format->open(path, &inner, &set, err);
+	if (!rc && want->masked)
+		gf_mask_init(&set);
 	if (!rc)
 		rc = check(path, want, &set, err);
 	if (rc) {
@@ -132,6 +142,11 @@ int gf_dataset_open(const char *path, const struct gf_dataset_want *want,
 	}
 	*d = set;
 	return 0;
+}
+
+size_t gf_dataset_labels(const struct gf_dataset *d)
+{
+	return d->masked ? d->masked : d->positions;
 }
 
 void gf_dataset_close(struct gf_dataset *d)

@@ -21,7 +21,8 @@
  * scaled like the training part.
  *
  * TEXT is a row of numbers below `vocabulary`, cut into samples of as many
- * numbers as the model reads; each position's label is the next number.
+ * numbers as the model reads; each position's label is the next number. For a
+ * model that reads ahead some numbers are masked instead (data/mask.h).
  */
 enum gf_part { GF_PART_TRAIN, GF_PART_TEST, GF_PARTS };
 extern const char *const gf_part_names[]; /* train test */
@@ -32,6 +33,7 @@ struct gf_dataset_want {
 	size_t classes;        /* labels must be below; 0: any */
 	size_t positions;      /* labels per sample; 0: any */
 	size_t vocabulary;     /* samples are numbers below it; 0: values */
+	bool masked;           /* text: numbers are masked */
 	uint64_t seed;         /* for data that is made up */
 };
 
@@ -57,7 +59,8 @@ struct gf_dataset {
 	const struct gf_data_format *format;
 	struct gf_shape shape; /* of one sample: {C, H, W}, {F} or {T} */
 	size_t count[GF_PARTS];
-	size_t positions;  /* labels of one sample */
+	size_t positions;  /* labels of one sample, */
+	size_t masked;     /* if not 0 GF_NO_LABEL but for so many */
 	size_t classes;    /* all labels lie below */
 	size_t vocabulary; /* text: all values lie below; else 0 */
 	/* Sample i + 1 goes on where sample i ends: an epoch reads rows of
@@ -76,10 +79,13 @@ int gf_dataset_open(const char *path, const struct gf_dataset_want *want,
 		    struct gf_dataset *d, struct gf_error *err);
 void gf_dataset_close(struct gf_dataset *d);
 
+/* Positions of a sample that have a label. */
+size_t gf_dataset_labels(const struct gf_dataset *d);
+
 /* The folder in `path`, without a format's name and colon before it. */
 const char *gf_dataset_folder(const char *path);
 
-/* Samples indices[0..n-1] one after the other. */
+/* Samples indices[0..n-1] one after the other, as they are: not masked. */
 void gf_dataset_batch(const struct gf_dataset *d, enum gf_part part,
 		      const size_t *indices, size_t n, float *values,
 		      int32_t *labels);

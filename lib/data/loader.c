@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/heap.h"
+#include "data/mask.h"
 #include "data/order.h"
 
 struct place {
@@ -70,14 +71,20 @@ static void fetch(struct gf_loader *l, const size_t *slice, size_t epoch,
 {
 	const struct gf_loader_config *k = &l->config;
 	const size_t elems = gf_shape_elems(&k->data->shape);
+	const size_t positions = k->data->positions;
 	float *values = l->back->values + first * elems;
+	int32_t *labels = l->back->labels + first * positions;
 	size_t i;
 
 	gf_dataset_batch(k->data, GF_PART_TRAIN, slice + first, count, values,
-			 l->back->labels + first * k->data->positions);
-	for (i = 0; i < count; i++)
+			 labels);
+	for (i = 0; i < count; i++) {
 		gf_augment_sample(&k->augment, k->data, k->seed, epoch,
 				  slice[first + i], values + i * elems, room);
+		gf_mask_sample(k->data, GF_PART_TRAIN, k->seed, epoch,
+			       slice[first + i], values + i * elems,
+			       labels + i * positions);
+	}
 }
 
 static float *new_room(const struct gf_loader *l)

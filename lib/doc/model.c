@@ -297,6 +297,17 @@ size_t gf_model_positions(const struct gf_model *m)
 	return gf_shape_elems(&m->layers[m->nlayers - 1].out) / m->classes;
 }
 
+bool gf_model_reads_ahead(const struct gf_model *m)
+{
+	bool ahead = false;
+	size_t i;
+
+	for (i = 0; i < m->nlayers; i++)
+		ahead |= m->layers[i].type == GF_LAYER_ATTENTION &&
+			 !m->layers[i].causal;
+	return ahead && gf_model_vocabulary(m) && gf_model_positions(m) > 1;
+}
+
 size_t gf_model_vocabulary(const struct gf_model *m)
 {
 	size_t entries = 0, i, k;

@@ -118,8 +118,14 @@ size_t gf_layer_use(const struct gf_layer *l, size_t i);
 
 /* Labels that a sample has: one per position of the last layer's output. */
 size_t gf_model_positions(const struct gf_model *m);
+/* What stands for the label of a position that has none. */
+#define GF_NO_LABEL INT32_MIN
 /* If samples are word numbers, which an embedding looks up: all lie below
  * this; 0 if samples are values. */
 size_t gf_model_vocabulary(const struct gf_model *m);
+/* Does a model of text read the number after a position before it answers
+ * there? With attention to later positions it does, and is trained to tell
+ * numbers that it cannot see (data/mask.h). */
+bool gf_model_reads_ahead(const struct gf_model *m);
 
 #endif

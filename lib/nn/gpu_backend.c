@@ -162,14 +162,14 @@ static int build(struct gf_net *net, struct gf_gpu_net *g, struct gf_error *err)
 	return rc ? rc : start(g, err);
 }
 
-/* A logit's gradient is at most 1 / rows. */
+/* A logit's gradient is at most 1 by the number of labels. */
 static float start_scale(const struct gf_net *net)
 {
 	float scale = 16;
 
 	if (net->precision != GF_F16)
 		return 1;
-	while (scale <= 8 * (float)(net->max_batch * net->positions))
+	while (scale <= 8 * (float)(net->max_batch * net->labels))
 		scale *= 2;
 	return scale;
 }
@@ -287,6 +287,8 @@ static int loss(struct gf_net *net, const int32_t *labels, struct gf_error *err)
 		.labels = labels,
 		.dlogits = last->dout,
 		.rows = net->batch * net->positions,
+		.counted = net->batch * net->labels,
+		.no_label = GF_NO_LABEL,
 		.classes = net->model->classes,
 		.scale = net->loss_scale,
 		.smooth = net->training ? net->smoothing : 0,

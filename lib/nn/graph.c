@@ -112,6 +112,7 @@ int gf_net_init(struct gf_net *net, const struct gf_model *m, size_t max_batch,
 	place_running(net);
 	last = &m->layers[m->nlayers - 1].out;
 	net->positions = gf_model_positions(m);
+	net->labels = options->labels ? options->labels : net->positions;
 	net->logits =
 		gf_xcalloc(max_batch * gf_shape_elems(last), sizeof(float));
 	net->dlogits =

@@ -40,7 +40,8 @@ struct gf_net {
 
 	float *running;
 	size_t nrunning;
-	size_t positions;        /* that each sample has a label for */
+	size_t positions;        /* of a sample's logits */
+	size_t labels;           /* of a sample: as many or fewer */
 	float *logits, *dlogits; /* {batch, positions, classes} */
 	double loss;             /* the latest; has_loss: there is one */
 	size_t correct, top_correct;

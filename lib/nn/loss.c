@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <math.h>
+#include <string.h>
 
 /* One of the labels of a pass. */
 struct target {
@@ -73,7 +74,8 @@ int gf_net_softmax_loss(struct gf_net *net, const int32_t *labels,
 			struct gf_error *err)
 {
 	size_t classes = net->model->classes, hits = 0, near = 0, answer;
-	size_t count = net->batch * net->positions;
+	const size_t rows = net->batch * net->positions;
+	const size_t count = net->batch * net->labels;
 	struct target target = {
 		.classes = classes,
 		.scale = 1.0f / (float)count,
@@ -84,15 +86,20 @@ int gf_net_softmax_loss(struct gf_net *net, const int32_t *labels,
 
 	if (rc)
 		return rc;
-	for (size_t i = 0; i < count; i++)
-		if (labels[i] < 0 || (size_t)labels[i] >= classes)
+	for (size_t i = 0; i < rows; i++)
+		if (labels[i] != GF_NO_LABEL &&
+		    (labels[i] < 0 || (size_t)labels[i] >= classes))
 			return gf_net_bad_label(net, i, labels[i], err);
-	for (size_t i = 0; i < count; i++) {
+	for (size_t i = 0; i < rows; i++) {
 		const float *logits = net->logits + i * classes;
+		float *dlogits = net->dlogits + i * classes;
 
+		if (labels[i] == GF_NO_LABEL) {
+			memset(dlogits, 0, classes * sizeof(*dlogits));
+			continue;
+		}
 		target.label = (size_t)labels[i];
-		sum += sample_loss(&target, logits, net->dlogits + i * classes,
-				   &answer);
+		sum += sample_loss(&target, logits, dlogits, &answer);
 		hits += answer == target.label;
 		if (net->top && !net->training)
 			near += among(logits, classes, target.label, net->top);

@@ -46,6 +46,9 @@ struct gf_net;
  * environment says. */
 struct gf_net_options {
 	int threads; /* 0: the environment's; ref always uses one */
+	/* How many positions of each sample have a label, the others
+	 * GF_NO_LABEL; 0: all. */
+	size_t labels;
 	/* Weights and activations are GF_F32, GF_F16 or GF_BF16; sums are f32
 	 * in any case, and so are parameters and gradients outside. net_new
 	 * refuses a precision that the backend lacks. */
@@ -79,8 +82,9 @@ struct gf_backend {
 	int (*forward)(struct gf_net *net, const float *params,
 		       const float *input, size_t batch, int training,
 		       struct gf_error *err);
-	/* Mean softmax cross-entropy and correct count; prepares backward. One
-	 * label per sample, or per position if the logits are a sequence. */
+	/* Softmax cross-entropy, its mean over labels, and correct count;
+	 * prepares backward. One label per sample, or per position if the
+	 * logits are a sequence. */
 	int (*loss)(struct gf_net *net, const int32_t *labels,
 		    struct gf_error *err);
 	/* Those of the latest loss; waits for that on a device. */

@@ -169,6 +169,7 @@ int gf_train_open_data(struct gf_comm *comm, const char *path,
 		.classes = model->classes,
 		.positions = gf_model_positions(model),
 		.vocabulary = gf_model_vocabulary(model),
+		.masked = gf_model_reads_ahead(model),
 		.seed = seed,
 	};
 	int rc = gf_dataset_open(path, &want, data, err);

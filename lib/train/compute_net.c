@@ -6,6 +6,7 @@
 
 #include "base/heap.h"
 #include "data/loader.h"
+#include "data/mask.h"
 #include "data/order.h"
 #include "train/net_device.h"
 
@@ -340,12 +341,17 @@ static int test_range(struct net *n, size_t first, size_t count,
 			indices[i] = first + i;
 		gf_dataset_batch(k->data, GF_PART_TEST, indices, b, n->values,
 				 n->labels);
+		for (i = 0; i < b; i++)
+			gf_mask_sample(
+				k->data, GF_PART_TEST, k->seed, 0, first + i,
+				n->values + i * gf_shape_elems(&k->data->shape),
+				n->labels + i * k->data->positions);
 		rc = test(n, b, err);
 		if (!rc)
 			rc = k->backend->result(n->net, &loss, &right, err);
 		if (rc)
 			break;
-		score->loss += loss * (double)(b * k->data->positions);
+		score->loss += loss * (double)(b * gf_dataset_labels(k->data));
 		score->correct += right;
 		score->top_correct += gf_net_top_correct(n->net);
 	}
@@ -512,14 +518,16 @@ int gf_compute_net(const struct gf_train_net_config *config,
 	if (rc)
 		return rc;
 	open_loader(n);
-	rc = config->backend->net_new(config->model, config->batch,
-				      &(struct gf_net_options){
-					      .threads = config->threads,
-					      .precision = config->precision,
-					      .gpu = config->gpu,
-					      .stream = config->stream,
-				      },
-				      &n->net, err);
+	rc = config->backend->net_new(
+		config->model, config->batch,
+		&(struct gf_net_options){
+			.threads = config->threads,
+			.labels = gf_dataset_labels(config->data),
+			.precision = config->precision,
+			.gpu = config->gpu,
+			.stream = config->stream,
+		},
+		&n->net, err);
 	if (rc)
 		return rc;
 	gf_net_set_smoothing(n->net, (float)config->smoothing);

@@ -158,7 +158,7 @@ static int note_average(struct gf_trainer *t, struct gf_error *err)
 static int test(struct gf_trainer *t, size_t step, struct gf_error *err)
 {
 	const struct gf_dataset *data = t->config->data;
-	size_t samples = data->count[GF_PART_TEST] * data->positions;
+	size_t samples = data->count[GF_PART_TEST] * gf_dataset_labels(data);
 	double began = gf_clock_s(), loss;
 	struct gf_score score;
 	int rc;

@@ -199,6 +199,9 @@ static void add_training(struct gf_text *out, const struct gf_train_config *c)
 
 	gf_text_addf(out, "%s (%zu parameters) on %zu samples, ",
 		     c->model->name, gf_model_param_count(c->model), samples);
+	if (c->data->masked)
+		gf_text_addf(out, "%zu of %zu numbers masked in each, ",
+			     c->data->masked, c->data->positions);
 	if (c->steps)
 		gf_text_addf(out, "up to step %zu", c->steps);
 	else

@@ -355,7 +355,7 @@ int gf_trainer_open(struct gf_trainer *t, const struct gf_train_config *config,
 	t->team.workers = config->plan->ranks;
 	gf_tally_init(&t->tally, config->plan->ranks, config->plan->servers,
 		      config->training.batch * config->training.accumulate *
-			      config->data->positions);
+			      gf_dataset_labels(config->data));
 	t->optim = gf_train_optim(&config->training);
 	set_stepper(t);
 	rc = gf_method_check(config->plan, err);

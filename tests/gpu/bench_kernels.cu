@@ -385,7 +385,8 @@ void loss(const arrays &a)
 	o.logits = a.x;
 	o.dlogits = a.z;
 	o.labels = room<int32_t>(rows);
-	o.rows = rows;
+	o.rows = o.counted = rows;
+	o.no_label = -1;
 	o.classes = CLASSES;
 	o.scale = 1;
 	o.work = room<char>(12 * rows);

@@ -76,7 +76,7 @@ static int net_new(const struct gf_model *m, size_t max_batch,
 		   const struct gf_net_options *options, struct gf_net **net,
 		   struct gf_error *err)
 {
-	const struct gf_net_options plain = {0};
+	const struct gf_net_options plain = {.labels = options->labels};
 	struct state *s = gf_xcalloc(1, sizeof(*s));
 	struct gf_net *n = gf_xcalloc(1, sizeof(*n));
 	int rc = gf_net_init(n, m, max_batch, options, err);

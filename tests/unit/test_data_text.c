@@ -4,6 +4,7 @@
 #include <errno.h>
 
 #include "base/array.h"
+#include "data/mask.h"
 
 /* Text by words and by characters. */
 
@@ -117,6 +118,103 @@ static void test_chars(void)
 	clear(one_text);
 }
 
+/* --- masked numbers ------------------------------------------------------ */
+
+enum { LENGTH = 40, ASKED = 6, SAMPLES = 2000 };
+
+/* What one sample's masking came to: of the labels, how many stand where the
+ * mask is, another number, the number itself. */
+struct masking {
+	size_t labels, hidden, other, kept;
+	size_t at[LENGTH];
+};
+
+static void add_masking(const struct gf_dataset *d, const float *plain,
+			const float *x, const int32_t *labels,
+			struct masking *sum)
+{
+	size_t i;
+
+	for (i = 0; i < LENGTH; i++) {
+		if (labels[i] == GF_NO_LABEL) {
+			EXPECT(x[i] == plain[i], "[%zu]: not masked", i);
+			continue;
+		}
+		EXPECT((float)labels[i] == plain[i],
+		       "[%zu]: want label %g, "
+		       "got %d",
+		       i, (double)plain[i], labels[i]);
+		sum->labels++;
+		sum->at[i]++;
+		if (x[i] == (float)d->vocabulary)
+			sum->hidden++;
+		else if (x[i] == plain[i])
+			sum->kept++;
+		else
+			sum->other++;
+	}
+}
+
+static void test_masked(void)
+{
+	struct gf_dataset_want want = WORDS(50, LENGTH);
+	float plain[LENGTH], x[LENGTH], again[LENGTH];
+	int32_t labels[LENGTH], labels_again[LENGTH];
+	struct masking sum = {0};
+	struct gf_dataset d;
+	struct gf_error err;
+	size_t i, differ = 0;
+
+	want.masked = true;
+	want.seed = 7;
+	EXPECT(!gf_dataset_open("synthetic:2000", &want, &d, &err), "%s",
+	       err.text);
+	EXPECT(d.vocabulary == 49 && d.positions == LENGTH &&
+		       gf_dataset_labels(&d) == ASKED,
+	       "%zu, %zu labels", d.vocabulary, gf_dataset_labels(&d));
+	for (i = 0; i < SAMPLES; i++) {
+		size_t before = sum.labels;
+
+		gf_dataset_batch(&d, GF_PART_TRAIN, &i, 1, plain, labels);
+		memcpy(x, plain, sizeof(x));
+		gf_mask_sample(&d, GF_PART_TRAIN, 3, 1, i, x, labels);
+		add_masking(&d, plain, x, labels, &sum);
+		EXPECT(sum.labels == before + ASKED, "%zu: %zu labels", i,
+		       sum.labels - before);
+		/* the same again, another in the next epoch */
+		memcpy(again, plain, sizeof(again));
+		gf_mask_sample(&d, GF_PART_TRAIN, 3, 1, i, again, labels_again);
+		EXPECT(memcmp(x, again, sizeof(x)) == 0 &&
+			       memcmp(labels, labels_again, sizeof(labels)) ==
+				       0,
+		       "%zu: not the same again", i);
+		memcpy(again, plain, sizeof(again));
+		gf_mask_sample(&d, GF_PART_TRAIN, 3, 2, i, again, labels_again);
+		differ += memcmp(labels, labels_again, sizeof(labels)) != 0;
+	}
+	/* 12,000 labels: four deviations are 175 and 131; of any number one in
+	 * 49 is the number itself */
+	EXPECT_NEAR((double)sum.hidden, .8 * 12000, 175 / 9600., "hidden");
+	EXPECT_NEAR((double)sum.other, .098 * 12000, 131 / 1176., "other");
+	EXPECT_NEAR((double)sum.kept, .102 * 12000, 131 / 1224., "kept");
+	for (i = 0; i < LENGTH; i++)
+		EXPECT_NEAR((double)sum.at[i], 300, 64 / 300., "at %zu", i);
+	EXPECT(differ > SAMPLES - 10, "%zu differ", differ);
+	/* the test part, in every epoch */
+	i = 3;
+	gf_dataset_batch(&d, GF_PART_TEST, &i, 1, plain, labels);
+	memcpy(x, plain, sizeof(x));
+	memcpy(again, plain, sizeof(again));
+	gf_mask_sample(&d, GF_PART_TEST, 3, 1, i, x, labels);
+	gf_mask_sample(&d, GF_PART_TEST, 3, 2, i, again, labels_again);
+	EXPECT(memcmp(x, again, sizeof(x)) == 0, "the test part changes");
+	gf_dataset_close(&d);
+	want.vocabulary = 1;
+	EXPECT(gf_dataset_open("synthetic", &want, &d, &err) == -EINVAL &&
+		       strstr(err.text, "want a model with 2 word numbers"),
+	       "%s", err.text);
+}
+
 /* --- hostile files ------------------------------------------------------- */
 
 static const struct gf_dataset_want flat = {.input = {1, {7}}};
@@ -173,6 +271,7 @@ int main(void)
 	make_folder("test_data_text");
 	test_words();
 	test_chars();
+	test_masked();
 	test_bad_folders(bad, GF_ARRAY_LENGTH(bad));
 	test_empty();
 	return TEST_END();

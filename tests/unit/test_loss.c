@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "test.h"
 
+#include <errno.h>
+
 #include "base/array.h"
 #include "nn_run.h"
 
@@ -42,20 +44,24 @@ static struct sample sample_of(const struct run *r, size_t i, double share)
 	return s;
 }
 
-/* The mean over samples of -sum(target*log p), and its gradients: that of a
- * logit is (p - target) of a sample, by the number of samples. */
+/* The mean over labels of -sum(target*log p), and its gradients: that of a
+ * logit is (p - target) of a label, by the number of labels. */
 static double formula(const struct run *r, double share, float *grads)
 {
-	double loss = 0, exact[CLASSES * (VALUES + 1)] = {0};
+	double loss = 0, exact[CLASSES * (VALUES + 1)] = {0}, labels = 0;
 
-	for (size_t i = 0; i < r->batch; i++) {
-		struct sample s = sample_of(r, i, share);
+	for (size_t i = 0; i < BATCH; i++)
+		labels += r->labels[i] != GF_NO_LABEL;
+	for (size_t i = 0; i < BATCH; i++) {
+		struct sample s;
 
+		if (r->labels[i] == GF_NO_LABEL)
+			continue;
+		s = sample_of(r, i, share);
 		for (size_t c = 0; c < CLASSES; c++) {
-			double d = (exp(s.log_p[c]) - s.target[c]) /
-				   (double)r->batch;
+			double d = (exp(s.log_p[c]) - s.target[c]) / labels;
 
-			loss -= s.target[c] * s.log_p[c] / (double)r->batch;
+			loss -= s.target[c] * s.log_p[c] / labels;
 			for (size_t k = 0; k < VALUES; k++)
 				exact[CLASSES + c * VALUES + k] +=
 					d * r->input[i * VALUES + k];
@@ -93,6 +99,48 @@ static void test_smoothing(const struct gf_backend *b)
 		EXPECT_NEAR(loss_of(b, net, &r, 0), formula(&r, 0, want),
 			    tolerance, "%s: share %g, test", b->name, share);
 	}
+	b->net_free(net);
+	run_release(&r);
+	free_model(m);
+}
+
+/* One sample of BATCH positions, two of them without a label. */
+static void test_unlabelled(const struct gf_backend *b)
+{
+	static const size_t positions[3] = {BATCH, VALUES};
+	static const float shares[] = {0, 0.5f};
+	struct gf_model *m =
+		build_model(positions, one_layer, GF_ARRAY_LENGTH(one_layer));
+	float want[CLASSES * (VALUES + 1)];
+	struct gf_error err = {""};
+	struct gf_net *net;
+	struct run r;
+
+	gf_rng_init(&rng, 5, 0);
+	run_init(&r, m, 1, 1);
+	r.options.labels = BATCH - 2;
+	r.labels[1] = r.labels[BATCH - 1] = GF_NO_LABEL;
+	net = new_net(b, &r);
+	for (size_t i = 0; i < GF_ARRAY_LENGTH(shares); i++) {
+		double loss;
+
+		gf_net_set_smoothing(net, shares[i]);
+		pass(b, net, &r);
+		loss = formula(&r, (double)shares[i], want);
+		EXPECT_NEAR(r.loss, loss, tolerance, "%s: share %g", b->name,
+			    (double)shares[i]);
+		compare(b->name, r.grads, want, r.nparams, tolerance);
+	}
+	/* every class is the likeliest: only labels count */
+	gf_net_set_top(net, CLASSES);
+	loss_of(b, net, &r, 0);
+	EXPECT(gf_net_top_correct(net) == BATCH - 2, "%s: %zu", b->name,
+	       gf_net_top_correct(net));
+	r.labels[1] = -1;
+	EXPECT(!b->forward(net, r.params, r.input, 1, 1, &err) &&
+		       b->loss(net, r.labels, &err) == -EINVAL &&
+		       strstr(err.text, "label 1: want 0 to 4, got -1"),
+	       "%s: %s", b->name, err.text);
 	b->net_free(net);
 	run_release(&r);
 	free_model(m);
@@ -140,6 +188,7 @@ int main(void)
 		if (gf_backends[i]->on_device)
 			continue;
 		test_smoothing(gf_backends[i]);
+		test_unlabelled(gf_backends[i]);
 		test_top(gf_backends[i]);
 	}
 	return TEST_END();

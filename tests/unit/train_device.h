@@ -100,6 +100,7 @@ static const struct {
 } cases[] = {
 	{"plain", MLP, 2, "sgd"},
 	{"smoothed", MLP, 2, "sgd", .smoothing = .2, .top_k = 2},
+	{"masked", MASKED, 2, "sgd"},
 	{"alone", NORMED, 1, "sgd"},
 	{"normed", NORMED, 3, "nesterov"},
 	{"dropping", DROPPING, 2, "sgd"},

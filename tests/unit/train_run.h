@@ -33,6 +33,17 @@
 	"{\"name\": \"relu1\", \"type\": \"relu\"},"                           \
 	"{\"name\": \"fc1\", \"type\": \"fc\", \"outputs\": 4}]}"
 
+/* A text whose numbers are masked; a weight of it is used twice. */
+#define MASKED                                                                 \
+	"{\"format\": \"gf-model\", \"version\": 1, \"name\": \"masked\","     \
+	" \"input\": [6], \"classes\": 8, \"layers\": ["                       \
+	"{\"name\": \"words\", \"type\": \"embedding\", \"entries\": 8,"       \
+	" \"outputs\": 4},"                                                    \
+	"{\"name\": \"qkv\", \"type\": \"fc\", \"outputs\": 12},"              \
+	"{\"name\": \"attention\", \"type\": \"attention\", \"heads\": 2},"    \
+	"{\"name\": \"out\", \"type\": \"fc\", \"outputs\": 8,"                \
+	" \"tied\": \"words\"}]}"
+
 struct train_run {
 	const char *model; /* JSON */
 	const char *data;
