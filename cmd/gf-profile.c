@@ -130,7 +130,8 @@ static const struct gf_setting settings[] = {
 	 "estimate by this GPU's data sheet (gf-plan lists them)",
 	 .from = {{gf_presets, sizeof(*gf_presets)}}},
 	{"precision", "NAME", 4, GF_SETTING_CHOICE, AT(rates.precision),
-	 "the arithmetic of that GPU (tf32, else f32)",
+	 "the arithmetic of that GPU (tf32, else f32), or of a measurement "
+	 "(f32)",
 	 .names = gf_precision_names},
 	{"flops", "RATE", 4, GF_SETTING_FLOPS, AT(rates.flops_per_s),
 	 "FLOPs per second that the hardware reaches, e.g. 15TF", 1, 1e30},
@@ -152,7 +153,7 @@ static const struct gf_setting settings[] = {
 
 static const struct gf_setting_rule rules[] = {
 	{"pairs", NULL,
-	 "model import estimate no-network batch " MEASURES_MODEL
+	 "model import estimate no-network batch precision " MEASURES_MODEL
 	 " " MEASURES_NETWORK},
 	{"json", "pairs", NULL},
 	{"table", NULL, "pairs"},
@@ -162,7 +163,7 @@ static const struct gf_setting_rule rules[] = {
 	{"ranks", NULL, "estimate"},
 	{"forward backward", "import estimate", NULL},
 	{"gpu flops", "estimate", "gpu flops forward backward"},
-	{"precision", "gpu", NULL},
+	{"precision", NULL, "import flops forward"},
 	{"shares", "estimate", NULL},
 	{"estimate", "gpu flops forward", NULL},
 	{MEASURES_MODEL " " MEASURES_NETWORK
@@ -170,6 +171,24 @@ static const struct gf_setting_rule rules[] = {
 	 NULL, "import estimate"},
 	{MEASURES_NETWORK " budget", NULL, "no-network"},
 };
+
+/* Of a measurement. */
+static int take_precision(struct arguments *a, struct gf_error *err)
+{
+	static const enum gf_dtype types[] = {
+		[GF_PRECISION_F32] = GF_F32,
+		[GF_PRECISION_F16] = GF_F16,
+		[GF_PRECISION_BF16] = GF_BF16,
+	};
+
+	if (a->rates.precision == GF_PRECISION_TF32)
+		return gf_error_set(err, -EINVAL,
+				    "--precision: want f32, f16 or bf16 for a "
+				    "measurement, got tf32");
+	a->bench.precision =
+		a->rates.precision < 0 ? GF_F32 : types[a->rates.precision];
+	return 0;
+}
 
 /* Found before MPI starts, alike on every rank. */
 static int check(void *arguments, struct gf_error *err)
@@ -179,7 +198,9 @@ static int check(void *arguments, struct gf_error *err)
 
 	a->bench.network = !a->no_network;
 	a->bench.batch = a->import.batch ? a->import.batch : DEFAULT_BATCH;
-	if (!a->import.file && !a->estimate)
+	if (!a->estimate)
+		rc = take_precision(a, err);
+	if (rc == 0 && !a->import.file && !a->estimate)
 		rc = gf_cli_start_finish(
 			&a->cli, &a->start,
 			a->start.transport == GF_CLI_TRANSPORT_MPI, err);

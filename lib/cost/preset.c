@@ -8,7 +8,7 @@
 
 #include "base/registry.h"
 
-const char *const gf_precision_names[] = {"f32", "tf32", "f16", NULL};
+const char *const gf_precision_names[] = {"f32", "tf32", "f16", "bf16", NULL};
 
 /*
  * To add a GPU for estimates: a row with the dense peaks and the memory's rate
@@ -122,6 +122,8 @@ static int take_preset(const struct gf_preset *p, int precision,
 		precision = p->flops_per_s[GF_PRECISION_TF32] > 0
 				    ? GF_PRECISION_TF32
 				    : GF_PRECISION_F32;
+	if (precision == GF_PRECISION_BF16)
+		precision = GF_PRECISION_F16;
 	if (!(p->flops_per_s[precision] > 0))
 		return gf_error_set(err, -EINVAL,
 				    "--precision: want f32 or f16 on %s, got "

@@ -11,7 +11,12 @@
  * GPUs by name, for estimates without a measurement: the peak rates of their
  * makers' data sheets, dense, and how much of them is assumed to be reached.
  */
-enum gf_precision { GF_PRECISION_F32, GF_PRECISION_TF32, GF_PRECISION_F16 };
+enum gf_precision {
+	GF_PRECISION_F32,
+	GF_PRECISION_TF32,
+	GF_PRECISION_F16,
+	GF_PRECISION_BF16, /* on a data sheet as fast as f16 */
+};
 extern const char *const gf_precision_names[]; /* NULL-terminated */
 
 struct gf_preset {

@@ -126,6 +126,7 @@ int gf_measure_step_open(struct gf_measure_step *s,
 		rc = s->backend->net_new(
 			model, s->batch,
 			&(struct gf_net_options){.threads = config->threads,
+						 .precision = config->precision,
 						 .gpu = s->gpu,
 						 .stream = s->stream},
 			&s->net, err);

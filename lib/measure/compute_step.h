@@ -45,7 +45,8 @@ struct gf_measure_step_config {
 	const struct gf_model *model; /* all borrowed */
 	const struct gf_backend *backend;
 	size_t batch;
-	int threads;        /* of the host; 0: OpenMP's environment's */
+	int threads; /* of the host; 0: OpenMP's environment's */
+	enum gf_dtype precision;
 	struct gf_gpu *gpu; /* for a backend on a device */
 	bool updates_there; /* by NCCL gradients never leave it */
 };

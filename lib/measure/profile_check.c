@@ -37,9 +37,10 @@ int gf_measure_profile_same(struct gf_comm *comm,
 			    struct gf_error *err)
 {
 	const char *device = c->device.name ? c->device.name : "cpu";
-	char *step = gf_xasprintf("batch %zu, %zu + %zu repeats, %.*s",
-				  c->batch, c->warmup, c->repeats,
-				  (int)strcspn(device, ":"), device);
+	char *step =
+		gf_xasprintf("batch %zu, %zu + %zu repeats, %.*s, %s", c->batch,
+			     c->warmup, c->repeats, (int)strcspn(device, ":"),
+			     device, gf_dtype_names[c->precision]);
 	char *network =
 		c->network ? describe_network(&c->sweep) : gf_xstrdup("none");
 	const struct {

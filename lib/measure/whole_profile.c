@@ -129,6 +129,9 @@ static void put_model(const struct gf_measure_profile *c,
 	gf_json_put_string(w, "backend", c->backend->name);
 	if (c->device.gpu)
 		gf_json_put_string(w, "gpu", c->device.gpu->name);
+	if (c->precision != GF_F32)
+		gf_json_put_string(w, "precision",
+				   gf_dtype_names[c->precision]);
 	gf_json_put_size(w, "threads", c->threads);
 	gf_json_put_size(w, "warmup", c->warmup);
 	gf_json_put_size(w, "repeats", m->times.nrows);

@@ -28,6 +28,7 @@ struct gf_measure_profile {
 	const struct gf_model *model;     /* or NULL */
 	const char *backend_name;         /* auto: what fits the device */
 	const struct gf_backend *backend; /* NULL: by that name */
+	enum gf_dtype precision;          /* that it computes in */
 	size_t batch;
 	/* By its name, unless it is open already. */
 	struct gf_contest_device device;

@@ -2,6 +2,7 @@
 #include "nn/onednn.h"
 
 #include <dlfcn.h>
+#include <errno.h>
 #include <stdlib.h>
 
 #include "base/heap.h"
@@ -76,12 +77,29 @@ static void find_openmp(struct state *s)
 	*(void **)&s->set_threads = dlsym(RTLD_DEFAULT, "omp_set_num_threads");
 }
 
+/* oneDNN computes in bf16 on other processors, too, and slowly. */
+static int check_precision(enum gf_dtype precision, struct gf_error *err)
+{
+	const unsigned wanted = dnnl_cpu_isa_avx512_core_bf16;
+
+	if (precision == GF_F16)
+		return gf_error_set(err, -ENOTSUP,
+				    "onednn computes in f32 or bf16, not in "
+				    "f16");
+	if (precision == GF_BF16 &&
+	    ((unsigned)dnnl_get_effective_cpu_isa() & wanted) != wanted)
+		return gf_error_set(err, -ENOTSUP,
+				    "onednn computes in bf16 on processors "
+				    "with AVX512-BF16, and this one has none");
+	return 0;
+}
+
 static int net_new(const struct gf_model *m, size_t max_batch,
 		   const struct gf_net_options *options, struct gf_net **net,
 		   struct gf_error *err)
 {
 	struct gf_net *n = gf_xcalloc(1, sizeof(*n));
-	int rc = gf_net_want_f32(options, "onednn", err);
+	int rc = check_precision(options->precision, err);
 
 	rc = rc ? rc : gf_net_init(n, m, max_batch, options, err);
 	if (rc) {

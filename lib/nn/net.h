@@ -49,9 +49,10 @@ struct gf_net_options {
 	/* How many positions of each sample have a label, the others
 	 * GF_NO_LABEL; 0: all. */
 	size_t labels;
-	/* Weights and activations are GF_F32, GF_F16 or GF_BF16; sums are f32
-	 * in any case, and so are parameters and gradients outside. net_new
-	 * refuses a precision that the backend lacks. */
+	/* Weights and activations are GF_F32, GF_F16 or GF_BF16 (of onednn the
+	 * factors of products alone); sums are f32 in any case, and so are
+	 * parameters and gradients outside. net_new refuses a precision that
+	 * the backend lacks. */
 	enum gf_dtype precision;
 	struct gf_gpu *gpu; /* of a backend on_device; borrowed */
 	struct gf_gpu_stream *stream;

@@ -21,6 +21,9 @@
  * its gradient has the same; a consumer that needs another layout gets a
  * reorder.
  *
+ * All values are f32. In bf16 the factors of products are rounded, by reorders
+ * before them, and their sums are f32.
+ *
  * Memory descriptions live until the build ends, as those of primitives do.
  */
 #define GF_ONEDNN_MAX_ARGS 12
@@ -156,6 +159,9 @@ const_dnnl_memory_desc_t gf_onednn_plain(struct gf_onednn *p,
 					 const dnnl_dims_t dims, int ndims);
 const_dnnl_memory_desc_t gf_onednn_any(struct gf_onednn *p,
 				       const_dnnl_memory_desc_t md);
+/* The same for a factor of a product, in the net's precision. */
+const_dnnl_memory_desc_t gf_onednn_factor(struct gf_onednn *p,
+					  const_dnnl_memory_desc_t md);
 /* The same dims, row-major. */
 const_dnnl_memory_desc_t gf_onednn_plain_of(struct gf_onednn *p,
 					    const_dnnl_memory_desc_t md);

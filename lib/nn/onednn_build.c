@@ -22,18 +22,26 @@ bool gf_onednn_ok(struct gf_onednn *p, dnnl_status_t status, const char *what)
 	return false;
 }
 
-const_dnnl_memory_desc_t gf_onednn_tagged(struct gf_onednn *p,
-					  const dnnl_dims_t dims, int ndims,
-					  dnnl_format_tag_t tag)
+static const_dnnl_memory_desc_t typed(struct gf_onednn *p,
+				      const dnnl_dims_t dims, int ndims,
+				      dnnl_data_type_t type,
+				      dnnl_format_tag_t tag)
 {
 	const_dnnl_memory_desc_t md = NULL;
 	dnnl_status_t status;
 
 	if (p->rc)
 		return NULL;
-	status = gf_onednn_md_new(&md, dims, ndims, tag);
+	status = gf_onednn_md_new(&md, dims, ndims, type, tag);
 	*gf_array_push(&p->mds, &p->nmds, &p->mds_capacity) = md;
 	return gf_onednn_ok(p, status, "layout") ? md : NULL;
+}
+
+const_dnnl_memory_desc_t gf_onednn_tagged(struct gf_onednn *p,
+					  const dnnl_dims_t dims, int ndims,
+					  dnnl_format_tag_t tag)
+{
+	return typed(p, dims, ndims, dnnl_f32, tag);
 }
 
 const_dnnl_memory_desc_t gf_onednn_plain(struct gf_onednn *p,
@@ -58,6 +66,16 @@ const_dnnl_memory_desc_t gf_onednn_any(struct gf_onednn *p,
 	const struct gf_onednn_layout l = gf_onednn_layout_of(md);
 
 	return gf_onednn_tagged(p, l.dims, l.ndims, dnnl_format_tag_any);
+}
+
+const_dnnl_memory_desc_t gf_onednn_factor(struct gf_onednn *p,
+					  const_dnnl_memory_desc_t md)
+{
+	const struct gf_onednn_layout l = gf_onednn_layout_of(md);
+
+	return typed(p, l.dims, l.ndims,
+		     p->net->precision == GF_BF16 ? dnnl_bf16 : dnnl_f32,
+		     dnnl_format_tag_any);
 }
 
 const_dnnl_memory_desc_t gf_onednn_plain_of(struct gf_onednn *p,

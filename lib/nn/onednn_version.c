@@ -22,12 +22,12 @@ struct gf_onednn_layout gf_onednn_layout_of(const_dnnl_memory_desc_t md)
 
 dnnl_status_t gf_onednn_md_new(const_dnnl_memory_desc_t *md,
 			       const dnnl_dims_t dims, int ndims,
-			       dnnl_format_tag_t tag)
+			       dnnl_data_type_t type, dnnl_format_tag_t tag)
 {
 	dnnl_memory_desc_t *made = gf_xcalloc(1, sizeof(*made));
 
 	*md = made;
-	return dnnl_memory_desc_init_by_tag(made, ndims, dims, dnnl_f32, tag);
+	return dnnl_memory_desc_init_by_tag(made, ndims, dims, type, tag);
 }
 
 void gf_onednn_md_free(const_dnnl_memory_desc_t md)
@@ -55,11 +55,11 @@ struct gf_onednn_layout gf_onednn_layout_of(const_dnnl_memory_desc_t md)
 
 dnnl_status_t gf_onednn_md_new(const_dnnl_memory_desc_t *md,
 			       const dnnl_dims_t dims, int ndims,
-			       dnnl_format_tag_t tag)
+			       dnnl_data_type_t type, dnnl_format_tag_t tag)
 {
 	dnnl_memory_desc_t made = NULL;
-	dnnl_status_t status = dnnl_memory_desc_create_with_tag(
-		&made, ndims, dims, dnnl_f32, tag);
+	dnnl_status_t status =
+		dnnl_memory_desc_create_with_tag(&made, ndims, dims, type, tag);
 
 	*md = made;
 	return status;

@@ -106,10 +106,10 @@ struct gf_onednn_layout {
 };
 struct gf_onednn_layout gf_onednn_layout_of(const_dnnl_memory_desc_t md);
 
-/* The caller owns the description of f32 values that this makes. */
+/* The caller owns the description that this makes. */
 dnnl_status_t gf_onednn_md_new(const_dnnl_memory_desc_t *md,
 			       const dnnl_dims_t dims, int ndims,
-			       dnnl_format_tag_t tag);
+			       dnnl_data_type_t type, dnnl_format_tag_t tag);
 void gf_onednn_md_free(const_dnnl_memory_desc_t md);
 
 #endif

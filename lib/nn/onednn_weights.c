@@ -5,8 +5,8 @@
  * Convolution and fully connected: the layers with a weight and perhaps a
  * bias. Both are asked for the layouts they like best; weights are reordered
  * from the caller's plain array in each pass, weight gradients back into it.
- * A fully connected layer of few rows uses them as they lie: reading a weight
- * once for the product costs as much as reordering it.
+ * A fully connected layer of few rows uses them as they lie, in f32: reading a
+ * weight once for the product costs as much as reordering it.
  */
 #define FEW_ROWS 16 /* twice as many gain nothing: alexnet-bn's fc6 */
 
@@ -64,7 +64,7 @@ static struct shapes fc_shapes(struct gf_onednn *p, size_t l)
 		.weight = gf_onednn_plain(p, weight, in.ndims),
 		.bias = layer->bias ? gf_onednn_plain(p, bias, 1) : NULL,
 		.dst = gf_onednn_plain(p, dst, 2),
-		.stays = in.dims[0] <= FEW_ROWS,
+		.stays = in.dims[0] <= FEW_ROWS && p->net->precision == GF_F32,
 	};
 }
 
@@ -166,9 +166,9 @@ static void conv_forward(struct gf_onednn *p, size_t l)
 	dnnl_primitive_desc_t pd = NULL;
 	dnnl_status_t status = dnnl_convolution_forward_primitive_desc_create(
 		&pd, p->engine, gf_onednn_forward(p), dnnl_convolution_direct,
-		gf_onednn_any(p, s.src), gf_onednn_any(p, s.weight), s.bias,
-		gf_onednn_any(p, s.dst), s.strides, gf_onednn_no_dilation,
-		s.pads, s.pads, gf_onednn_result(p, l));
+		gf_onednn_factor(p, s.src), gf_onednn_factor(p, s.weight),
+		s.bias, gf_onednn_any(p, s.dst), s.strides,
+		gf_onednn_no_dilation, s.pads, s.pads, gf_onednn_result(p, l));
 
 	forward(p, l, &s, gf_onednn_describe(p, status, pd, "convolution"));
 }
@@ -180,8 +180,9 @@ static void conv_backward_data(struct gf_onednn *p, size_t l,
 	dnnl_status_t status =
 		dnnl_convolution_backward_data_primitive_desc_create(
 			&pd, p->engine, dnnl_convolution_direct,
-			gf_onednn_any(p, s->src), gf_onednn_any(p, s->weight),
-			gf_onednn_any(p, s->dst), s->strides,
+			gf_onednn_any(p, s->src),
+			gf_onednn_factor(p, s->weight),
+			gf_onednn_factor(p, s->dst), s->strides,
 			gf_onednn_no_dilation, s->pads, s->pads, p->hints[l],
 			p->attr);
 
@@ -195,8 +196,8 @@ static void conv_backward(struct gf_onednn *p, size_t l)
 	dnnl_status_t status =
 		dnnl_convolution_backward_weights_primitive_desc_create(
 			&pd, p->engine, dnnl_convolution_direct,
-			gf_onednn_any(p, s.src), gf_onednn_any(p, s.weight),
-			s.bias, gf_onednn_any(p, s.dst), s.strides,
+			gf_onednn_factor(p, s.src), gf_onednn_any(p, s.weight),
+			s.bias, gf_onednn_factor(p, s.dst), s.strides,
 			gf_onednn_no_dilation, s.pads, s.pads, p->hints[l],
 			p->attr);
 
@@ -209,10 +210,11 @@ static void conv_backward(struct gf_onednn *p, size_t l)
 		conv_backward_data(p, l, &s);
 }
 
+/* As a factor. */
 static const_dnnl_memory_desc_t fc_weight(struct gf_onednn *p,
 					  const struct shapes *s)
 {
-	return s->stays ? s->weight : gf_onednn_any(p, s->weight);
+	return s->stays ? s->weight : gf_onednn_factor(p, s->weight);
 }
 
 static void fc_forward(struct gf_onednn *p, size_t l)
@@ -220,9 +222,9 @@ static void fc_forward(struct gf_onednn *p, size_t l)
 	struct shapes s = fc_shapes(p, l);
 	dnnl_primitive_desc_t pd = NULL;
 	dnnl_status_t status = dnnl_inner_product_forward_primitive_desc_create(
-		&pd, p->engine, gf_onednn_forward(p), gf_onednn_any(p, s.src),
-		fc_weight(p, &s), s.bias, gf_onednn_any(p, s.dst),
-		gf_onednn_result(p, l));
+		&pd, p->engine, gf_onednn_forward(p),
+		gf_onednn_factor(p, s.src), fc_weight(p, &s), s.bias,
+		gf_onednn_any(p, s.dst), gf_onednn_result(p, l));
 
 	forward(p, l, &s, gf_onednn_describe(p, status, pd, "inner product"));
 }
@@ -234,8 +236,8 @@ static void fc_backward_data(struct gf_onednn *p, size_t l,
 	dnnl_status_t status =
 		dnnl_inner_product_backward_data_primitive_desc_create(
 			&pd, p->engine, gf_onednn_any(p, s->src),
-			fc_weight(p, s), gf_onednn_any(p, s->dst), p->hints[l],
-			p->attr);
+			fc_weight(p, s), gf_onednn_factor(p, s->dst),
+			p->hints[l], p->attr);
 
 	backward_data(p, l, gf_onednn_describe(p, status, pd, "inner product"));
 }
@@ -246,9 +248,9 @@ static void fc_backward(struct gf_onednn *p, size_t l)
 	dnnl_primitive_desc_t pd = NULL;
 	dnnl_status_t status =
 		dnnl_inner_product_backward_weights_primitive_desc_create(
-			&pd, p->engine, gf_onednn_any(p, s.src),
-			fc_weight(p, &s), s.bias, gf_onednn_any(p, s.dst),
-			p->hints[l], p->attr);
+			&pd, p->engine, gf_onednn_factor(p, s.src),
+			s.stays ? s.weight : gf_onednn_any(p, s.weight), s.bias,
+			gf_onednn_factor(p, s.dst), p->hints[l], p->attr);
 
 	pd = gf_onednn_describe(p, status, pd, "inner product");
 	if (gf_onednn_fuses_relu(p, l))

@@ -41,6 +41,8 @@ reader() { # words
 	jq -se 'map(select(.part == "train").samples) == [96]' ten.jsonl
 	# the same images in the same order
 	cmp <(jq -c .loss ten.jsonl) <(jq -c .loss hundred.jsonl)
+	# VGG-16 for these images
+	wants 0 gf-train -q --model vgg16-cifar10 --data ten --batch 2 --steps 1 --augment flip,crop:4
 	wants 3 gf-train -q --model small.json --data cifar10:hundred
 	says 'hundred: want a file data_batch_1.bin or .gz, found none'
 	one_line

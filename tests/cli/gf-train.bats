@@ -631,6 +631,22 @@ flip() {
 	says 'gf-train: --precision: want f32, f16 or bf16, got "f8"'
 }
 
+@test "onednn computes in bf16, where the processor does" {
+	needs_onednn
+	wants 1 gf-train -q --device cpu --precision f16 --steps 2
+	says 'gf-train: onednn computes in f32 or bf16, not in f16'
+	wants 1 env DNNL_MAX_CPU_ISA=AVX2 gf-train -q --device cpu --precision bf16 --steps 2
+	says 'gf-train: onednn computes in bf16 on processors with AVX512-BF16, and this one has none'
+	wants 2 gf-profile --device cpu --model digits-mlp --precision tf32
+	says '--precision: want f32, f16 or bf16 for a measurement, got tf32'
+	grep -qs avx512_bf16 /proc/cpuinfo || skip "no AVX512-BF16"
+	wants 0 gf-train -q --device cpu --threads 1 --model digits-cnn --precision bf16 --epochs 3 --target .92 --log bf16.jsonl
+	wants 0 gf-train -q --device cpu --threads 1 --model digits-cnn --epochs 1 --log f32.jsonl
+	fails cmp -s <(jq 'select(.step == 5).loss' bf16.jsonl) <(jq 'select(.step == 5).loss' f32.jsonl)
+	wants 0 gf-profile --device cpu --threads 1 --model digits-mlp --precision bf16 --warmup 1 --repeats 2 -o profile.json
+	jq -e '.. | objects | select(has("forward_spread_s")) | .precision == "bf16"' profile.json
+}
+
 @test "--device cuda says what is missing, auto does without" {
 	[ ! -e /dev/nvidia0 ] || skip "this machine has a GPU"
 	wants 3 gf-train --device cuda --steps 1

@@ -192,18 +192,6 @@ static struct gf_model *model_of(size_t c)
 			   GF_ARRAY_LENGTH(models[c].specs));
 }
 
-/* How far a is from b, as a share of b's length. */
-static double apart(const float *a, const float *b, size_t n)
-{
-	double off = 0, all = 1e-12;
-
-	for (size_t i = 0; i < n; i++) {
-		off += ((double)a[i] - b[i]) * ((double)a[i] - b[i]);
-		all += (double)b[i] * b[i];
-	}
-	return sqrt(off / all);
-}
-
 static void test_precision(size_t c, size_t p)
 {
 	const struct gf_backend *ref = gf_backend_find("ref");

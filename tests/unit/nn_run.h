@@ -168,6 +168,18 @@ static void compare(const char *what, const float *a, const float *b, size_t n,
 	       at, b[at], a[at]);
 }
 
+/* How far a is from b, as a share of b's length. */
+static inline double apart(const float *a, const float *b, size_t n)
+{
+	double off = 0, all = 1e-12;
+
+	for (size_t i = 0; i < n; i++) {
+		off += ((double)a[i] - b[i]) * ((double)a[i] - b[i]);
+		all += (double)b[i] * b[i];
+	}
+	return sqrt(off / all);
+}
+
 /* One backend against ref on the same data, at several batch sizes of one
  * net, in training and not. */
 static inline void compare_backends(const char *name,

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "test.h"
 
+#include <errno.h>
+
 #include "base/array.h"
 #include "nn_run.h"
 
@@ -13,6 +15,9 @@
 #define STEP      1e-3f
 #define MAX_KINKS 0.1 /* of the elements that are tried */
 #define PROBES    24  /* elements per tensor that are tried */
+/* Of the loss; of the length of all gradients. */
+#define BF16_LOSS      0.02
+#define BF16_GRADIENTS 0.04
 
 static const struct {
 	const char *name;
@@ -410,6 +415,47 @@ static void test_differences(size_t c, const struct gf_backend *b)
 	free_model(m);
 }
 
+/* Rounded factors of products, in a pass of training; 0 where the backend or
+ * the processor has no bf16. */
+static bool test_bf16(size_t c, const struct gf_backend *b)
+{
+	const struct gf_backend *ref = gf_backend_find("ref");
+	struct gf_model *m = model_of(c);
+	struct gf_net *net = NULL, *ref_net;
+	struct gf_error err = {""};
+	struct run want, got;
+	int rc;
+
+	gf_rng_init(&rng, c, 3);
+	run_init(&want, m, models[c].batch, models[c].batch);
+	got = want;
+	got.grads = draw(want.nparams, 1);
+	got.emitted = gf_xcalloc(m->nparams + 1, sizeof(size_t));
+	got.options.precision = GF_BF16;
+	rc = b->net_new(m, got.max_batch, &got.options, &net, &err);
+	EXPECT(rc == 0 || (rc == -ENOTSUP && strstr(err.text, "bf16")),
+	       "%s, %s: %d: %s", b->name, models[c].name, rc, err.text);
+	if (rc == 0) {
+		ref_net = new_net(ref, &want);
+		pass(ref, ref_net, &want);
+		pass(b, net, &got);
+		EXPECT_NEAR(got.loss, want.loss, BF16_LOSS * want.loss,
+			    "%s in bf16: loss", models[c].name);
+		EXPECT(apart(got.grads, want.grads, want.nparams) <=
+			       BF16_GRADIENTS,
+		       "%s in bf16: gradients are %g away", models[c].name,
+		       apart(got.grads, want.grads, want.nparams));
+		b->net_free(net);
+		ref->net_free(ref_net);
+	}
+	free(got.grads);
+	free(got.emitted);
+	free(got.running);
+	run_release(&want);
+	free_model(m);
+	return rc == 0;
+}
+
 /* Generation order, once each, last layer's bias first. */
 static void test_emission(size_t c, const struct gf_backend *b)
 {
@@ -436,6 +482,7 @@ int main(void)
 
 	for (size_t i = 0; gf_backends[i]; i++) {
 		const struct gf_backend *b = gf_backends[i];
+		size_t in_bf16 = 0;
 
 		if (b->on_device) /* tests/gpu has them */
 			continue;
@@ -445,12 +492,16 @@ int main(void)
 
 			test_differences(c, b);
 			test_emission(c, b);
+			in_bf16 += test_bf16(c, b);
 			gf_rng_init(&rng, c, 2);
 			if (b != ref)
 				compare_backends(models[c].name, b, m,
 						 models[c].batch);
 			free_model(m);
 		}
+		printf("%s: %zu models in bf16\n", b->name, in_bf16);
+		EXPECT(in_bf16 == 0 || in_bf16 == GF_ARRAY_LENGTH(models),
+		       "%s: %zu models in bf16", b->name, in_bf16);
 	}
 	return TEST_END();
 }
