@@ -11,6 +11,32 @@
 #define STREAM_AUGMENT 0x4155474d00000000u
 #define CROP           "crop:"
 #define MAX_PAD        1024
+#define RESIZED        "resized-crop"
+#define RESIZED_AREA   0.08 /* Szegedy et al. 2015 */
+#define MIN_AREA       1e-4
+
+static int refuse(const char *item, struct gf_error *err)
+{
+	return gf_error_set(
+		err, -EINVAL,
+		"want none, flip, crop:N or " RESIZED ", got \"%.60s\"", item);
+}
+
+static int parse_area(const char *item, struct gf_augment *a,
+		      struct gf_error *err)
+{
+	const char *text = item + strlen(RESIZED);
+	struct gf_error reason;
+
+	a->area = RESIZED_AREA;
+	if (!*text)
+		return 0;
+	if (*text != ':')
+		return refuse(item, err);
+	if (!gf_units_real(text + 1, MIN_AREA, 1, &a->area, &reason))
+		return 0;
+	return gf_error_set(err, -EINVAL, RESIZED ": %s", reason.text);
+}
 
 static int parse_item(const char *item, struct gf_augment *a,
 		      struct gf_error *err)
@@ -22,10 +48,10 @@ static int parse_item(const char *item, struct gf_augment *a,
 		a->flip = true;
 		return 0;
 	}
+	if (strncmp(item, RESIZED, strlen(RESIZED)) == 0)
+		return parse_area(item, a, err);
 	if (strncmp(item, CROP, strlen(CROP)) != 0)
-		return gf_error_set(err, -EINVAL,
-				    "want none, flip or crop:N, got \"%.60s\"",
-				    item);
+		return refuse(item, err);
 	if (gf_units_int(item + strlen(CROP), 1, MAX_PAD, &pad, &reason))
 		return gf_error_set(err, -EINVAL, "crop: %s", reason.text);
 	a->pad = (size_t)pad;
@@ -62,6 +88,11 @@ int gf_augment_check(const struct gf_augment *a, const struct gf_dataset *d,
 {
 	const struct gf_shape *s = &d->shape;
 
+	if (a->area > 0 && !d->format->crops)
+		return gf_error_set(err, -EINVAL,
+				    "--augment " RESIZED ": want pictures that "
+				    "are cropped (jpeg), the data are %s",
+				    d->format->name);
 	if (!a->flip && !a->pad)
 		return 0;
 	if (d->vocabulary || s->rank != 3)
@@ -85,41 +116,39 @@ struct view {
 	bool mirrored;
 };
 
+/* Row by row: what lies inside is copied, forwards or backwards. */
 static void look(const struct gf_shape *s, const struct view *v,
 		 const float *from, float *to)
 {
 	const long high = (long)s->dims[1], wide = (long)s->dims[2];
-	size_t channel;
-	long y, x;
+	const long channels = (long)s->dims[0];
+	const long first = v->right < 0 ? 0 : v->right;
+	const long last = v->right < 0 ? wide + v->right : wide;
+	long row, x;
 
-	for (channel = 0; channel < s->dims[0]; channel++)
-		for (y = 0; y < high; y++)
-			for (x = 0; x < wide; x++) {
-				long row = y + v->down;
-				long column = v->right +
-					      (v->mirrored ? wide - 1 - x : x);
-				bool inside = row >= 0 && row < high &&
-					      column >= 0 && column < wide;
+	for (row = 0; row < channels * high; row++, to += wide) {
+		const long y = row % high + v->down;
 
-				*to++ = inside ? from[((long)channel * high +
-						       row) * wide +
-						      column]
-					       : 0;
-			}
+		memset(to, 0, (size_t)wide * sizeof(*to));
+		for (x = first; y >= 0 && y < high && x < last; x++)
+			to[v->mirrored ? wide - 1 - (x - v->right)
+				       : x - v->right] =
+				from[(row + v->down) * wide + x];
+	}
 }
 
-void gf_augment_sample(const struct gf_augment *a, const struct gf_dataset *d,
-		       uint64_t seed, size_t epoch, size_t index, float *values,
-		       float *room)
+int gf_augment_sample(const struct gf_augment *a, const struct gf_dataset *d,
+		      const struct gf_augmented *which, float *values,
+		      int32_t *labels, struct gf_error *err)
 {
-	size_t n = gf_shape_elems(&d->shape);
-	struct view v = {0};
 	struct gf_rng rng;
+	struct gf_draw draw = {GF_PART_TRAIN, which->index, a->area, &rng};
+	struct view v = {0};
+	int rc;
 
-	if (!a->flip && !a->pad)
-		return;
-	gf_rng_init(&rng, seed,
-		    STREAM_AUGMENT + epoch * d->count[GF_PART_TRAIN] + index);
+	gf_rng_init(&rng, which->seed,
+		    STREAM_AUGMENT + which->epoch * d->count[GF_PART_TRAIN] +
+			    which->index);
 	if (a->flip)
 		v.mirrored = gf_rng_below(&rng, 2);
 	if (a->pad) {
@@ -128,6 +157,10 @@ void gf_augment_sample(const struct gf_augment *a, const struct gf_dataset *d,
 		v.down -= (long)a->pad;
 		v.right -= (long)a->pad;
 	}
-	memcpy(room, values, n * sizeof(*room));
-	look(&d->shape, &v, room, values);
+	if (!v.mirrored && !v.down && !v.right)
+		return d->format->sample(d, &draw, values, labels, err);
+	rc = d->format->sample(d, &draw, which->room, labels, err);
+	if (!rc)
+		look(&d->shape, &v, which->room, values);
+	return rc;
 }

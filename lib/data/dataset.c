@@ -157,14 +157,16 @@ void gf_dataset_close(struct gf_dataset *d)
 	memset(d, 0, sizeof(*d));
 }
 
-void gf_dataset_batch(const struct gf_dataset *d, enum gf_part part,
-		      const size_t *indices, size_t n, float *values,
-		      int32_t *labels)
+int gf_dataset_batch(const struct gf_dataset *d, enum gf_part part,
+		     const size_t *indices, size_t n, float *values,
+		     int32_t *labels, struct gf_error *err)
 {
-	size_t elems = gf_shape_elems(&d->shape);
-	size_t i;
+	size_t elems = gf_shape_elems(&d->shape), i;
+	int rc = 0;
 
-	for (i = 0; i < n; i++)
-		d->format->sample(d, part, indices[i], values + i * elems,
-				  labels + i * d->positions);
+	for (i = 0; i < n && !rc; i++)
+		rc = d->format->sample(
+			d, &(struct gf_draw){.part = part, .index = indices[i]},
+			values + i * elems, labels + i * d->positions, err);
+	return rc;
 }

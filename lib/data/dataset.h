@@ -38,6 +38,16 @@ struct gf_dataset_want {
 };
 
 struct gf_dataset;
+struct gf_rng;
+
+/* Which sample, and of a picture which window: at random one of `area` (its
+ * least share) to all of it, or the middle. */
+struct gf_draw {
+	enum gf_part part;
+	size_t index;
+	double area;        /* of formats that crop; 0: the middle */
+	struct gf_rng *rng; /* decides then */
+};
 
 struct gf_data_format {
 	const char *name;        /* also what --data NAME:FOLDER says */
@@ -48,11 +58,12 @@ struct gf_data_format {
 	int (*open)(const char *path, const struct gf_dataset_want *want,
 		    struct gf_dataset *d, struct gf_error *err);
 	/* The values (gf_shape_elems of them) and the d->positions labels.
-	 * Called from several threads. */
-	void (*sample)(const struct gf_dataset *d, enum gf_part part,
-		       size_t index, float *values, int32_t *labels);
+	 * Called from several threads. Errors name the file. */
+	int (*sample)(const struct gf_dataset *d, const struct gf_draw *draw,
+		      float *values, int32_t *labels, struct gf_error *err);
 	/* Accepts a dataset whose open failed half-way. */
 	void (*close)(struct gf_dataset *d);
+	bool crops; /* sample heeds the draw's window */
 };
 
 struct gf_dataset {
@@ -85,9 +96,10 @@ size_t gf_dataset_labels(const struct gf_dataset *d);
 /* The folder in `path`, without a format's name and colon before it. */
 const char *gf_dataset_folder(const char *path);
 
-/* Samples indices[0..n-1] one after the other, as they are: not masked. */
-void gf_dataset_batch(const struct gf_dataset *d, enum gf_part part,
-		      const size_t *indices, size_t n, float *values,
-		      int32_t *labels);
+/* Samples indices[0..n-1] one after the other, as they are: not
+ * masked. */
+int gf_dataset_batch(const struct gf_dataset *d, enum gf_part part,
+		     const size_t *indices, size_t n, float *values,
+		     int32_t *labels, struct gf_error *err);
 
 #endif

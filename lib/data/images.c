@@ -77,38 +77,40 @@ void gf_images_statistics(const struct gf_dataset *d, unsigned max,
 }
 
 int gf_images_label(struct gf_dataset *d, enum gf_part part, size_t index,
-		    size_t label, const struct gf_dataset_want *want,
+		    long long label, const struct gf_dataset_want *want,
 		    const char *file, struct gf_error *err)
 {
 	struct gf_images *m = d->priv;
 
-	if (want->classes && label >= want->classes)
+	if (want->classes && (label < 0 || label >= (long long)want->classes))
 		return gf_error_set(err, -EINVAL,
 				    "%s: want labels below %zu, label %zu is "
-				    "%zu",
+				    "%lld",
 				    file, want->classes, index, label);
-	if (label > INT32_MAX - 1)
+	if (label < 0 || label > INT32_MAX - 1)
 		return gf_error_set(err, -EINVAL,
-				    "%s: want labels below 2^31 - 1, label %zu "
-				    "is %zu",
+				    "%s: want labels of 0 to 2^31 - 2, label "
+				    "%zu is %lld",
 				    file, index, label);
 	m->labels[part][index] = (int32_t)label;
-	if (label + 1 > d->classes)
-		d->classes = label + 1;
+	if ((size_t)label >= d->classes)
+		d->classes = (size_t)label + 1;
 	return 0;
 }
 
-void gf_images_sample(const struct gf_dataset *d, enum gf_part part,
-		      size_t index, float *values, int32_t *label)
+int gf_images_sample(const struct gf_dataset *d, const struct gf_draw *draw,
+		     float *values, int32_t *label, struct gf_error *err)
 {
 	const struct gf_images *m = d->priv;
 	size_t n = gf_shape_elems(&d->shape), plane = n / m->nvalues, c, i;
-	const unsigned char *bytes = m->bytes[part] + index * n;
+	const unsigned char *bytes = m->bytes[draw->part] + draw->index * n;
 
+	(void)err;
 	for (c = 0; c < m->nvalues; c++)
 		for (i = 0; i < plane; i++)
 			*values++ = m->value[c][*bytes++];
-	*label = m->labels[part][index];
+	*label = m->labels[draw->part][draw->index];
+	return 0;
 }
 
 void gf_images_close(struct gf_dataset *d)

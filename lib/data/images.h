@@ -33,12 +33,12 @@ void gf_images_statistics(const struct gf_dataset *d, unsigned max,
 /* One of the d->count[part] labels of `file` by its number; want->classes 0:
  * any. Raises d->classes. */
 int gf_images_label(struct gf_dataset *d, enum gf_part part, size_t index,
-		    size_t label, const struct gf_dataset_want *want,
+		    long long label, const struct gf_dataset_want *want,
 		    const char *file, struct gf_error *err);
 
 /* Callbacks of a format. */
-void gf_images_sample(const struct gf_dataset *d, enum gf_part part,
-		      size_t index, float *values, int32_t *label);
+int gf_images_sample(const struct gf_dataset *d, const struct gf_draw *draw,
+		     float *values, int32_t *label, struct gf_error *err);
 void gf_images_close(struct gf_dataset *d);
 
 #endif

@@ -8,9 +8,12 @@
 #include "data/mask.h"
 #include "data/order.h"
 
+/* A batch: micro-batch `part` of a step (from 1), or number part of a test. */
 struct place {
-	size_t step, part;
+	size_t step; /* TEST: of a test; 0: nothing */
+	size_t part;
 };
+#define TEST SIZE_MAX
 
 /*
  * Two batches: `front` is the caller's, `back` the threads'. `want` is the
@@ -19,7 +22,7 @@ struct place {
  * `next` is the first that nobody has taken, `fetched` counts those that are
  * there, and the first of all finds out which samples they are (`slice`).
  * `order` and `back` belong to the threads, or to the caller if no thread could
- * be started.
+ * be started; so does `indices`. The first sample that failed leaves its error.
  */
 struct gf_loader {
 	struct gf_loader_config config;
@@ -32,9 +35,13 @@ struct gf_loader {
 	size_t nthreads;
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
-	struct place want, have; /* step 0: nothing */
-	const size_t *slice;     /* of the batch wanted; NULL: not yet known */
+	struct place want, have;
+	const size_t *slice; /* of the batch wanted; NULL: not yet known */
+	size_t *indices;     /* of a test's batch */
 	size_t next, fetched;
+	size_t failed; /* of the batch wanted; SIZE_MAX: none */
+	struct gf_error error;
+	int rc;
 	bool stop;
 };
 
@@ -48,6 +55,24 @@ static size_t epoch_of(const struct gf_loader *l, struct place at)
 	return (at.step - 1) / l->steps_per_epoch;
 }
 
+/* Samples of a batch, and the first one's number in a test. */
+static size_t count_of(const struct gf_loader *l, struct place at,
+		       size_t *first)
+{
+	const struct gf_loader_config *k = &l->config;
+	size_t share;
+
+	if (at.step != TEST)
+		return k->batch;
+	gf_order_share(k->data->count[GF_PART_TEST], k->ranks, k->rank, first,
+		       &share);
+	*first += at.part * k->batch;
+	if (at.part * k->batch >= share)
+		return 0;
+	share -= at.part * k->batch;
+	return share < k->batch ? share : k->batch;
+}
+
 /* Exact whatever the run has done so far: the seed decides the order and the
  * changes, this only fetches. */
 static const size_t *find(struct gf_loader *l, struct place at)
@@ -55,7 +80,13 @@ static const size_t *find(struct gf_loader *l, struct place at)
 	const struct gf_loader_config *k = &l->config;
 	const size_t share = k->batch * k->accumulate;
 	const size_t skip = at.part * k->batch;
+	size_t first = 0, count = count_of(l, at, &first), i;
 
+	if (at.step == TEST) {
+		for (i = 0; i < count; i++)
+			l->indices[i] = first + i;
+		return l->indices;
+	}
 	l->back->first_sample =
 		((at.step - 1) * (size_t)k->ranks + (size_t)k->rank) * share +
 		skip;
@@ -65,26 +96,52 @@ static const size_t *find(struct gf_loader *l, struct place at)
 	       skip;
 }
 
-/* room: of one sample, for augmenting */
-static void fetch(struct gf_loader *l, const size_t *slice, size_t epoch,
-		  size_t first, size_t count, float *room)
+/* Samples of a batch, from `first` on. */
+struct share {
+	struct place at;
+	const size_t *slice; /* the batch's */
+	size_t first, count;
+	float *room; /* of one sample, for augmenting */
+	int rc;      /* of the first that failed, and which it is */
+	size_t failed;
+	struct gf_error error;
+};
+
+static void fetch(struct gf_loader *l, struct share *s)
 {
 	const struct gf_loader_config *k = &l->config;
-	const size_t elems = gf_shape_elems(&k->data->shape);
-	const size_t positions = k->data->positions;
-	float *values = l->back->values + first * elems;
-	int32_t *labels = l->back->labels + first * positions;
+	const struct gf_dataset *d = k->data;
+	const size_t elems = gf_shape_elems(&d->shape);
+	const bool test = s->at.step == TEST;
 	size_t i;
 
-	gf_dataset_batch(k->data, GF_PART_TRAIN, slice + first, count, values,
-			 labels);
-	for (i = 0; i < count; i++) {
-		gf_augment_sample(&k->augment, k->data, k->seed, epoch,
-				  slice[first + i], values + i * elems, room);
-		gf_mask_sample(k->data, GF_PART_TRAIN, k->seed, epoch,
-			       slice[first + i], values + i * elems,
-			       labels + i * positions);
+	for (i = s->first; i < s->first + s->count && !s->rc; i++) {
+		const size_t epoch = test ? 0 : epoch_of(l, s->at);
+		const struct gf_augmented which = {k->seed, epoch, s->slice[i],
+						   s->room};
+		float *values = l->back->values + i * elems;
+		int32_t *labels = l->back->labels + i * d->positions;
+
+		s->rc = test ? gf_dataset_batch(d, GF_PART_TEST, &which.index,
+						1, values, labels, &s->error)
+			     : gf_augment_sample(&k->augment, d, &which, values,
+						 labels, &s->error);
+		s->failed = i;
+		if (!s->rc)
+			gf_mask_sample(d, test ? GF_PART_TEST : GF_PART_TRAIN,
+				       k->seed, epoch, which.index, values,
+				       labels);
 	}
+}
+
+/* The same error whichever thread comes first. */
+static void note(struct gf_loader *l, const struct share *s)
+{
+	if (!s->rc || s->failed >= l->failed)
+		return;
+	l->rc = s->rc;
+	l->failed = s->failed;
+	l->error = s->error;
 }
 
 static float *new_room(const struct gf_loader *l)
@@ -97,24 +154,35 @@ static float *new_room(const struct gf_loader *l)
  * meanwhile. Several shares to a thread, as some take longer. */
 static void fetch_some(struct gf_loader *l, float *room)
 {
-	const size_t batch = l->config.batch;
+	size_t first;
+	const size_t batch = count_of(l, l->want, &first);
 	const size_t shares = l->nthreads > 1 ? 4 * l->nthreads : 1;
 	const size_t most = (batch + shares - 1) / shares;
-	const struct place at = l->want;
-	const size_t first = l->next;
-	const size_t count = batch - first < most ? batch - first : most;
+	struct share s = {.at = l->want, .first = l->next, .room = room};
 
 	if (!l->slice)
-		l->slice = find(l, at);
-	l->next += count;
+		l->slice = find(l, s.at);
+	s.slice = l->slice;
+	s.count = batch - s.first < most ? batch - s.first : most;
+	l->next += s.count;
 	pthread_mutex_unlock(&l->lock);
-	fetch(l, l->slice, epoch_of(l, at), first, count, room);
+	fetch(l, &s);
 	pthread_mutex_lock(&l->lock);
-	l->fetched += count;
+	note(l, &s);
+	l->fetched += s.count;
 	if (l->fetched < batch)
 		return;
-	l->have = at;
+	l->have = s.at;
 	pthread_cond_broadcast(&l->changed);
+}
+
+/* All of the batch that is wanted has been taken by threads. */
+static bool is_given_out(const struct gf_loader *l)
+{
+	size_t first;
+
+	return same(l->want, l->have) ||
+	       l->next == count_of(l, l->want, &first);
 }
 
 static void *run(void *arg)
@@ -124,7 +192,7 @@ static void *run(void *arg)
 
 	pthread_mutex_lock(&l->lock);
 	while (!l->stop)
-		if (same(l->want, l->have) || l->next == l->config.batch)
+		if (is_given_out(l))
 			pthread_cond_wait(&l->changed, &l->lock);
 		else
 			fetch_some(l, room);
@@ -166,6 +234,7 @@ struct gf_loader *gf_loader_new(const struct gf_loader_config *config)
 		      d->consecutive);
 	l->steps_per_epoch = gf_order_steps(&l->order, config->ranks,
 					    config->batch * config->accumulate);
+	l->indices = gf_xcalloc(config->batch, sizeof(*l->indices));
 	make_batches(l);
 	pthread_mutex_init(&l->lock, NULL);
 	pthread_cond_init(&l->changed, NULL);
@@ -197,29 +266,45 @@ void gf_loader_free(struct gf_loader *l)
 		free(l->batches[i].values);
 		free(l->batches[i].labels);
 	}
+	free(l->indices);
 	free(l->threads);
 	free(l);
 }
 
-/* Asks for a batch in back; the lock is held. */
-static void ask(struct gf_loader *l, struct place at)
+static void want(struct gf_loader *l, struct place at)
 {
-	/* one that is being fetched is let be until it is whole */
-	while (!same(l->want, l->have))
-		pthread_cond_wait(&l->changed, &l->lock);
 	l->want = at;
 	l->slice = NULL;
 	l->next = l->fetched = 0;
+	l->failed = SIZE_MAX;
+	l->rc = 0;
+}
+
+/* Asks for a batch in back, if there is one; the lock is held. */
+static void ask(struct gf_loader *l, struct place at)
+{
+	size_t first;
+
+	/* one that is being fetched is let be until it is whole */
+	while (!same(l->want, l->have))
+		pthread_cond_wait(&l->changed, &l->lock);
+	want(l, at);
+	if (!count_of(l, at, &first))
+		l->want = l->have = (struct place){0};
 	pthread_cond_broadcast(&l->changed);
 }
 
 /* Without threads. */
 static void fetch_here(struct gf_loader *l, struct place at)
 {
-	float *room = new_room(l);
+	struct share s = {.at = at, .slice = find(l, at), .room = new_room(l)};
 
-	fetch(l, find(l, at), epoch_of(l, at), 0, l->config.batch, room);
-	free(room);
+	s.count = count_of(l, at, &s.first);
+	s.first = 0;
+	want(l, at);
+	fetch(l, &s);
+	note(l, &s);
+	free(s.room);
 }
 
 static void swap(struct gf_loader *l)
@@ -241,25 +326,59 @@ bool gf_loader_ready(struct gf_loader *l, size_t step, size_t part)
 	return ready;
 }
 
-const struct gf_batch *gf_loader_take(struct gf_loader *l, size_t step,
-				      size_t part)
+/* A batch that is there becomes the caller's. */
+static int hand_over(struct gf_loader *l, const struct gf_batch **batch,
+		     struct gf_error *err)
 {
-	struct place at = {step, part}, next = {step, part + 1};
+	int rc = l->rc;
 
-	if (next.part == l->config.accumulate)
-		next = (struct place){step + 1, 0};
+	if (rc && err)
+		*err = l->error;
+	swap(l);
+	*batch = l->front;
+	return rc;
+}
+
+static int take(struct gf_loader *l, struct place at, struct place next,
+		const struct gf_batch **batch, struct gf_error *err)
+{
+	int rc;
+
 	if (!l->nthreads) {
 		fetch_here(l, at);
-		swap(l);
-		return l->front;
+		return hand_over(l, batch, err);
 	}
 	pthread_mutex_lock(&l->lock);
 	if (!same(l->want, at))
 		ask(l, at);
 	while (!same(l->have, at))
 		pthread_cond_wait(&l->changed, &l->lock);
-	swap(l);
+	rc = hand_over(l, batch, err);
 	ask(l, next);
 	pthread_mutex_unlock(&l->lock);
-	return l->front;
+	return rc;
+}
+
+int gf_loader_take(struct gf_loader *l, size_t step, size_t part,
+		   const struct gf_batch **batch, struct gf_error *err)
+{
+	const bool last = part + 1 == l->config.accumulate;
+
+	return take(l, (struct place){step, part},
+		    last ? (struct place){step + 1, 0}
+			 : (struct place){step, part + 1},
+		    batch, err);
+}
+
+int gf_loader_take_test(struct gf_loader *l, size_t number,
+			const struct gf_batch **batch, size_t *count,
+			struct gf_error *err)
+{
+	const struct place at = {TEST, number};
+	size_t first;
+
+	*count = count_of(l, at, &first);
+	return *count ? take(l, at, (struct place){TEST, number + 1}, batch,
+			     err)
+		      : 0;
 }

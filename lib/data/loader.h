@@ -10,11 +10,13 @@
 #include "data/dataset.h"
 
 /*
- * A rank's training batches, in order. While one is computed with, threads
- * fetch the next one, each some of its samples; they sleep when that is done,
- * so that the processor which is left to communication stays free most of the
- * time. The samples of a batch depend on its number alone: any batch may be
- * asked for; the next one is merely there sooner.
+ * A rank's batches, in order: of training, and of its share of a test. While
+ * one is computed with, threads fetch the next one, each some of its samples;
+ * they sleep when that is done, so that the processor which is left to
+ * communication stays free most of the time. The samples of a batch depend on
+ * its number alone: any batch may be asked for; the next one is merely there
+ * sooner. A sample that fails, fails its batch when that is taken, whatever the
+ * number of threads with the same error.
  *
  * A step has `accumulate` batches (micro-batches), numbered from 0; steps
  * count from 1 over the whole run.
@@ -47,8 +49,13 @@ void gf_loader_free(struct gf_loader *l);
 
 /* Is that batch there, so that taking it does not wait? */
 bool gf_loader_ready(struct gf_loader *l, size_t step, size_t part);
-/* Valid until the next call. */
-const struct gf_batch *gf_loader_take(struct gf_loader *l, size_t step,
-				      size_t part);
+/* The batch is valid until the next call of either. */
+int gf_loader_take(struct gf_loader *l, size_t step, size_t part,
+		   const struct gf_batch **batch, struct gf_error *err);
+/* Batch `number` (from 0) of this rank's share of the test part; in *count its
+ * samples, 0 after the last. */
+int gf_loader_take_test(struct gf_loader *l, size_t number,
+			const struct gf_batch **batch, size_t *count,
+			struct gf_error *err);
 
 #endif

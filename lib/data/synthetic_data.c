@@ -175,20 +175,22 @@ static void make_sample(const struct gf_dataset *d, size_t number,
 		make_values(d, &rng, values, labels);
 }
 
-static void sample(const struct gf_dataset *d, enum gf_part part, size_t index,
-		   float *values, int32_t *labels)
+static int sample(const struct gf_dataset *d, const struct gf_draw *draw,
+		  float *values, int32_t *labels, struct gf_error *err)
 {
 	const struct synthetic *s = d->priv;
 	const size_t elems = gf_shape_elems(&d->shape);
 	const size_t number =
-		part == GF_PART_TRAIN ? index : d->count[GF_PART_TRAIN] + index;
+		draw->index +
+		(draw->part == GF_PART_TRAIN ? 0 : d->count[GF_PART_TRAIN]);
 	unsigned char state = UNMADE;
 	float *kept;
 	int32_t *kept_labels;
 
+	(void)err;
 	if (number >= s->nkept) {
 		make_sample(d, number, values, labels);
-		return;
+		return 0;
 	}
 	kept = s->kept + number * elems;
 	kept_labels = s->kept_labels + number * d->positions;
@@ -198,10 +200,11 @@ static void sample(const struct gf_dataset *d, enum gf_part part, size_t index,
 		atomic_store(&s->states[number], MADE);
 	} else if (state == BEING_MADE) {
 		make_sample(d, number, values, labels);
-		return;
+		return 0;
 	}
 	memcpy(values, kept, elems * sizeof(*values));
 	memcpy(labels, kept_labels, d->positions * sizeof(*labels));
+	return 0;
 }
 
 static void close_synthetic(struct gf_dataset *d)

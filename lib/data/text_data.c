@@ -356,17 +356,19 @@ static int open_chars(const char *path, const struct gf_dataset_want *want,
 	return open_text(path, number_chars, want, d, err);
 }
 
-static void sample(const struct gf_dataset *d, enum gf_part part, size_t index,
-		   float *values, int32_t *labels)
+static int sample(const struct gf_dataset *d, const struct gf_draw *draw,
+		  float *values, int32_t *labels, struct gf_error *err)
 {
 	const struct text *t = d->priv;
 	size_t length = d->shape.dims[0], i;
-	const int32_t *at = t->numbers[part] + index * length;
+	const int32_t *at = t->numbers[draw->part] + draw->index * length;
 
+	(void)err;
 	for (i = 0; i < length; i++)
 		values[i] = (float)at[i];
 	memcpy(labels, at + 1 + length - d->positions,
 	       d->positions * sizeof(*labels));
+	return 0;
 }
 
 static void close_text(struct gf_dataset *d)

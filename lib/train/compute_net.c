@@ -6,8 +6,6 @@
 
 #include "base/heap.h"
 #include "data/loader.h"
-#include "data/mask.h"
-#include "data/order.h"
 #include "train/net_device.h"
 
 /* Threads that fetch for a GPU, which is faster than one of them. */
@@ -20,8 +18,6 @@ struct net {
 	struct gf_loader *loader;
 	const struct gf_batch *batch; /* the loader's, of this step; NULL */
 	size_t step, part; /* of the batch; which micro-batch it is */
-	float *values;     /* for tests */
-	int32_t *labels;
 	struct gf_train_device *device;     /* NULL: the host */
 	struct gf_train_device_batch there; /* the batch, on the device, */
 	bool is_there;                      /* if it is */
@@ -35,48 +31,50 @@ static bool serves(const struct gf_train_net_config *k)
 }
 
 /* The loader may overwrite a batch that is on the device. */
-static void take(struct net *n, size_t step, size_t part)
+static void let_go(struct net *n)
 {
 	if (n->device && n->batch)
 		(void)gf_train_device_copied(n->device, NULL);
-	n->batch = gf_loader_take(n->loader, step, part);
-	n->step = step;
-	n->part = part;
+	n->batch = NULL;
 	n->is_there = false;
 }
 
-static void load(struct gf_compute *c, size_t step, size_t part)
+static int take(struct net *n, size_t step, size_t part, struct gf_error *err)
 {
-	struct net *n = c->priv;
-
-	if (serves(&n->config))
-		return;
-	if (!n->batch || n->step != step || n->part != part)
-		take(n, step, part);
-	gf_net_set_samples(n->net, n->config.seed, n->batch->first_sample);
+	let_go(n);
+	n->step = step;
+	n->part = part;
+	return gf_loader_take(n->loader, step, part, &n->batch, err);
 }
 
-static struct gf_train_device_batch batch_of(const struct net *n,
-					     const float *values,
-					     const int32_t *labels,
-					     size_t batch)
+static int load(struct gf_compute *c, size_t step, size_t part,
+		struct gf_error *err)
+{
+	struct net *n = c->priv;
+	int rc = 0;
+
+	if (serves(&n->config))
+		return 0;
+	if (!n->batch || n->step != step || n->part != part)
+		rc = take(n, step, part, err);
+	if (!rc)
+		gf_net_set_samples(n->net, n->config.seed,
+				   n->batch->first_sample);
+	return rc;
+}
+
+/* The first `batch` samples of it. */
+static int send(struct net *n, size_t batch, struct gf_error *err)
 {
 	const struct gf_dataset *d = n->config.data;
+	int rc;
 
-	return (struct gf_train_device_batch){
-		.values = values,
-		.labels = labels,
+	n->there = (struct gf_train_device_batch){
+		.values = n->batch->values,
+		.labels = n->batch->labels,
 		.nvalues = batch * gf_shape_elems(&d->shape),
 		.nlabels = batch * d->positions,
 	};
-}
-
-static int send(struct net *n, struct gf_error *err)
-{
-	int rc;
-
-	n->there = batch_of(n, n->batch->values, n->batch->labels,
-			    n->config.batch);
 	rc = gf_train_device_input(n->device, &n->there, err);
 	n->is_there = !rc;
 	return rc;
@@ -89,11 +87,12 @@ static int send_next(struct net *n, struct gf_error *err)
 	const bool last = n->part + 1 == n->config.accumulate;
 	const size_t step = last ? n->step + 1 : n->step;
 	const size_t part = last ? 0 : n->part + 1;
+	int rc;
 
 	if (!n->device || !gf_loader_ready(n->loader, step, part))
 		return 0;
-	take(n, step, part);
-	return send(n, err);
+	rc = take(n, step, part, err);
+	return rc ? rc : send(n, n->config.batch, err);
 }
 
 /* A captured pass keeps the scale that it was captured with, so a new scale
@@ -109,26 +108,25 @@ static int scale(struct gf_compute *c, double scale, struct gf_error *err)
 	return n->device ? gf_train_device_forget(n->device, err) : 0;
 }
 
-/* Forward and loss of `batch` samples on the host. */
-static int compute(struct net *n, const float *values, const int32_t *labels,
-		   size_t batch, bool training, struct gf_error *err)
+/* Forward and loss of the batch's first `batch` samples. */
+static int compute(struct net *n, size_t batch, bool training,
+		   struct gf_error *err)
 {
 	const struct gf_train_net_config *k = &n->config;
-	int rc = k->backend->forward(n->net, k->params, values, batch, training,
-				     err);
+	int rc = k->backend->forward(n->net, k->params, n->batch->values, batch,
+				     training, err);
 
-	return rc ? rc : k->backend->loss(n->net, labels, err);
+	return rc ? rc : k->backend->loss(n->net, n->batch->labels, err);
 }
 
-/* The same of a batch that is on the device. */
-static int compute_there(struct net *n,
-			 const struct gf_train_device_batch *there,
-			 size_t batch, bool training, struct gf_error *err)
+/* The same on the device, where the batch is. */
+static int compute_there(struct net *n, size_t batch, bool training,
+			 struct gf_error *err)
 {
 	const struct gf_train_device_pass pass = {
 		.backend = n->config.backend,
 		.net = n->net,
-		.on = *there,
+		.on = n->there,
 		.batch = batch,
 		.training = training,
 		.part = n->part,
@@ -137,31 +135,16 @@ static int compute_there(struct net *n,
 	return gf_train_device_forward(n->device, &pass, err);
 }
 
-static int train(struct net *n, struct gf_error *err)
+static int pass(struct net *n, size_t batch, bool training,
+		struct gf_error *err)
 {
 	int rc = 0;
 
 	if (!n->device)
-		return compute(n, n->batch->values, n->batch->labels,
-			       n->config.batch, true, err);
+		return compute(n, batch, training, err);
 	if (!n->is_there)
-		rc = send(n, err);
-	return rc ? rc
-		  : compute_there(n, &n->there, n->config.batch, true, err);
-}
-
-/* A batch that was sent ahead for the next step is sent again. */
-static int test(struct net *n, size_t batch, struct gf_error *err)
-{
-	struct gf_train_device_batch there =
-		batch_of(n, n->values, n->labels, batch);
-	int rc;
-
-	if (!n->device)
-		return compute(n, n->values, n->labels, batch, false, err);
-	n->is_there = false;
-	rc = gf_train_device_input(n->device, &there, err);
-	return rc ? rc : compute_there(n, &there, batch, false, err);
+		rc = send(n, batch, err);
+	return rc ? rc : compute_there(n, batch, training, err);
 }
 
 static int forward(struct gf_compute *c, struct gf_error *err)
@@ -172,7 +155,7 @@ static int forward(struct gf_compute *c, struct gf_error *err)
 	if (serves(&n->config))
 		return 0;
 	gf_net_set_need(n->net, c->on_need, c->need_ctx);
-	rc = train(n, err);
+	rc = pass(n, n->config.batch, true, err);
 	/* tests come between steps, where parameters stand */
 	gf_net_set_need(n->net, NULL, NULL);
 	return rc;
@@ -326,36 +309,31 @@ struct gf_optim_watch gf_compute_watch(struct gf_compute *c)
 
 /* --- tests ---------------------------------------------------------------- */
 
-static int test_range(struct net *n, size_t first, size_t count,
-		      struct gf_score *score, struct gf_error *err)
+/* A batch that was taken ahead for the next step is taken again. */
+static int test_share(struct net *n, struct gf_score *score,
+		      struct gf_error *err)
 {
 	const struct gf_train_net_config *k = &n->config;
-	size_t *indices = gf_xcalloc(k->batch, sizeof(*indices));
-	size_t i, right, b;
+	size_t number, right, count;
 	double loss;
-	int rc = 0;
+	int rc;
 
-	for (; count && !rc; first += b, count -= b) {
-		b = count < k->batch ? count : k->batch;
-		for (i = 0; i < b; i++)
-			indices[i] = first + i;
-		gf_dataset_batch(k->data, GF_PART_TEST, indices, b, n->values,
-				 n->labels);
-		for (i = 0; i < b; i++)
-			gf_mask_sample(
-				k->data, GF_PART_TEST, k->seed, 0, first + i,
-				n->values + i * gf_shape_elems(&k->data->shape),
-				n->labels + i * k->data->positions);
-		rc = test(n, b, err);
-		if (!rc)
-			rc = k->backend->result(n->net, &loss, &right, err);
+	for (number = 0;; number++) {
+		let_go(n);
+		rc = gf_loader_take_test(n->loader, number, &n->batch, &count,
+					 err);
+		if (rc || !count)
+			break;
+		rc = pass(n, count, false, err);
+		rc = rc ? rc : k->backend->result(n->net, &loss, &right, err);
 		if (rc)
 			break;
-		score->loss += loss * (double)(b * gf_dataset_labels(k->data));
+		score->loss +=
+			loss * (double)(count * gf_dataset_labels(k->data));
 		score->correct += right;
 		score->top_correct += gf_net_top_correct(n->net);
 	}
-	free(indices);
+	let_go(n);
 	return rc;
 }
 
@@ -363,8 +341,7 @@ int gf_compute_test(struct gf_compute *c, const float *running,
 		    struct gf_score *score, struct gf_error *err)
 {
 	struct net *n = c->priv;
-	const struct gf_train_net_config *k = &n->config;
-	size_t first, count, nrunning;
+	size_t nrunning;
 	const float *own = gf_compute_running(c, &nrunning);
 	float *kept;
 	int rc, after;
@@ -376,11 +353,8 @@ int gf_compute_test(struct gf_compute *c, const float *running,
 	kept = gf_xmemdup(own, nrunning * sizeof(*own));
 	rc = set_running(n, running, err);
 	*score = (struct gf_score){0};
-	first = count = 0;
-	if (!serves(k))
-		gf_order_share(k->data->count[GF_PART_TEST], k->ranks, k->rank,
-			       &first, &count);
-	rc = rc ? rc : test_range(n, first, count, score, err);
+	if (!rc && !serves(&n->config))
+		rc = test_share(n, score, err);
 	after = set_running(n, kept, rc ? NULL : err);
 	free(kept);
 	return rc ? rc : after;
@@ -405,10 +379,6 @@ static void close_net(struct gf_compute *c)
 	abandon_net(c);
 	if (n->net)
 		n->config.backend->net_free(n->net);
-	if (!n->device) {
-		free(n->values);
-		free(n->labels);
-	}
 	gf_train_device_free(n->device);
 	free(n->running);
 	free(n);
@@ -450,8 +420,6 @@ static int open_device(struct net *n, struct gf_error *err)
 /* Batches lie where the device copies them from. */
 static void use_rooms(struct net *n, struct gf_batch *room)
 {
-	struct gf_train_device_room own =
-		gf_train_device_room(n->device, GF_LOADER_BATCHES);
 	size_t i;
 
 	for (i = 0; i < GF_LOADER_BATCHES; i++) {
@@ -460,18 +428,6 @@ static void use_rooms(struct net *n, struct gf_batch *room)
 
 		room[i] = (struct gf_batch){r.values, r.labels, 0};
 	}
-	n->values = own.values;
-	n->labels = own.labels;
-}
-
-static void make_own(struct net *n)
-{
-	const struct gf_train_net_config *k = &n->config;
-
-	n->values = gf_xcalloc(k->batch * gf_shape_elems(&k->data->shape),
-			       sizeof(*n->values));
-	n->labels =
-		gf_xcalloc(k->batch * k->data->positions, sizeof(*n->labels));
 }
 
 static void open_loader(struct net *n)
@@ -481,8 +437,6 @@ static void open_loader(struct net *n)
 
 	if (n->device)
 		use_rooms(n, room);
-	else
-		make_own(n);
 	if (serves(k))
 		return;
 	n->loader = gf_loader_new(&(struct gf_loader_config){
@@ -493,7 +447,9 @@ static void open_loader(struct net *n)
 		.ranks = k->ranks,
 		.rank = k->rank,
 		.seed = k->seed,
-		.threads = n->device ? DEVICE_LOADERS : 1,
+		.threads = k->loaders  ? k->loaders
+			   : n->device ? DEVICE_LOADERS
+				       : 1,
 		.room = n->device ? room : NULL,
 	});
 }

@@ -14,11 +14,14 @@ struct replay {
 	double start_s; /* of the step */
 };
 
-static void load(struct gf_compute *c, size_t step, size_t part)
+static int load(struct gf_compute *c, size_t step, size_t part,
+		struct gf_error *err)
 {
 	(void)c;
 	(void)step;
 	(void)part;
+	(void)err;
+	return 0;
 }
 
 /* Forward reaches a tensor; the time that it waits there delays all that

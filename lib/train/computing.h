@@ -31,7 +31,8 @@ struct gf_compute_ops {
 	/* Fetches the samples of micro-batch `part` (from 0) of step `step`
 	 * (from 1), the first of them before the step's clock starts: like
 	 * gf-profile's, a step's time is without it. */
-	void (*load)(struct gf_compute *c, size_t step, size_t part);
+	int (*load)(struct gf_compute *c, size_t step, size_t part,
+		    struct gf_error *err);
 	/* The loss scale of the passes that follow, whose gradients come
 	 * without it; a step's before its first forward. (optional) */
 	int (*scale)(struct gf_compute *c, double scale, struct gf_error *err);
@@ -70,6 +71,7 @@ struct gf_train_net_config {
 	const struct gf_backend *backend;
 	const struct gf_dataset *data;
 	struct gf_augment augment;
+	size_t loaders;     /* threads that fetch samples; 0: the usual */
 	float *params;      /* in whole pages if there is a gpu */
 	struct gf_gpu *gpu; /* of a backend on_device, and where it computes */
 	struct gf_gpu_stream *stream;

@@ -40,7 +40,7 @@ int gf_train_device_new(const struct gf_train_device_config *config,
 void gf_train_device_free(struct gf_train_device *d);
 
 /* Pinned memory for the largest batch, the device's own. */
-#define GF_NET_DEVICE_ROOMS 3
+#define GF_NET_DEVICE_ROOMS 2
 struct gf_train_device_room {
 	float *values;
 	int32_t *labels;

@@ -86,6 +86,7 @@ struct gf_train_config {
 	bool no_graphs;
 
 	int threads;             /* of nets on the host; 0: OpenMP's choice */
+	size_t loaders;          /* threads that fetch samples; 0: the usual */
 	enum gf_dtype precision; /* of nets */
 	bool half;               /* it is f16: the loss scale is wanted */
 

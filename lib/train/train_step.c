@@ -130,7 +130,7 @@ static int early(const struct gf_stepper *s, size_t step, struct gradients *g,
 		if (!rc)
 			rc = take_result(s, out, err);
 		if (!rc)
-			c->ops->load(c, step, part + 1);
+			rc = c->ops->load(c, step, part + 1, err);
 	}
 	return rc;
 }
@@ -229,7 +229,9 @@ int gf_train_step(struct gf_stepper *s, size_t step, double lr,
 	int rc;
 
 	memset(out, 0, sizeof(*out));
-	c->ops->load(c, step, 0);
+	rc = c->ops->load(c, step, 0, err);
+	if (rc)
+		return rc;
 	t->load_s = gf_clock_s() - began_s;
 	gf_loss_scale_begin(&m->scale);
 	rc = m->scale.used && c->ops->scale

@@ -86,6 +86,7 @@ static int open_compute(struct gf_trainer *t, struct gf_error *err)
 		.stays = k->place.nccl != NULL,
 		.pools = k->place.nccl ? (size_t)k->plan->staleness : 1,
 		.threads = k->threads,
+		.loaders = k->loaders,
 		.precision = k->precision,
 		.half = k->half,
 		.smoothing = isnan(k->training.label_smoothing)

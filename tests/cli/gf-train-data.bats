@@ -112,7 +112,7 @@ tied() {
 	wants 0 gf-train $quick --augment none --checkpoint plain
 	fails cmp -s whole/step-178/rank-0.safetensors plain/step-178/rank-0.safetensors
 	wants 2 gf-train -q --augment sideways
-	says 'augment: want none, flip or crop:N, got "sideways"'
+	says 'augment: want none, flip, crop:N or resized-crop, got "sideways"'
 	wants 2 gf-train -q --augment crop:8
 	says "augment: want to crop by less than the images' 8 x 8 pixels, got 8"
 	wants 2 gf-train -q --model lstm-text --data text --augment flip

@@ -67,7 +67,7 @@ static void read_all(const struct gf_dataset *d)
 	for (part = 0; part < GF_PARTS; part++)
 		for (i = 0; i < d->count[part]; i++) {
 			gf_dataset_batch(d, (enum gf_part)part, &i, 1, values,
-					 numbers);
+					 numbers, NULL);
 			if (numbers[0] < 0 || (size_t)numbers[0] >= d->classes)
 				harness_fail("a label", "beyond the classes");
 		}

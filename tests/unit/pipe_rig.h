@@ -66,10 +66,13 @@ struct rig {
 	size_t poisoned; /* in this one a gradient is infinite; 0: none */
 };
 
-static inline void rig_load(struct gf_compute *c, size_t step, size_t part)
+static inline int rig_load(struct gf_compute *c, size_t step, size_t part,
+			   struct gf_error *err)
 {
 	(void)part;
+	(void)err;
 	((struct rig *)c->priv)->step = step;
+	return 0;
 }
 
 /* Takes the parameters over tensor by tensor, the last one first. */

@@ -86,7 +86,7 @@ static void gradient(struct trainer *t, const size_t *samples)
 	int rc;
 
 	gf_dataset_batch(t->data, GF_PART_TRAIN, samples, BATCH, t->values,
-			 t->labels);
+			 t->labels, NULL);
 	rc = backend->forward(t->net, t->params, t->values, BATCH, 1, &err);
 	if (!rc)
 		rc = backend->loss(t->net, t->labels, &err);
@@ -179,7 +179,7 @@ static double accuracy(struct trainer *t)
 		double loss;
 
 		gf_dataset_batch(t->data, GF_PART_TEST, &i, 1, t->values,
-				 t->labels);
+				 t->labels, NULL);
 		if (!backend->forward(t->net, t->params, t->values, 1, 0,
 				      NULL) &&
 		    !backend->loss(t->net, t->labels, NULL) &&

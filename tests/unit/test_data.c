@@ -115,14 +115,15 @@ static void test_read(void)
 			       d.shape.rank == 3 && d.shape.dims[0] == 1 &&
 			       d.shape.dims[1] == 2 && d.shape.dims[2] == 3,
 		       "variant %d", variant);
-		gf_dataset_batch(&d, GF_PART_TRAIN, indices, 2, values, labels);
+		gf_dataset_batch(&d, GF_PART_TRAIN, indices, 2, values, labels,
+				 NULL);
 		EXPECT(labels[0] == 2 && labels[1] == 0, "variant %d", variant);
 		for (i = 0; i < 12; i++)
 			EXPECT(values[i] == first[i % 6], "%zu: %g", i,
 			       (double)values[i]);
 		/* the test part is scaled by the training part's maximum */
 		gf_dataset_batch(&d, GF_PART_TEST, indices + 1, 1, values,
-				 labels);
+				 labels, NULL);
 		EXPECT(labels[0] == 2 && values[5] == 1, "variant %d", variant);
 		gf_dataset_close(&d);
 	}
@@ -327,8 +328,8 @@ static void test_synthetic(void)
 	EXPECT(a.count[GF_PART_TRAIN] == 100 && a.count[GF_PART_TEST] == 25,
 	       "counts");
 	for (i = 0; i < 100; i++) {
-		gf_dataset_batch(&a, GF_PART_TRAIN, &i, 1, x, &p);
-		gf_dataset_batch(&b, GF_PART_TRAIN, &i, 1, y, &q);
+		gf_dataset_batch(&a, GF_PART_TRAIN, &i, 1, x, &p, NULL);
+		gf_dataset_batch(&b, GF_PART_TRAIN, &i, 1, y, &q, NULL);
 		EXPECT(p == q && p < 5 && memcmp(x, y, sizeof(x)) == 0,
 		       "sample %zu", i);
 		seen |= (size_t)1 << p;

@@ -63,16 +63,16 @@ static void test_cifar(void)
 		       d.count[GF_PART_TRAIN] == 5 &&
 		       d.count[GF_PART_TEST] == 1 && d.classes == 10,
 	       "%s, %zu", d.format->name, d.count[GF_PART_TRAIN]);
-	gf_dataset_batch(&d, GF_PART_TRAIN, &first, 1, x, &label);
+	gf_dataset_batch(&d, GF_PART_TRAIN, &first, 1, x, &label, NULL);
 	EXPECT(label == 1 && near(x[0], normal(255, sums[0])) &&
 		       near(x[1], normal(16, sums[0])) &&
 		       near(x[1024], normal(16, sums[1])),
 	       "%g %g %g", x[0], x[1], x[1024]);
-	gf_dataset_batch(&d, GF_PART_TRAIN, &second, 1, x, &label);
+	gf_dataset_batch(&d, GF_PART_TRAIN, &second, 1, x, &label, NULL);
 	EXPECT(label == 2 && near(x[0], normal(51, sums[0])) &&
 		       near(x[PIXELS - 1], normal(51, sums[1])),
 	       "second");
-	gf_dataset_batch(&d, GF_PART_TEST, &first, 1, x, &label);
+	gf_dataset_batch(&d, GF_PART_TEST, &first, 1, x, &label, NULL);
 	EXPECT(label == 9 && near(x[0], normal(102, sums[0])), "test");
 	gf_dataset_close(&d);
 	clear(cifar10);
@@ -81,7 +81,7 @@ static void test_cifar(void)
 	EXPECT(!open_folder(NULL, &want, &d, &err), "%s", err.text);
 	EXPECT(strcmp(d.format->name, "cifar100") == 0 && d.classes == 100,
 	       "%s %zu", d.format->name, d.classes);
-	gf_dataset_batch(&d, GF_PART_TRAIN, &first, 1, x, &label);
+	gf_dataset_batch(&d, GF_PART_TRAIN, &first, 1, x, &label, NULL);
 	EXPECT(label == 99 && x[5] == 0, "fine label %d, one value: %g", label,
 	       x[5]);
 	gf_dataset_close(&d);

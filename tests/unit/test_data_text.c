@@ -57,19 +57,19 @@ static void test_words(void)
 		       "case %zu: %s %zu words, %zu + %zu samples", i,
 		       d.format->name, d.vocabulary, d.count[GF_PART_TRAIN],
 		       d.count[GF_PART_TEST]);
-		gf_dataset_batch(&d, GF_PART_TRAIN, &zero, 1, x, labels);
+		gf_dataset_batch(&d, GF_PART_TRAIN, &zero, 1, x, labels, NULL);
 		EXPECT(memcmp(x, cases[i].first, sizeof(x)) == 0 &&
 			       memcmp(labels, cases[i].first_label,
 				      sizeof(labels)) == 0,
 		       "case %zu: %g %g %g, then %d", i, x[0], x[1], x[2],
 		       labels[2]);
-		gf_dataset_batch(&d, GF_PART_TRAIN, &two, 1, x, labels);
+		gf_dataset_batch(&d, GF_PART_TRAIN, &two, 1, x, labels, NULL);
 		EXPECT(memcmp(x, cases[i].last, sizeof(x)) == 0 &&
 			       memcmp(labels, cases[i].last_label,
 				      sizeof(labels)) == 0,
 		       "case %zu: %g %g %g, then %d", i, x[0], x[1], x[2],
 		       labels[2]);
-		gf_dataset_batch(&d, GF_PART_TEST, &zero, 1, x, labels);
+		gf_dataset_batch(&d, GF_PART_TEST, &zero, 1, x, labels, NULL);
 		EXPECT(memcmp(labels, cases[i].test, sizeof(labels)) == 0,
 		       "case %zu: %d %d %d", i, labels[0], labels[1],
 		       labels[2]);
@@ -102,17 +102,17 @@ static void test_chars(void)
 		       d.count[GF_PART_TEST] == 1,
 	       "%zu: %zu + %zu", d.vocabulary, d.count[GF_PART_TRAIN],
 	       d.count[GF_PART_TEST]);
-	gf_dataset_batch(&d, GF_PART_TRAIN, &zero, 1, x, labels);
+	gf_dataset_batch(&d, GF_PART_TRAIN, &zero, 1, x, labels, NULL);
 	EXPECT(x[0] == 1 && x[1] == 2 && labels[0] == 2 && labels[1] == 3,
 	       "a b, b c");
 	/* the last tenth begins with a line */
-	gf_dataset_batch(&d, GF_PART_TEST, &zero, 1, x, labels);
+	gf_dataset_batch(&d, GF_PART_TEST, &zero, 1, x, labels, NULL);
 	EXPECT(x[0] == 4 && x[1] == 1 && labels[1] == 0, "%g %g", x[0], x[1]);
 	gf_dataset_close(&d);
 	/* one answer per sample */
 	want.positions = 1;
 	EXPECT(!open_folder("chars", &want, &d, &err), "%s", err.text);
-	gf_dataset_batch(&d, GF_PART_TRAIN, &zero, 1, x, labels);
+	gf_dataset_batch(&d, GF_PART_TRAIN, &zero, 1, x, labels, NULL);
 	EXPECT(d.positions == 1 && labels[0] == 3, "label %d", labels[0]);
 	gf_dataset_close(&d);
 	clear(one_text);
