@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/heap.h"
 #include "data/images.h"
 #include "data/source.h"
@@ -14,18 +15,32 @@
  * A folder of IDX files under MNIST's names (LeCun, Cortes and Burges): bytes
  * 0 0 TYPE NDIM, NDIM big-endian 32-bit sizes, then the array row by row. Each
  * file may be gzipped. Images are N x H x W, N x C x H x W or N x F unsigned
- * bytes; labels are N unsigned bytes.
+ * bytes; labels are N unsigned bytes, or big-endian integers of 16 or 32 bits.
  */
 #define MAX_DIMS 4
 #define TYPE_U8  0x08
+#define TYPE_I16 0x0b
+#define TYPE_I32 0x0c
 
 struct array {
 	struct gf_source file;
 	unsigned char *bytes;
 	size_t ndims, dims[MAX_DIMS];
+	size_t width; /* bytes of an element */
+	bool images;
 };
 
 /* --- one file ------------------------------------------------------------ */
+
+/* Bytes of an element of labels or, bytes alone, of images; 0: refused. */
+static size_t width_of(const struct array *a, int type)
+{
+	if (type == TYPE_U8)
+		return 1;
+	if (a->images)
+		return 0;
+	return type == TYPE_I16 ? 2 : type == TYPE_I32 ? 4 : 0;
+}
 
 static int read_header(struct array *a, struct gf_error *err)
 {
@@ -45,11 +60,14 @@ static int read_header(struct array *a, struct gf_error *err)
 				    got < sizeof(head)
 					    ? "less than 4 bytes"
 					    : "another magic number");
-	if (head[2] != TYPE_U8 || head[3] < 1 || head[3] > MAX_DIMS)
-		return gf_error_set(err, -EINVAL,
-				    "%s: want unsigned bytes (type 0x08) in 1 "
-				    "to %d dimensions, got type 0x%02x in %d",
-				    path, MAX_DIMS, head[2], head[3]);
+	a->width = width_of(a, head[2]);
+	if (!a->width || head[3] < 1 || head[3] > MAX_DIMS)
+		return gf_error_set(
+			err, -EINVAL,
+			"%s: want unsigned bytes (type 0x08%s) in "
+			"1 to %d dimensions, got type 0x%02x in %d",
+			path, a->images ? "" : "; 0x0b, 0x0c: 16, 32 bits",
+			MAX_DIMS, head[2], head[3]);
 	a->ndims = head[3];
 	for (i = 0; i < a->ndims; i++) {
 		rc = gf_source_read(&a->file, word, sizeof(word), &got, err);
@@ -71,7 +89,7 @@ static int total_bytes(const struct array *a, size_t *total,
 {
 	size_t i;
 
-	*total = 1;
+	*total = a->width;
 	for (i = 0; i < a->ndims; i++) {
 		if (a->dims[i] == 0)
 			return gf_error_set(err, -EINVAL,
@@ -113,23 +131,31 @@ static const char *const stems[GF_PARTS][2] = {
 	{"t10k", "test"},
 };
 
-/* The first of <folder>/<stem>-<kind>-idx<digit>-ubyte[.gz] that is there. */
+static const struct {
+	bool images;
+	const char *text;
+} endings[] = {
+	{true, "images-idx3-ubyte"},  {true, "images-idx4-ubyte"},
+	{true, "images-idx2-ubyte"},  {false, "labels-idx1-ubyte"},
+	{false, "labels-idx1-short"}, {false, "labels-idx1-int"},
+};
+
+/* The first of <folder>/<stem>-<ending>[.gz] that is there. */
 static char *find_file(const char *folder, enum gf_part part, bool images)
 {
-	const char *kind = images ? "images" : "labels", *c;
-	size_t s;
+	char *name, *path = NULL;
+	size_t s, e;
 
 	for (s = 0; s < 2 && stems[part][s]; s++)
-		for (c = images ? "342" : "1"; *c; c++) {
-			char *name = gf_xasprintf("%s-%s-idx%c-ubyte",
-						  stems[part][s], kind, *c);
-			char *path = gf_source_find(folder, name);
-
+		for (e = 0; e < GF_ARRAY_LENGTH(endings) && !path; e++) {
+			if (endings[e].images != images)
+				continue;
+			name = gf_xasprintf("%s-%s", stems[part][s],
+					    endings[e].text);
+			path = gf_source_find(folder, name);
 			free(name);
-			if (path)
-				return path;
 		}
-	return NULL;
+	return path;
 }
 
 /* Any of the four files: which one lacks is better said when it is opened. */
@@ -153,6 +179,7 @@ static int open_array(const char *folder, enum gf_part part, bool images,
 	char *path = find_file(folder, part, images);
 	int rc;
 
+	a->images = images;
 	if (!path)
 		return gf_error_set(err, -ENOENT,
 				    "%s: want a file %s-%s-idx%c-ubyte or "
@@ -173,6 +200,18 @@ static int open_array(const char *folder, enum gf_part part, bool images,
 	return 0;
 }
 
+static long long element(const struct array *a, size_t i)
+{
+	const unsigned char *at = a->bytes + i * a->width;
+
+	if (a->width == 1)
+		return at[0];
+	if (a->width == 2)
+		return (int16_t)(at[0] << 8 | at[1]);
+	return (int32_t)((uint32_t)at[0] << 24 | (uint32_t)at[1] << 16 |
+			 (uint32_t)at[2] << 8 | at[3]);
+}
+
 static int take_labels(struct gf_dataset *d, enum gf_part part,
 		       const struct array *images, const struct array *labels,
 		       const struct gf_dataset_want *want, struct gf_error *err)
@@ -189,7 +228,7 @@ static int take_labels(struct gf_dataset *d, enum gf_part part,
 				    images->file.path, labels->dims[0]);
 	m->labels[part] = gf_xcalloc(labels->dims[0], sizeof(int32_t));
 	for (i = 0; i < labels->dims[0] && !rc; i++)
-		rc = gf_images_label(d, part, i, labels->bytes[i], want,
+		rc = gf_images_label(d, part, i, element(labels, i), want,
 				     labels->file.path, err);
 	return rc;
 }

@@ -65,6 +65,7 @@ static void clear(void)
 	static const char *const names[] = {
 		"train-images-idx3-ubyte", "train-images-idx4-ubyte",
 		"train-labels-idx1-ubyte", "t10k-images-idx3-ubyte",
+		"train-labels-idx1-short", "train-labels-idx1-int",
 		"t10k-labels-idx1-ubyte",  "test-images-idx3-ubyte",
 		"test-labels-idx1-ubyte",
 	};
@@ -129,6 +130,49 @@ static void test_read(void)
 	}
 }
 
+/* Labels beyond 255, of 16 and 32 bits; under a name for bytes, too. */
+static void test_wide_labels(void)
+{
+	static const struct {
+		struct content labels;
+		int32_t last;
+	} cases[] = {
+		{{"train-labels-idx1-short",
+		  BYTES("\0\0\x0b\1\0\0\0\4\0\0\0\1\0\2\3\xe7")},
+		 999},
+		{{"train-labels-idx1-int",
+		  BYTES("\0\0\x0c\1\0\0\0\4\0\0\0\0\0\0\0\1\0\0\0\2\0\1"
+			"\0\7")},
+		 65543},
+		{{"train-labels-idx1-ubyte",
+		  BYTES("\0\0\x0c\1\0\0\0\4\0\0\0\0\0\0\0\1\0\0\0\2\0\0"
+			"\3\xe7")},
+		 999},
+	};
+	static const size_t last = 3;
+	struct gf_error err = {""};
+	struct gf_dataset d;
+	float values[6];
+	int32_t label;
+	size_t i, k;
+	int rc;
+
+	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++) {
+		clear();
+		for (k = 0; k < FILES; k++)
+			put(k == TRAIN_Y ? &cases[i].labels : &good[k], 0);
+		rc = gf_dataset_open(folder, &any, &d, &err);
+		EXPECT(rc == 0, "%s: %s", cases[i].labels.name, err.text);
+		if (rc)
+			continue;
+		gf_dataset_batch(&d, GF_PART_TRAIN, &last, 1, values, &label,
+				 NULL);
+		EXPECT(label == cases[i].last && d.classes == (size_t)label + 1,
+		       "%s: %d of %zu", cases[i].labels.name, label, d.classes);
+		gf_dataset_close(&d);
+	}
+}
+
 static const struct {
 	const char *label;
 	int file;
@@ -160,6 +204,29 @@ static const struct {
 	 {"train-images-idx3-ubyte", BYTES("\0\0\x0d\3\0\0\0\1")},
 	 {0, 0, -EINVAL},
 	 "got type 0x0d in 3"},
+	{"wide images",
+	 TRAIN_X,
+	 {"train-images-idx3-ubyte", BYTES("\0\0\x0b\3\0\0\0\1")},
+	 {0, 0, -EINVAL},
+	 "want unsigned bytes (type 0x08) in 1 to 4 dimensions, got type 0x0b"},
+	{"labels that are fractions",
+	 TRAIN_Y,
+	 {"train-labels-idx1-ubyte", BYTES("\0\0\x0d\1\0\0\0\4")},
+	 {0, 0, -EINVAL},
+	 "(type 0x08; 0x0b, 0x0c: 16, 32 bits) in 1 to 4 dimensions, got type "
+	 "0x0d in 1"},
+	{"a negative label of 16 bits",
+	 TRAIN_Y,
+	 {"train-labels-idx1-short",
+	  BYTES("\0\0\x0b\1\0\0\0\4\0\0\0\1\xff\xff\0\1")},
+	 {0, 3, -EINVAL},
+	 "want labels below 3, label 2 is -1"},
+	{"labels of 32 bits, cut",
+	 TRAIN_Y,
+	 {"train-labels-idx1-int",
+	  BYTES("\0\0\x0c\1\0\0\0\4\0\0\0\0\0\0\0\1\0\0\0\2\0\0\0")},
+	 {0, 0, -EINVAL},
+	 "want 16 bytes of data as the header says, got 15"},
 	{"too many dimensions",
 	 TRAIN_X,
 	 {"train-images-idx3-ubyte", BYTES("\0\0\x08\5\0\0\0\1")},
@@ -451,6 +518,7 @@ int main(void)
 {
 	make_folder("test_data");
 	test_read();
+	test_wide_labels();
 	test_bad();
 	test_gzip_damage();
 	test_shapes();
