@@ -7,7 +7,7 @@
 # command, every tests/unit/test_X.c a test: no list to edit when adding one.
 # Variables: V=1 (show commands), CC, CFLAGS, BUILD, SAN=address,undefined,
 # WERROR=1, HARDEN=0, MPICC (the MPI to use), WITH_ONEDNN=0, WITH_VERBS=0, WITH_UCX=0,
-# CUDA=0, CUDA_ARCH="75 80 90", CUDA_HOME, DEPS=0 (install nothing), PREFIX, LIBDIR,
+# WITH_JPEG=0, CUDA=0, CUDA_ARCH="75 80 90", CUDA_HOME, DEPS=0 (install nothing), PREFIX, LIBDIR,
 # DESTDIR, INSTALL_PROGRAM="install -s" (without symbols).
 
 VERSION  := 0.3.0
@@ -27,6 +27,8 @@ have = $(shell $(PKG_CONFIG) --exists $(1) 2>/dev/null && echo 1)
 WITH_ONEDNN ?= $(if $(wildcard /usr/include/dnnl.h /usr/include/*/dnnl.h),1,0)
 WITH_VERBS  ?= $(if $(call have,libibverbs),1,0)
 WITH_UCX    ?= $(if $(call have,ucx),1,0)
+# libjpeg-turbo, which counts from 1 to 3; the other libjpeg has no parts of pictures.
+WITH_JPEG   ?= $(if $(call have,'libjpeg < 9'),1,0)
 
 # CUDA where there is a compiler for it; the programs run without a GPU, too.
 NVCC      ?= $(shell command -v nvcc || ls /usr/local/cuda/bin/nvcc 2>/dev/null)
@@ -53,6 +55,7 @@ WITH_NCCL := $(WITH_NCCL)
 WITH_CUDNN := $(WITH_CUDNN)
 WITH_VERBS := $(WITH_VERBS)
 WITH_UCX := $(WITH_UCX)
+WITH_JPEG := $(WITH_JPEG)
 EMULATOR_CXX := $(EMULATOR_CXX)
 $(if $(filter 1,$(CUDA)),$(if $(and $(shell command -v $(NVCC)),$(CUDA_HOME)),,\
 	$(error gradflow: CUDA=1 wants nvcc (NVCC=$(NVCC)) and the headers \
@@ -77,7 +80,7 @@ WARNINGS := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes \
 	-Wvla -Wundef -Wpointer-arith -Wno-missing-field-initializers
 ALL_CPPFLAGS = -Ilib -Ikernels -Iinclude -D_GNU_SOURCE -DGF_VERSION='"$(VERSION)"' \
 	-DGF_HAVE_ONEDNN=$(WITH_ONEDNN) -DGF_HAVE_VERBS=$(WITH_VERBS) \
-	-DGF_HAVE_UCX=$(WITH_UCX) -DGF_HAVE_MPI=1 \
+	-DGF_HAVE_UCX=$(WITH_UCX) -DGF_HAVE_JPEG=$(WITH_JPEG) -DGF_HAVE_MPI=1 \
 	-DGF_HAVE_CUDA=$(CUDA) -DGF_HAVE_NCCL=$(WITH_NCCL) \
 	-DGF_HAVE_CUDNN=$(WITH_CUDNN) $(CPPFLAGS)
 # Flags by which an error in memory ends the program instead of changing it.
@@ -106,6 +109,8 @@ ALL_LDFLAGS = -pthread $(HARDEN_LDFLAGS) -Wl,--gc-sections -Wl,--as-needed \
 # Third-party flags reach only the folder that wraps them.
 MPI_CFLAGS := $(filter -I% -D%,$(MPI_FLAGS))
 UCX_CFLAGS := $(if $(filter 1,$(WITH_UCX)),$(shell $(PKG_CONFIG) --cflags ucx))
+JPEG_CFLAGS := $(if $(filter 1,$(WITH_JPEG)),$(shell $(PKG_CONFIG) --cflags libjpeg))
+JPEG_LIBS   := $(if $(filter 1,$(WITH_JPEG)),$(shell $(PKG_CONFIG) --libs libjpeg))
 UCX_LIBS   := $(if $(filter 1,$(WITH_UCX)),$(shell $(PKG_CONFIG) --libs ucx))
 CUDA_CFLAGS := $(if $(filter 1,$(CUDA)),-isystem $(CUDA_HOME)/include)
 CUDA_LIBS   := $(if $(filter 1,$(CUDA)),-L$(firstword $(wildcard \
@@ -122,10 +127,11 @@ FOREIGN_CFLAGS_lane := $(CUDA_CFLAGS) \
 	$(if $(NCCL_H),-isystem $(dir $(NCCL_H)))
 FOREIGN_CFLAGS_gpu := $(FOREIGN_CFLAGS_lane)
 FOREIGN_CFLAGS_nn := $(CUDA_CFLAGS)
+FOREIGN_CFLAGS_data := $(patsubst -I%,-isystem %,$(JPEG_CFLAGS))
 # Vectors of square roots: the same bits, but no errno of a negative one.
 FOREIGN_CFLAGS_ref := -fno-math-errno
 FOREIGN_CFLAGS_x86 := -fno-math-errno
-FOREIGN_LIBS := $(MPI_BRINGS:%=-Wl,-rpath,%) -ljansson -lhwloc $(MPI_LIBS) $(UCX_LIBS) -lz -lexpat -lyaml \
+FOREIGN_LIBS := $(MPI_BRINGS:%=-Wl,-rpath,%) -ljansson -lhwloc $(MPI_LIBS) $(UCX_LIBS) $(JPEG_LIBS) -lz -lexpat -lyaml \
 	$(if $(filter 1,$(WITH_ONEDNN)),-ldnnl) \
 	$(if $(filter 1,$(WITH_VERBS)),-libverbs) $(CUDA_LIBS) -ldl -lm
 
@@ -134,6 +140,7 @@ LIBS    := $(notdir $(patsubst %/,%,$(wildcard lib/*/)))
 EXCLUDE := $(if $(filter 1,$(WITH_ONEDNN)),,$(wildcard lib/nn/*onednn*.c)) \
 	$(if $(filter 1,$(WITH_VERBS)),,lib/probe/verbs.c) \
 	$(if $(filter 1,$(WITH_UCX)),,$(wildcard lib/comm/ucx*.c)) \
+	$(if $(filter 1,$(WITH_JPEG)),,lib/data/jpeg.c) \
 	$(if $(filter 1,$(CUDA)),,$(wildcard lib/gpu/cuda*.c) kernels/cuda/table.c \
 	kernels/cuda/nn_table.c) \
 	$(if $(filter 1,$(WITH_NCCL)),,lib/lane/nccl.c) \
@@ -143,7 +150,8 @@ SOURCES := $(filter-out $(EXCLUDE),$(wildcard lib/*/*.c kernels/*.c \
 	kernels/ref/*.c kernels/x86/*.c kernels/cuda/*.c))
 CUDA_SOURCES := $(if $(filter 1,$(CUDA)),$(wildcard kernels/cuda/*.cu))
 COMMANDS := $(patsubst cmd/%.c,%,$(wildcard cmd/gf-*.c))
-UNIT    := $(patsubst tests/unit/%.c,%,$(wildcard tests/unit/test_*.c))
+UNIT    := $(filter-out $(if $(filter 1,$(WITH_JPEG)),,test_jpeg%),$(patsubst \
+	tests/unit/%.c,%,$(wildcard tests/unit/test_*.c)))
 FUZZ    := $(patsubst tests/fuzz/%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
 GPU     := $(filter-out $(if $(filter 1,$(WITH_CUDNN)),,test_gpu_nn%),\
 	$(patsubst tests/gpu/%.c,%,$(filter-out tests/gpu/test_host%,\
@@ -223,7 +231,7 @@ config:
 	  'mpicc on PATH or as MPICC=; on Debian tests/install-deps.sh installs them)' >&2;\
 	  exit 1,:)
 	@mkdir -p $(BUILD)
-	@line='MPI $(or $(MPICC),of pkg-config)$(if $(MPI_BRINGS), (brings along what is in $(MPI_BRINGS))), oneDNN $(if $(filter 1,$(WITH_ONEDNN)),on,off (plain C layers)), libibverbs $(if $(filter 1,$(WITH_VERBS)),on,off), UCX $(if $(filter 1,$(WITH_UCX)),on,off), CUDA $(if $(filter 1,$(CUDA)),on,off), NCCL $(if $(filter 1,$(WITH_NCCL)),on,off), cuDNN $(if $(filter 1,$(WITH_CUDNN)),on,off)'; \
+	@line='MPI $(or $(MPICC),of pkg-config)$(if $(MPI_BRINGS), (brings along what is in $(MPI_BRINGS))), oneDNN $(if $(filter 1,$(WITH_ONEDNN)),on,off (plain C layers)), libibverbs $(if $(filter 1,$(WITH_VERBS)),on,off), UCX $(if $(filter 1,$(WITH_UCX)),on,off), libjpeg-turbo $(if $(filter 1,$(WITH_JPEG)),on,off), CUDA $(if $(filter 1,$(CUDA)),on,off), NCCL $(if $(filter 1,$(WITH_NCCL)),on,off), cuDNN $(if $(filter 1,$(WITH_CUDNN)),on,off)'; \
 	  [ "$$(cat $(BUILD)/config.txt 2>/dev/null)" = "$$line" ] || \
 	  { echo "$$line" > $(BUILD)/config.txt; echo "gradflow $(VERSION): $$line"; }
 
@@ -277,19 +285,20 @@ link_library = $(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -shared -o $@ \
 	-Wl,-z,defs $(filter %.o,$^) -Wl,--whole-archive $(call archive,embed) \
 	-Wl,--no-whole-archive -Wl,--start-group \
 	$(filter-out $(call archive,embed),$(ARCHIVES)) -Wl,--end-group $(FOREIGN_LIBS)
-$(BUILD)/lib/libgradflow.so.0: $(call lean,nn/net_backends) $(ARCHIVES) lib/embed/gradflow.map
+$(BUILD)/lib/libgradflow.so.0: $(call lean,nn/net_backends data/registry) $(ARCHIVES) lib/embed/gradflow.map
 	$(call say,LD)$(link_library)
 
 # For a Python wheel: the same objects under tables without MPI, oneDNN and
 # verbs, which the linker then leaves out.
 WHEEL := $(addprefix $(BUILD)/lean/,libgradflow.so.0 gf-plan gf-profile gf-sim)
 LEAN := -UGF_HAVE_MPI -DGF_HAVE_MPI=0 -UGF_HAVE_ONEDNN -DGF_HAVE_ONEDNN=0 \
-	-UGF_HAVE_VERBS -DGF_HAVE_VERBS=0 -UGF_HAVE_CUDNN -DGF_HAVE_CUDNN=0
+	-UGF_HAVE_VERBS -DGF_HAVE_VERBS=0 -UGF_HAVE_CUDNN -DGF_HAVE_CUDNN=0 \
+	-UGF_HAVE_JPEG -DGF_HAVE_JPEG=0
 $(BUILD)/obj/lean/%.o: ALL_CPPFLAGS += $(LEAN)
 $(BUILD)/obj/lean/%.o: %.c $(FLAGS_FILE) Makefile
 	@mkdir -p $(@D)
 	$(call say,CC)$(CC) $(ALL_CPPFLAGS) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
-$(BUILD)/lean/libgradflow.so.0: $(call lean,comm/registry nn/net_backends) \
+$(BUILD)/lean/libgradflow.so.0: $(call lean,comm/registry nn/net_backends data/registry) \
 	$(ARCHIVES) lib/embed/gradflow.map
 	@mkdir -p $(@D)
 	$(call say,LD)$(link_library) -s

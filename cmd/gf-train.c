@@ -123,6 +123,8 @@ static const struct gf_setting own_settings[] = {
 	 "(" GF_TIMEOUT_TEXT(GF_TIMEOUT_S) ")"},
 	{"threads", "N", 5, GF_SETTING_WHOLE, AT(threads),
 	 "compute threads per rank (its share of the cores)", 1, 4096},
+	{"loaders", "N", 5, GF_SETTING_WHOLE, AT(config.loaders),
+	 "threads per rank that fetch samples (1; for a GPU 4)", 1, 1024},
 	{"device", "NAME", 5, GF_SETTING_TEXT, AT(device),
 	 "compute on auto, cpu, cuda, cuda:N, or a backend by name (auto)",
 	 .names = devices},

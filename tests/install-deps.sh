@@ -6,9 +6,9 @@
 set -u
 needed=(gcc libc6-dev make pkg-config libopenmpi-dev openmpi-bin libjansson-dev
 	libhwloc-dev zlib1g-dev libexpat1-dev libyaml-dev)
-useful=(libdnnl-dev libibverbs-dev libucx-dev)
+useful=(libdnnl-dev libibverbs-dev libucx-dev libjpeg62-turbo-dev)
 [ "${1:-}" != --tests ] || useful+=(bats git procps iproute2 mandoc groff-base
-	shellcheck jq gnuplot-nox python3 python3-jsonschema python3-torch python3-pip
+	shellcheck jq libjpeg-turbo-progs gnuplot-nox python3 python3-jsonschema python3-torch python3-pip
 	python3-venv python3-wheel clang
 	clang-format g++ zsh fish locales)
 missing=()

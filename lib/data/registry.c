@@ -3,6 +3,8 @@
 
 #include <stddef.h>
 
+#include "data/jpeg.h"
+
 /*
  * To add a data format: one file here that recognises a folder, opens it and
  * hands out samples (data_formats.h), and a row below; a paragraph in
@@ -11,11 +13,12 @@
  * Formats are asked in this order whether they recognise a path.
  */
 const struct gf_data_format *const gf_data_formats[] = {
-	&gf_data_synthetic,
-	&gf_data_idx,
-	&gf_data_cifar10,
-	&gf_data_cifar100,
-	&gf_data_words,
-	&gf_data_chars,
-	NULL,
+	&gf_data_synthetic, &gf_data_idx,   &gf_data_cifar10, &gf_data_cifar100,
+	&gf_data_words,     &gf_data_chars, &gf_data_jpeg,    NULL,
 };
+
+#if GF_HAVE_JPEG
+gf_jpeg_reader *const gf_data_jpeg_reader = gf_jpeg_read;
+#else
+gf_jpeg_reader *const gf_data_jpeg_reader = NULL;
+#endif

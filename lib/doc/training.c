@@ -33,7 +33,8 @@ const char *const gf_scaling_names[] = {"auto", "none", "static", "dynamic",
 #define TEXT(key, member)       key, GF_FIELD_STRING, GF_OMITTED, .offset = AT(member)
 #define OPTION(name, arg, text) .option = (name), .unit = (arg), .help = (text)
 
-static const char *const augmentations[] = {"none", "flip", "crop:4", NULL};
+static const char *const augmentations[] = {"none", "flip", "crop:4",
+					    "flip,resized-crop", NULL};
 static const char *const exclusions[] = {"vectors", "none", NULL};
 
 const struct gf_field gf_training_optimizer_fields[] = {
@@ -135,7 +136,7 @@ const struct gf_field gf_training_fields[] = {
 	 OPTION("seed", "N", "seed of weights and data order (1)")},
 	{TEXT("augment", augment), .names = augmentations,
 	 OPTION("augment", "LIST",
-		"change training images: flip, crop:N, or both (none)")},
+		"change training images: flip, crop:N, resized-crop (none)")},
 	{REAL("label_smoothing", label_smoothing, 0, 1),
 	 OPTION("label-smoothing", "S",
 		"share of a label that goes to all classes in equal parts "

@@ -121,6 +121,59 @@ tied() {
 	prints '"augment": "flip"'
 }
 
+# train and val of two classes, larger and smaller than samples are
+pictures() { # folder, train files of a class
+	command -v cjpeg > /dev/null || skip "no cjpeg"
+	grep -q 'libjpeg-turbo on' "$GF_SOURCE/$BUILD/config.txt" || skip "built without libjpeg-turbo"
+	python3 -c '
+import os, subprocess, sys
+folder, count = sys.argv[1], int(sys.argv[2])
+for part, n in (("train", count), ("val", 2)):
+    for label, name in enumerate(("light", "dark")):
+        os.makedirs(f"{folder}/{part}/{name}")
+        for i in range(n):
+            w, h = 90 + 7 * i, 60 + 5 * i
+            pixels = bytes((200 - 150 * label + (x + 3 * y + 5 * i) % 50) for y in range(h) for x in range(3 * w))
+            subprocess.run(["cjpeg", "-outfile", f"{folder}/{part}/{name}/{i}.jpg"] + ["-progressive"] * (i % 2),
+                           input=b"P6\n%d %d\n255\n" % (w, h) + pixels, check=True)' "$@"
+}
+
+@test "AlexNet-BN and ResNet-50 train on a folder of JPEG files" {
+	pictures set 2
+	while read -r model side; do
+		# the smallest pictures that its layers take
+		jq ".input = [3, $side, $side]" "$GF_SOURCE/share/models/$model.json" > model.json
+		wants 0 gf-train -q --model model.json --data set --augment flip,resized-crop --batch 2 --steps 2 --lr .001 --loaders 2 --log log.jsonl
+		jq -se 'map(select(.part == "batch")) | length == 2 and all(.loss > 0)' log.jsonl
+		rm log.jsonl
+	done <<- END
+		alexnet-bn 67
+		resnet50 32
+	END
+}
+
+@test "JPEG files: the same bits by any threads and after a resume, and the net learns" {
+	pictures set 8
+	small '[3, 24, 24]' 2 > small.json
+	train=(gf-train -q --model small.json --data jpeg:set --augment flip,resized-crop:.3 --batch 4 --warmup 0 --weight-decay 0)
+	wants 0 "${train[@]}" --epochs 10 --target 1 --export one.safetensors
+	wants 0 "${train[@]}" --epochs 10 --loaders 3 --steps 17 --checkpoint ckpt
+	wants 0 "${train[@]}" --epochs 10 --loaders 4 --checkpoint ckpt --resume --export two.safetensors
+	cmp one.safetensors two.safetensors
+	wants 0 "${train[@]}" --epochs 10 --augment none --export three.safetensors
+	fails cmp -s one.safetensors three.safetensors
+
+	# a picture that cannot be read ends the run when its turn comes, by name
+	head -c 700 set/train/dark/3.jpg > cut && mv cut set/train/dark/3.jpg
+	wants 2 "${train[@]}" --epochs 1 --log log.jsonl
+	says 'set/train/dark/3.jpg: want a whole JPEG file, its end is missing (mend or remove the file)'
+	one_line
+	wants 2 gf-train -q --data set
+	says 'set: want a model that takes pictures of 3 channels'
+	wants 2 gf-train -q --data digits --augment resized-crop
+	says 'want pictures that are cropped (jpeg), the data are idx'
+}
+
 @test "IDX files of images with channels" {
 	mkdir colour
 	records 40 | python3 -c '

@@ -27,6 +27,8 @@ static const struct place {
 	{"words", "train.txt", "the cat sat on the mat", 22},
 	{"words", "test.txt", "the mat", 7},
 	{"chars", "all.txt", NULL, 0},
+	{"jpeg", "train/a/1.jpg", NULL, 0},
+	{"jpeg", "val/a/1.jpg", NULL, 0},
 };
 
 static const char *put(const struct place *p, const void *data, size_t size)
@@ -44,12 +46,17 @@ static void make_folders(void)
 	size_t i;
 
 	for (i = 0; !made && i < GF_ARRAY_LENGTH(places); i++) {
-		char *path = gf_xasprintf("%s/%s", harness_folder(),
-					  places[i].format);
+		char *path = gf_xasprintf("%s/%s/%s", harness_folder(),
+					  places[i].format, places[i].name);
+		char *end = path + strlen(harness_folder());
 
-		if (mkdir(path, 0777) && errno != EEXIST) {
-			perror(path);
-			exit(1);
+		while ((end = strchr(end + 1, '/'))) {
+			*end = '\0';
+			if (mkdir(path, 0777) && errno != EEXIST) {
+				perror(path);
+				exit(1);
+			}
+			*end = '/';
 		}
 		free(path);
 		if (places[i].sound)
@@ -66,9 +73,13 @@ static void read_all(const struct gf_dataset *d)
 
 	for (part = 0; part < GF_PARTS; part++)
 		for (i = 0; i < d->count[part]; i++) {
-			gf_dataset_batch(d, (enum gf_part)part, &i, 1, values,
-					 numbers, NULL);
-			if (numbers[0] < 0 || (size_t)numbers[0] >= d->classes)
+			struct gf_error err = {""};
+
+			if (gf_dataset_batch(d, (enum gf_part)part, &i, 1,
+					     values, numbers, &err))
+				harness_expect_line(&err, NULL);
+			else if (numbers[0] < 0 ||
+				 (size_t)numbers[0] >= d->classes)
 				harness_fail("a label", "beyond the classes");
 		}
 	free(values);
@@ -78,8 +89,9 @@ static void read_all(const struct gf_dataset *d)
 static bool open_folder(const char *format)
 {
 	const bool text = *format == 'w' || strcmp(format, "chars") == 0;
+	const bool pictures = strcmp(format, "jpeg") == 0;
 	const struct gf_dataset_want want = {
-		.input = {text, {3}},
+		.input = {pictures ? 3 : text, {3, 8, 8}},
 		.positions = text ? 3 : 0,
 		.vocabulary = text ? 300 : 0,
 	};

@@ -99,7 +99,7 @@ static const struct bad_folder bad[] = {
 	{"nothing",
 	 {(const struct content[]){{0}}, {0}, NULL, &any, -ENOENT},
 	 "want a folder with data of a known format (idx, cifar10, "
-	 "cifar100, words, chars) or synthetic, found none"},
+	 "cifar100, words, chars, jpeg) or synthetic, found none"},
 	{"a batch is missing",
 	 {cifar10, {"data_batch_4.bin"}, NULL, &any, -ENOENT},
 	 "want a file data_batch_4.bin or .gz, found none"},
