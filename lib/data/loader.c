@@ -21,8 +21,9 @@ struct place {
  * threads work while they differ. A thread takes some samples after the other:
  * `next` is the first that nobody has taken, `fetched` counts those that are
  * there, and the first of all finds out which samples they are (`slice`).
- * `order` and `back` belong to the threads, or to the caller if no thread could
- * be started; so does `indices`. The first sample that failed leaves its error.
+ * `order`, `indices` and `back` belong to the threads, or to the caller if no
+ * thread could be started. The first of a batch's samples that `failed` leaves
+ * its error.
  */
 struct gf_loader {
 	struct gf_loader_config config;

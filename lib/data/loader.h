@@ -15,8 +15,8 @@
  * they sleep when that is done, so that the processor which is left to
  * communication stays free most of the time. The samples of a batch depend on
  * its number alone: any batch may be asked for; the next one is merely there
- * sooner. A sample that fails, fails its batch when that is taken, whatever the
- * number of threads with the same error.
+ * sooner. A batch with a sample that fails is refused when it is taken, with
+ * the error of the first such sample, whichever thread met it.
  *
  * A step has `accumulate` batches (micro-batches), numbered from 0; steps
  * count from 1 over the whole run.
