@@ -312,6 +312,7 @@ static int read_all(const struct arguments *a, struct gf_planning *s,
 {
 	static const char *const kinds[] = {"topologies", "models", "profiles",
 					    NULL};
+	const struct gf_profile *profile;
 	int rc = gf_cli_documents(&a->cli, kinds, true, gf_documents_take,
 				  &s->documents, err);
 
@@ -321,6 +322,10 @@ static int read_all(const struct arguments *a, struct gf_planning *s,
 		rc = gf_cli_document("models", a->model,
 				     gf_documents_take_model, &s->documents,
 				     err);
+	profile = s->documents.profile;
+	if (rc == 0 && profile && profile->passes && !s->documents.model)
+		rc = gf_cli_named("models", profile->passes->model,
+				  gf_documents_take_model, &s->documents, err);
 	if (rc == 0)
 		rc = gf_planning_estimate(s, &a->rates, a->batch, err);
 	if (rc == 0 && a->refine)

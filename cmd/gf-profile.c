@@ -165,7 +165,6 @@ static const struct gf_setting_rule rules[] = {
 	{"gpu flops", "estimate", "gpu flops forward backward"},
 	{"precision", NULL, "import flops forward"},
 	{"shares", "estimate", NULL},
-	{"estimate", "gpu flops forward", NULL},
 	{MEASURES_MODEL " " MEASURES_NETWORK
 			" no-network budget timeout progress",
 	 NULL, "import estimate"},
@@ -233,6 +232,11 @@ static const struct gf_command command = {
 
 /* --- running ------------------------------------------------------------- */
 
+static const struct gf_passes *passes_of(const struct gf_documents *d)
+{
+	return d->profile ? d->profile->passes : NULL;
+}
+
 /* Rank 0: everything that was given. */
 static int read_documents(const struct arguments *a, struct gf_documents *d,
 			  struct gf_error *err)
@@ -245,9 +249,13 @@ static int read_documents(const struct arguments *a, struct gf_documents *d,
 			 : gf_cli_documents(&a->cli, kinds, false,
 					    gf_documents_take, d, err);
 
-	return rc ? rc
-		  : gf_cli_document("models", a->model, gf_documents_take_model,
-				    d, err);
+	rc = rc ? rc
+		: gf_cli_document("models", a->model, gf_documents_take_model,
+				  d, err);
+	if (rc == 0 && a->estimate && passes_of(d) && !d->model)
+		rc = gf_cli_named("models", passes_of(d)->model,
+				  gf_documents_take_model, d, err);
+	return rc;
 }
 
 /* What came in, then the profile, or its table alone; and what there is to say
@@ -405,7 +413,8 @@ static int run_alone(const struct arguments *a, struct gf_comm *comm,
 				    &remarks, err);
 	else if (rc == 0)
 		rc = gf_import_estimate(&in, documents.model, &a->rates,
-					&profile, &remarks, err);
+					passes_of(&documents), &profile,
+					&remarks, err);
 	if (rc == 0 && imported.kind) {
 		char *line = gf_imported_line(&imported, in.file);
 

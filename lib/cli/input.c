@@ -71,17 +71,33 @@ static int looks_like_document(const struct gf_cli *cli, struct gf_error *err)
 	return strchr("{[\xef", text[strspn(text, " \t\r\n")]) && n > 0;
 }
 
-static int take_named(const char *name, const char *const *kinds,
-		      gf_cli_take *take, void *ctx, struct gf_error *err)
+/* rc: whether there is a path. */
+static int take_path(int rc, char *path, gf_cli_take *take, void *ctx,
+		     struct gf_error *err)
 {
-	char *path;
-	int rc = gf_cli_share_any(kinds, name, &path, err);
-
 	if (rc)
 		return rc;
 	rc = take(ctx, path, err);
 	free(path);
 	return rc;
+}
+
+static int take_named(const char *name, const char *const *kinds,
+		      gf_cli_take *take, void *ctx, struct gf_error *err)
+{
+	char *path = NULL;
+	int rc = gf_cli_share_any(kinds, name, &path, err);
+
+	return take_path(rc, path, take, ctx, err);
+}
+
+int gf_cli_named(const char *kind, const char *name, gf_cli_take *take,
+		 void *ctx, struct gf_error *err)
+{
+	char *path = NULL;
+	int rc = gf_cli_shipped(kind, name, &path, err);
+
+	return take_path(rc, path, take, ctx, err);
 }
 
 int gf_cli_document(const char *kind, const char *name, gf_cli_take *take,

@@ -24,5 +24,8 @@ int gf_cli_documents(const struct gf_cli *cli, const char *const *kinds,
  * NULL: the option was not given. */
 int gf_cli_document(const char *kind, const char *name, gf_cli_take *take,
 		    void *ctx, struct gf_error *err);
+/* The one that a document names: a shipped one, never a path. */
+int gf_cli_named(const char *kind, const char *name, gf_cli_take *take,
+		 void *ctx, struct gf_error *err);
 
 #endif

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/heap.h"
 
@@ -185,4 +186,27 @@ int gf_model_estimate(const struct gf_model *m, const struct gf_estimate *in,
 	free(ready_s);
 	free(need_s);
 	return 0;
+}
+
+int gf_passes_spread(const struct gf_passes *passes, const struct gf_model *m,
+		     enum gf_shares shares, struct gf_model_profile **profile,
+		     struct gf_error *err)
+{
+	const struct gf_estimate in = {
+		.batch = passes->batch_per_rank,
+		.forward_s = passes->forward_s,
+		.backward_s = passes->backward_s,
+		.shares = shares,
+	};
+	int rc;
+
+	if (strcmp(m->name, passes->model) != 0)
+		return gf_error_set(err, -EINVAL,
+				    "want the model %s, whose passes the "
+				    "profile has, got %s",
+				    passes->model, m->name);
+	rc = gf_model_estimate(m, &in, profile, err);
+	if (!rc && passes->accumulate)
+		gf_model_accumulate(*profile, passes->accumulate);
+	return rc;
 }

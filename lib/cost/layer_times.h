@@ -48,4 +48,10 @@ struct gf_estimate {
 int gf_model_estimate(const struct gf_model *m, const struct gf_estimate *in,
 		      struct gf_model_profile **profile, struct gf_error *err);
 
+/* The profile that whole passes of m stand for, by gf_model_estimate; in steps
+ * of their micro-batches. -EINVAL: m is another model than theirs. */
+int gf_passes_spread(const struct gf_passes *passes, const struct gf_model *m,
+		     enum gf_shares shares, struct gf_model_profile **profile,
+		     struct gf_error *err);
+
 #endif

@@ -10,11 +10,33 @@
 
 #define FORMAT "gf-profile"
 
+#define AT(member) offsetof(struct gf_passes, member)
+static const struct gf_field passes_fields[] = {
+	{"model", GF_FIELD_STRING, .offset = AT(model)},
+	{"device", GF_FIELD_STRING, GF_OMITTED, .offset = AT(device)},
+	{"batch_per_rank", GF_FIELD_SIZE, .offset = AT(batch_per_rank),
+	 .low = 1, .high = GF_MAX_COUNT},
+	{"accumulate", GF_FIELD_SIZE, GF_OMITTED, .offset = AT(accumulate),
+	 .low = 1, .high = GF_MAX_COUNT},
+	{"forward_s", GF_FIELD_REAL, .offset = AT(forward_s),
+	 .high = GF_MAX_TIME_S},
+	{"backward_s", GF_FIELD_REAL, .offset = AT(backward_s),
+	 .low = GF_MIN_RATE, .high = GF_MAX_TIME_S},
+	{NULL},
+};
+
+static const struct gf_record passes_record = {
+	GF_RECORD(struct gf_passes, passes_fields),
+};
+#undef AT
+
 #define AT(member) offsetof(struct gf_profile, member)
 static const struct gf_field profile_fields[] = {
 	{"producer", GF_FIELD_STRING, GF_OMITTED, .offset = AT(producer)},
 	{"model", GF_FIELD_OBJECT, GF_OMITTED, .offset = AT(model),
 	 .record = &gf_model_profile_record},
+	{"passes", GF_FIELD_OBJECT, GF_OMITTED, .offset = AT(passes),
+	 .record = &passes_record},
 	{"network", GF_FIELD_OBJECT, GF_OMITTED, .offset = AT(network),
 	 .record = &gf_network_record},
 	{"copies", GF_FIELD_LIST, GF_OMITTED, .offset = AT(copies),
@@ -39,11 +61,16 @@ static int finish(const struct gf_json_at *at, void *item, struct gf_error *err)
 {
 	const struct gf_profile *p = item;
 
-	if (!p->model && !p->network && !p->processing.ncodecs &&
+	if (p->model && p->passes)
+		return gf_json_refuse(at, "passes", err,
+				      "want none of it beside a model with "
+				      "times of its own, got some");
+	if (!p->model && !p->passes && !p->network && !p->processing.ncodecs &&
 	    !p->processing.nselections)
-		return gf_json_refuse(at, NULL, err,
-				      "want a model, a network or costs of "
-				      "codecs or selections, got none of them");
+		return gf_json_refuse(
+			at, NULL, err,
+			"want a model, passes, a network or costs of "
+			"codecs or selections, got none of them");
 	return gf_processing_check(at, &p->processing, err);
 }
 
@@ -85,16 +112,37 @@ static void merge_into(char **a, char **b)
 	*b = NULL;
 }
 
+/* Whether both say what a model takes. Passes give way to the times of their
+ * model's layers. */
+static bool two_models(const struct gf_profile *a, const struct gf_profile *b)
+{
+	if (a->model && b->passes)
+		return strcmp(a->model->name, b->passes->model) != 0;
+	if (a->passes && b->model)
+		return strcmp(b->model->name, a->passes->model) != 0;
+	return (a->model && b->model) || (a->passes && b->passes);
+}
+
 int gf_profile_combine(struct gf_profile *a, struct gf_profile *b,
 		       struct gf_error *err)
 {
-	if ((a->model && b->model) || (a->network && b->network))
+	bool models = two_models(a, b);
+
+	if (models || (a->network && b->network))
 		return gf_error_set(err, -EINVAL,
 				    "want one %s half, got two that differ",
-				    a->model && b->model ? "model" : "network");
+				    models ? "model" : "network");
 	if (!a->model) {
 		a->model = b->model;
 		b->model = NULL;
+	}
+	if (!a->passes) {
+		a->passes = b->passes;
+		b->passes = NULL;
+	}
+	if (a->model) {
+		gf_list_free(&passes_record, a->passes, a->passes != NULL);
+		a->passes = NULL;
 	}
 	if (!a->network) {
 		a->network = b->network;

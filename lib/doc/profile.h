@@ -15,7 +15,8 @@
 
 /*
  * gf-profile: what a model's backward pass and a cluster's all-reduce cost
- * (gf-profile(5)). Either half may be absent.
+ * (gf-profile(5)). Either half may be absent, and the model half may be whole
+ * passes alone.
  */
 
 /* Tensors stand in generation order: the order in which backward makes their
@@ -70,6 +71,17 @@ size_t gf_model_micro_batches(const struct gf_model_profile *m); /* >= 1 */
 double gf_model_forward_s(const struct gf_model_profile *m);
 /* Gives the model that many. */
 void gf_model_accumulate(struct gf_model_profile *m, size_t micro_batches);
+
+/* What whole passes of a model take, where no more is known; its layers' times
+ * follow (cost/layer_times.h). */
+struct gf_passes {
+	char *model;  /* of a shipped one */
+	char *device; /* NULL: unknown */
+	size_t batch_per_rank;
+	size_t accumulate;            /* micro-batches per step; 0: one */
+	double forward_s, backward_s; /* of one of them; backward_s > 0 */
+	char *extra;
+};
 
 /*
  * gamma_n: by how much a message slows when n are in transfer. One entry with
@@ -165,6 +177,7 @@ struct gf_copy_cost {
 struct gf_profile {
 	char *producer;
 	struct gf_model_profile *model; /* NULL: absent */
+	struct gf_passes *passes;       /* in place of model; NULL: absent */
 	struct gf_network *network;     /* NULL: absent */
 	struct gf_copy_cost *copies;
 	size_t ncopies;
@@ -182,8 +195,8 @@ void gf_profile_quality(const struct gf_profile *p, struct gf_text *out);
 char *gf_profile_write(const struct gf_profile *p);
 void gf_profile_release(struct gf_profile *p);
 /* Moves b's halves into a where a lacks them, its copies if a has none, and its
- * costs of codecs and selections as gf_processing_add; -EINVAL if both have one
- * half. */
+ * costs of codecs and selections as gf_processing_add. Passes give way to the
+ * times of their model's layers. -EINVAL if both have one half. */
 int gf_profile_combine(struct gf_profile *a, struct gf_profile *b,
 		       struct gf_error *err);
 

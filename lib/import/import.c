@@ -264,9 +264,12 @@ int gf_import_file(const struct gf_import *in, const char *params_file,
 }
 
 int gf_import_estimate(const struct gf_import *in, const struct gf_model *model,
-		       const struct gf_rates *rates, struct gf_profile *out,
+		       const struct gf_rates *rates,
+		       const struct gf_passes *passes, struct gf_profile *out,
 		       struct gf_text *remarks, struct gf_error *err)
 {
+	bool timed =
+		!isnan(in->forward_s) || rates->gpu || rates->flops_per_s > 0;
 	struct gf_estimate estimate = {
 		.batch = in->batch ? in->batch : GF_BATCH_DEFAULT,
 		.forward_s = isnan(in->forward_s) ? 0 : in->forward_s,
@@ -279,6 +282,22 @@ int gf_import_estimate(const struct gf_import *in, const struct gf_model *model,
 	if (!model)
 		return gf_error_set(err, -EINVAL,
 				    "--estimate: want a model (--model)");
+	if (passes && (timed || in->batch))
+		return gf_error_set(err, -EINVAL,
+				    "--estimate: want no time, rate or batch "
+				    "beside a profile with passes, got some");
+	if (!passes && !timed)
+		return gf_error_set(
+			err, -EINVAL,
+			"--estimate: want --gpu, --flops, --forward "
+			"or a profile with passes, found none");
+	if (passes) {
+		rc = gf_passes_spread(passes, model, estimate.shares,
+				      &out->model, err);
+		if (!rc)
+			out->producer = gf_xstrdup("gf-profile " GF_VERSION);
+		return rc;
+	}
 	if (isnan(in->forward_s))
 		rc = gf_rates_take(rates, NULL, &estimate, &rate, &open, err);
 	if (!in->batch)

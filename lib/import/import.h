@@ -69,11 +69,13 @@ int gf_import_file(const struct gf_import *in, const char *params_file,
 		   const char *format, struct gf_profile *out,
 		   struct gf_text *remarks, struct gf_error *err);
 
-/* The model half from a model's layers, in->batch samples and what is known
- * of the hardware, or in->forward_s and in->backward_s: gf_model_estimate. A
- * remark says the rates. -EINVAL without a model, too. */
+/* The model half from a model's layers and what is known of the hardware, or
+ * in->forward_s and in->backward_s, for in->batch samples: gf_model_estimate;
+ * or from whole passes (NULL: none), in whose place all that is refused. A
+ * remark says the rates. -EINVAL without a model, or any of these, too. */
 int gf_import_estimate(const struct gf_import *in, const struct gf_model *model,
-		       const struct gf_rates *rates, struct gf_profile *out,
+		       const struct gf_rates *rates,
+		       const struct gf_passes *passes, struct gf_profile *out,
 		       struct gf_text *remarks, struct gf_error *err);
 
 #endif

@@ -11,6 +11,8 @@
 static int check(const struct gf_documents *d, bool network, int ranks,
 		 struct gf_error *err)
 {
+	bool timed = d->profile && (d->profile->model || d->profile->passes);
+
 	if (!d->model && !network)
 		return gf_error_set(err, -EINVAL,
 				    "nothing to measure: want --model, or more "
@@ -22,12 +24,12 @@ static int check(const struct gf_documents *d, bool network, int ranks,
 				    "has %d",
 				    d->topology_file, d->topology->ranks,
 				    ranks);
-	if (d->profile && ((d->profile->model && d->model) ||
-			   (d->profile->network && network)))
-		return gf_error_set(
-			err, -EINVAL, "%s: there is a %s half in it already",
-			d->profile_file,
-			d->profile->model && d->model ? "model" : "network");
+	if (d->profile &&
+	    ((timed && d->model) || (d->profile->network && network)))
+		return gf_error_set(err, -EINVAL,
+				    "%s: there is a %s half in it already",
+				    d->profile_file,
+				    timed && d->model ? "model" : "network");
 	return 0;
 }
 

@@ -58,11 +58,14 @@ static void model_line(const struct gf_model_profile *m, struct gf_text *out)
 			     m->batch_per_rank == 1 ? "" : "s");
 	if (m->accumulate)
 		gf_text_addf(out, ", %zu micro-batches a step", m->accumulate);
-	gf_text_addf(out,
-		     ": forward %s, backward %s, update %s; %zu tensor%s of "
-		     "%s\n",
+	gf_text_addf(out, ": forward %s, backward %s",
 		     gf_human_time(m->forward_s, &h[0]),
-		     gf_human_time(m->backward_s, &h[1]),
+		     gf_human_time(m->backward_s, &h[1]));
+	if (!m->ntensors) {
+		gf_text_addf(out, "; nothing is known of its layers\n");
+		return;
+	}
+	gf_text_addf(out, ", update %s; %zu tensor%s of %s\n",
 		     gf_human_time(m->update_s, &h[2]), m->ntensors,
 		     m->ntensors == 1 ? "" : "s",
 		     gf_human_size((double)gf_model_profile_bytes(m), &h[3]));
@@ -105,6 +108,20 @@ static void model_table(const struct gf_model_profile *m, struct gf_text *out)
 						 : m->ntensors - 1,
 			   &t);
 	finish(&t, out);
+}
+
+static void passes_line(const struct gf_passes *p, struct gf_text *out)
+{
+	const struct gf_model_profile whole = {
+		.name = p->model,
+		.device = p->device,
+		.batch_per_rank = p->batch_per_rank,
+		.accumulate = p->accumulate,
+		.forward_s = p->forward_s,
+		.backward_s = p->backward_s,
+	};
+
+	model_line(&whole, out);
 }
 
 /* The sizes at which times are printed; the last is the model's whole gradient
@@ -287,6 +304,8 @@ void gf_profile_table(const struct gf_profile *p, struct gf_text *out)
 
 	if (p->model)
 		model_table(p->model, out);
+	if (p->passes)
+		passes_line(p->passes, out);
 	if (p->network) {
 		allreduce_table(p->network, &s, out);
 		levels_table(p->network, &s, out);

@@ -26,7 +26,7 @@ void gf_planning_begin(struct gf_planning *s)
 
 /* What an option says of an estimate would be ignored. */
 static int without_model(const struct gf_rates *r, size_t batch,
-			 struct gf_error *err)
+			 const char *found, struct gf_error *err)
 {
 	const char *option = r->gpu               ? "gpu"
 			     : r->precision >= 0  ? "precision"
@@ -37,9 +37,25 @@ static int without_model(const struct gf_rates *r, size_t batch,
 	if (!option)
 		return 0;
 	return gf_error_set(err, -EINVAL,
-			    "--%s: want a model to estimate, found "
-			    "none",
-			    option);
+			    "--%s: want a model to estimate, found %s", option,
+			    found);
+}
+
+/* The layers' times, from those of whole passes. */
+static int spread(struct gf_planning *s, const struct gf_passes *passes,
+		  struct gf_error *err)
+{
+	int rc = gf_passes_spread(passes, s->documents.model,
+				  GF_SHARES_ROOFLINE, &s->estimated, err);
+
+	if (rc < 0)
+		return rc;
+	s->request.model = s->estimated;
+	gf_text_addf(
+		&s->notes,
+		"times of %s's layers are shares of the profile's passes\n",
+		passes->model);
+	return 0;
 }
 
 /* On a GPU codecs go as fast as its memory (docs/gpu.md). A send reads f32,
@@ -74,10 +90,15 @@ int gf_planning_estimate(struct gf_planning *s, const struct gf_rates *rates,
 {
 	struct gf_estimate in = {.batch = batch ? batch : GF_BATCH_DEFAULT};
 	struct gf_text rate = {0};
+	const struct gf_profile *profile = s->documents.profile;
 	int rc;
 
+	if (profile && profile->passes) {
+		rc = without_model(rates, batch, "one with times", err);
+		return rc ? rc : spread(s, profile->passes, err);
+	}
 	if (!s->documents.model)
-		return without_model(rates, batch, err);
+		return without_model(rates, batch, "none", err);
 	rc = gf_rates_take(rates, s->documents.topology, &in, &rate, &s->open,
 			   err);
 	if (rc == 0 && !batch)

@@ -24,7 +24,8 @@ struct gf_planning {
 
 /* The request borrows what the documents know. */
 void gf_planning_begin(struct gf_planning *s);
-/* A model without measured times gets estimated ones; batch 0: the default.
+/* A model without measured times gets estimated ones, or those that its passes
+ * stand for; batch 0: the default.
  * -EINVAL: as gf_rates_take, gf_request_estimate. */
 int gf_planning_estimate(struct gf_planning *s, const struct gf_rates *rates,
 			 size_t batch, struct gf_error *err);

@@ -264,6 +264,59 @@ quick="--batch 2 --warmup 1 --repeats 3 --threads 1"
 	[ -z "$output" ]
 }
 
+@test "whole passes: --estimate and gf-plan share them out over the layers" {
+	wants 0 gf-profile -q --estimate gtopk-resnet50
+	cp out.txt spread.json
+	# 16 micro-batches of 16, of which the last overlaps with messages
+	jq -e '.model | .batch_per_rank == 16 and .accumulate == 16 and (.tensors | length) == 161 and
+		(.forward_s + .backward_s - 4.842 | fabs) < 1e-9 and (.backward_s - 4.842 / 24 | fabs) < 1e-9' spread.json
+	wants 0 gf-profile -q --estimate --model resnet50 --batch 16 \
+		--forward "$(jq .passes.forward_s "$share/profiles/gtopk-resnet50.json")" \
+		--backward "$(jq .passes.backward_s "$share/profiles/gtopk-resnet50.json")"
+	jq -e --slurpfile s spread.json '.model.tensors == $s[0].model.tensors' out.txt
+	wants 0 gf-plan gtopk-resnet50 gtopk-32-1gbe
+	says "times of resnet50's layers are shares of the profile's passes"
+	cp out.txt plan.json
+	wants 0 gf-plan -q spread.json gtopk-32-1gbe
+	jq -e --slurpfile p plan.json '.predicted == $p[0].predicted and .model == $p[0].model' out.txt
+	# in a stream, the layers' times take the place of the passes that came with them
+	stdin=$share/profiles/gtopk-resnet50.json wants 0 gf-profile -q --estimate
+	jq -es 'map(keys) | map(contains(["passes"])) == [true, false]' out.txt
+	cp out.txt stream.json
+	stdin=$PWD/stream.json wants 0 bash -c "gf-plan -q - gtopk-32-1gbe > streamed.json"
+	jq -e --slurpfile p plan.json '.predicted == $p[0].predicted' streamed.json
+	wants 0 gf-profile --table gtopk-resnet50
+	[[ $output == 'resnet50 on P102-100, 16 samples per rank, 16 micro-batches a step: '*'; nothing is known of its layers' ]]
+	local options
+	while IFS='|' read -r reason options; do
+		wants 2 $options
+		says "$reason"
+	done << 'EOF'
+want no time, rate or batch beside a profile with passes, got some|gf-profile --estimate --gpu v100 gtopk-resnet20
+want the model resnet20, whose passes the profile has, got resnet50|gf-profile --estimate --model resnet50 gtopk-resnet20
+want the model resnet20, whose passes the profile has, got resnet50|gf-plan gtopk-resnet20 resnet50 gtopk-32-1gbe
+--gpu: want a model to estimate, found one with times|gf-plan --gpu v100 gtopk-resnet20 gtopk-32-1gbe
+there is a model half in it already|gf-profile --no-network --model resnet20 gtopk-resnet20
+EOF
+	# a name in a document is never a path
+	jq '.passes.model = "other"' "$share/profiles/gtopk-resnet20.json" > other.json
+	touch other
+	wants 3 gf-plan other.json gtopk-32-1gbe
+	says 'want other in share/models, found none'
+}
+
+@test "every paper's profile is of a shipped model and makes a plan" {
+	local p
+	for p in "$share"/profiles/*-*.json; do
+		wants 0 gf-plan -q --policy single "$p" pipe-sgd-4-10gbe
+		jq -e '."x-source" | length > 60' "$p"
+	done
+	# GradientFlow's 410 times on 512 GPUs, within 10 %
+	gf-plan -q --system gradientflow --keep .15 gradientflow-alexnet-volta-mixed gradientflow-cluster-v > plan.json
+	wants 0 gf-sim -q --json plan.json
+	jq -e '.speedup / 410.2 - 1 | fabs < 0.1' out.txt
+}
+
 @test "--estimate needs no hardware" {
 	wants 0 gf-profile --estimate --flops 7e12 --model resnet50 --batch 64
 	jq -e '.model | .name == "resnet50" and .batch_per_rank == 64 and .backward_s > .forward_s' out.txt
@@ -271,7 +324,7 @@ quick="--batch 2 --warmup 1 --repeats 3 --threads 1"
 	wants 0 gf-profile --estimate --forward 80ms --backward 160ms --model resnet50
 	jq -e '.model | (.forward_s - 0.08 | fabs) < 1e-9 and (.backward_s - 0.16 | fabs) < 1e-9' out.txt
 	wants 2 gf-profile --estimate --model resnet50
-	says '--estimate goes with --gpu, --flops or --forward'
+	says '--estimate: want --gpu, --flops, --forward or a profile with passes, found none'
 	wants 2 gf-profile --estimate --flops 7e12
 	says '--estimate: want a model'
 	wants 2 gf-profile --estimate --flops 7e12 --forward 1s --model resnet50

@@ -329,9 +329,9 @@ static void test_made_by_code(void)
 	EXPECT(gf_profile_check(&p, &err) == 0, "%s", err.text);
 	p.model = NULL;
 	EXPECT(gf_profile_check(&p, &err) == -EINVAL, "empty");
-	EXPECT_TEXT(err.text,
-		    "the profile: want a model, a network or costs of codecs "
-		    "or selections, got none of them");
+	EXPECT_TEXT(err.text, "the profile: want a model, passes, a network or "
+			      "costs of codecs "
+			      "or selections, got none of them");
 }
 
 /* Many tensors: a reader with quadratic look-ups would not end in time. */
