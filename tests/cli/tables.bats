@@ -143,7 +143,7 @@ near() {
 	cp -r "$share" copy
 	jq '.tables[0].rows[0].values |= .[1:]' "$share/papers/asc-wfbp.json" > copy/papers/asc-wfbp.json
 	GF_SHARE=$PWD/copy wants 2 tables
-	says "/tables/0/rows/0/values: want 3 values, one per column, got 2"
+	says "/tables/0/rows/0/values: want 2 values, one per column, got 1"
 	jq 'del(.inputs[0])' "$share/papers/asc-wfbp.json" > copy/papers/asc-wfbp.json
 	GF_SHARE=$PWD/copy wants 2 tables
 	says 'want an input "ranks", found none'

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """ASC-WFBP (Shi, Chu, Li 2021): Tables III, IV and V."""
-from setup import Paper, model, model_bytes, network, predict, split
+from setup import Paper, model, model_bytes, network, predict, step
 
-MODELS = {"ResNet-152": "resnet152", "DenseNet-201": "densenet201",
-          "Inception-v4": "inception-v4", "BERT-Base": "bert-base"}
+MODELS = {"ResNet-152": "asc-wfbp-resnet152", "DenseNet-201": "asc-wfbp-densenet201",
+          "Inception-v4": "asc-wfbp-inception-v4", "BERT-Base": "asc-wfbp-bert-base"}
 
 # name: the paper's column, policy, lanes; layers equally long; contention capped
 SCHEMES = {
@@ -34,7 +34,7 @@ class Study:
         networks = {capped: network(self.ranks, self.startup_s, self.per_byte_s, gamma)
                     for capped, gamma in gammas.items()}
         for m, file in MODELS.items():
-            models = {even: model(file, *self.times(m), even) for even in (False, True)}
+            models = {even: model(file, even) for even in (False, True)}
             self.model[m] = models[False]
             for s, (_, policy, lanes, even, capped) in SCHEMES.items():
                 self.iteration_s[m, s], self.messages[m, s] = predict(
@@ -49,15 +49,8 @@ class Study:
         least = (2 * size * self.link_s_per_byte - self.startup_s) / (self.per_byte_s * size)
         return max(self.gamma, least)
 
-    def times(self, m):
-        if m == "ResNet-152":
-            return self.paper.input("resnet152_forward_s"), self.paper.input("resnet152_backward_s")
-        # Table V: S = P (t_f + t_b) / t
-        return split(self.paper.value("Table V", m, "S") *
-                     self.paper.value("Table IV", m, "asc-wfbp") / self.ranks)
-
     def compute_s(self, m):
-        return self.model[m]["forward_s"] + self.model[m]["backward_s"]
+        return step(self.model[m])[0]
 
     def implied_startup_s(self, m):
         """The startup that would give the paper's WFBP figure exactly."""

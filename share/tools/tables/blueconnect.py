@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """BlueConnect (Cho, Finkler, Kung 2019): Figure 3, 4 to 192 GPUs."""
 from report import paper_point
-from setup import Paper, cost_s, document
+from setup import Paper, cost_s, document, model, step
 
 COUNTS = (4, 8, 16, 32, 64, 128, 192)
 MOST = 192
@@ -13,7 +13,7 @@ class Study:
         p = self.paper = Paper("blueconnect")
         self.levels = document("topologies", "blueconnect-4x16x3")[1]["levels"]
         self.bytes = p.input("message_bytes")
-        self.iteration_s = p.input("iteration_s")
+        self.iteration_s, _ = step(model("blueconnect-resnet50"))
         self.jitter_s = (p.input("jitter_low_s") + p.input("jitter_high_s")) / 2
         self.lost = p.value("Figure 3b at 192 GPUs (text)", "ring", "lost_share")
         self.gain = {name: p.value("Figure 3c at 192 GPUs (text)", name,

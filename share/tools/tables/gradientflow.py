@@ -2,10 +2,11 @@
 """GradientFlow (Sun, Feng, Han, Yan, Wen 2019): Tables 1 to 4."""
 import math
 
-from setup import Paper, cost_s, model, model_bytes, network, predict, split, tensor_bytes
+from setup import (Paper, cost_s, gradients, model, model_bytes, network, predict, step,
+                   tensor_bytes)
 
 NETS = {"AlexNet": ("alexnet-bn", "Table 1"), "ResNet-50": ("resnet50", "Table 2")}
-PLACES = ("Cluster-P", "Cluster-V")
+PLACES = {"Cluster-P": "pascal", "Cluster-V": "volta"}
 
 # The paper's columns: policy, gradients on the wire, the name in the picture.
 COLUMNS = {
@@ -39,23 +40,19 @@ class Study:
                                       "single")[0]
                 self.no_overlap[net, place] = self.rate(net, place, LAZY, iteration_s)
 
-    def compute(self, net, place, column):
-        """Batch and rate of one GPU alone, in the precision of the column.
+    def alone(self, net, place, column):
+        """One GPU by itself, in the precision of the column.
 
         The columns from Overlap on of ResNet-50 on Cluster-P were run with batch 128.
         """
         at = list(COLUMNS).index(column)
         larger = (net, place) == ("ResNet-50", "Cluster-P") and at >= 3
-        row = f"{net} {place}{' batch 128' if larger else ''}"
-        return [self.paper.value("single GPU (text)", row, name)
-                for name in (("batch_mixed", "mixed") if at >= 2 else ("batch", "fp32"))]
-
-    def alone(self, net, place, column):
-        batch, rate = self.compute(net, place, column)
-        return model(NETS[net][0], *split(batch / rate), dtype=COLUMNS[column][1])
+        name = f"gradientflow-{net.lower().replace('-', '')}-{PLACES[place]}"
+        return model(name + ("-mixed" if at >= 2 else "") + ("-128" if larger else ""),
+                     dtype=COLUMNS[column][1])
 
     def rate(self, net, place, column, iteration_s):
-        return self.compute(net, place, column)[0] * self.ranks[place] / iteration_s
+        return step(self.alone(net, place, column))[1] * self.ranks[place] / iteration_s
 
     def theirs(self, net, place, column):
         return self.paper.value(NETS[net][1], place, column)
@@ -68,10 +65,10 @@ class Study:
         """
         comm_s = []
         for column in ("NCCL", "NCCL+MP"):
-            batch, rate = self.compute("AlexNet", place, column)
+            compute_s, batch = step(self.alone("AlexNet", place, column))
             # The columns give images per second of all GPUs: back to one iteration.
             comm_s.append(batch * self.ranks[place] / self.theirs("AlexNet", place, column)
-                          - batch / rate)
+                          - compute_s)
         m = self.alone("AlexNet", place, "NCCL")
         half = model_bytes(m) / 2
         per_byte_s = (comm_s[0] - comm_s[1]) / half
@@ -173,11 +170,11 @@ def minutes(r, s):
 
 def ready_share(net, share):
     """How much of backward has passed when that share of the gradients is ready."""
-    m = model(NETS[net][0], 1, 1)
+    tensors = gradients(NETS[net][0])
     # Half a per mille: the shares are printed with one digit.
-    left = (share - 0.0005) * model_bytes(m)
+    left = (share - 0.0005) * sum(map(tensor_bytes, tensors))
     at = 0
-    for t in m["tensors"]:
+    for t in tensors:
         if left <= 0:
             break
         left -= tensor_bytes(t)

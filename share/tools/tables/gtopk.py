@@ -3,13 +3,13 @@
 from math import log2
 
 from report import paper_point
-from setup import Paper, cost_s, gradients, tensor_bytes
+from setup import Paper, cost_s, model, model_bytes, step
 
 SCHEMES = {"dense": "dense", "Top-k": "topk", "gTop-k": "gtopk"}  # the paper's columns
 SPARSE = ("Top-k", "gTop-k")
 COUNTS = (2, 4, 8, 16, 32, 64, 128)  # of workers, in Figure 9
-MODELS = {"VGG-16": "vgg16-cifar10", "ResNet-20": "resnet20", "AlexNet": "alexnet-bn",
-          "ResNet-50": "resnet50"}
+MODELS = {"VGG-16": "gtopk-vgg16", "ResNet-20": "gtopk-resnet20", "AlexNet": "gtopk-alexnet",
+          "ResNet-50": "gtopk-resnet50"}
 
 
 class Study:
@@ -20,8 +20,9 @@ class Study:
         self.beta_s_per_byte = p.input("beta_s_per_byte")
         self.density = p.input("density")
         self.figure9_bytes = p.input("figure9_message_bytes")
-        self.bytes = {name: sum(tensor_bytes(t) for t in gradients(file))
-                      for name, file in MODELS.items()}
+        alone = {name: model(file) for name, file in MODELS.items()}
+        self.bytes = {name: model_bytes(m) for name, m in alone.items()}
+        self.step = {name: step(m) for name, m in alone.items()}
 
     def comm_s(self, scheme, ranks, nbytes, beta=None):
         """What the algorithms cost on a uniform network.
@@ -49,8 +50,7 @@ class Study:
 
     def rate(self, model, ranks, exchange_s):
         """Images per second of ranks that exchange for so long per iteration."""
-        batch, compute_s = (self.paper.value("Table VI", model, column)
-                            for column in ("batch_per_rank", "iteration_s"))
+        compute_s, batch = self.step[model]
         return batch * ranks / (compute_s + exchange_s)
 
     def throughput(self, model, scheme, ranks=None, beta=None):
@@ -66,8 +66,8 @@ class Study:
         Per byte that the ring moves.
         """
         p = self.ranks
-        t = (self.paper.value("Table VI", model, "batch_per_rank") * p / self.theirs(model, "dense")
-             - self.paper.value("Table VI", model, "iteration_s") - 2 * (p - 1) * self.alpha_s)
+        compute_s, batch = self.step[model]
+        t = batch * p / self.theirs(model, "dense") - compute_s - 2 * (p - 1) * self.alpha_s
         return t / (2 * (p - 1) / p * self.bytes[model])
 
     def saved_s(self, beta):
@@ -125,7 +125,7 @@ def table_vii(r, s):
           f"slow model. With VGG-16's three large fully connected layers (138 M parameters, the "
           f"ImageNet network) its dense row would fit without any correction, which no other row "
           f"does.")
-    printed_s = (s.paper.value("Table VI", "AlexNet", "batch_per_rank") * s.ranks *
+    printed_s = (s.step["AlexNet"][1] * s.ranks *
                  (1 / s.theirs("AlexNet", "Top-k") - 1 / s.theirs("AlexNet", "gTop-k")))
     r.say(f"The sparse columns lack the time of the local selection: Figure 11 shows it as large "
           f"as the computation, without numbers. But it cancels between them: for AlexNet gTop-k "
@@ -152,11 +152,11 @@ def ratios(r, s):
 
 
 def picture_10(r, s, model):
-    single = s.paper.value("Table VI", model, "images_per_s")
+    single = s.rate(model, 1, 0)
     points = []
     for scheme in SCHEMES:
         points += [(scheme, "lines", p,
-                    s.throughput(model, scheme, p) / (p * s.rate(model, 1, 0)))
+                    s.throughput(model, scheme, p) / (p * single))
                    for p in (4, 8, 16, 32)]
         points.append(paper_point(scheme, s.ranks, s.theirs(model, scheme) / (s.ranks * single)))
     r.curves(f"gtopk-figure-10-{model.lower().replace('-', '')}", points,

@@ -71,32 +71,33 @@ def run(command, stdin):
 
 
 @functools.lru_cache(maxsize=None)
-def estimated(name, forward_s, backward_s, shares):
-    """The model half that gf-profile estimates of share/models/NAME, as text."""
-    path, _ = document("models", name)
-    return run(["gf-profile", "-q", "--estimate", "--shares", shares, "--model", path,
-                "--forward", repr(float(forward_s)), "--backward", repr(float(backward_s))], "")
+def estimated(shares, *given):
+    """The model half that gf-profile estimates, as text."""
+    return run(["gf-profile", "-q", "--estimate", "--shares", shares, *given], "")
 
 
-def model(name, forward_s, backward_s, even=False, dtype="f32"):
-    """A profile of share/models/NAME with these times.
+def model(name, even=False, dtype="f32"):
+    """The profile that the passes of share/profiles/NAME stand for.
 
     A layer takes its share of the FLOPs of backward, or every tensor the same.
     """
-    made = json.loads(estimated(name, forward_s, backward_s, "even" if even else "flops"))["model"]
+    path, _ = document("profiles", name)
+    made = json.loads(estimated("even" if even else "flops", path))["model"]
     for tensor in made["tensors"]:
         tensor["dtype"] = dtype
     return made
 
 
+def step(m):
+    """Seconds that a step of a model computes, and its samples."""
+    return m["forward_s"] + m["backward_s"], m["batch_per_rank"] * m.get("accumulate", 1)
+
+
 def gradients(name):
-    """Of share/models/NAME, as backward makes them."""
-    return model(name, 1, 1)["tensors"]
-
-
-def split(total_s):
-    """Forward and backward as 1:2, which the papers leave open."""
-    return total_s / 3, total_s * 2 / 3
+    """Of share/models/NAME, as backward makes them in one second."""
+    path, _ = document("models", name)
+    return json.loads(estimated("flops", "--model", path, "--forward", "1",
+                                "--backward", "1"))["model"]["tensors"]
 
 
 def tensor_bytes(tensor):
