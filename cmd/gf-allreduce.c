@@ -258,7 +258,7 @@ static int prepare(struct session *s, struct gf_error *err)
 		rc = gf_contest_device_open(s->comm, &s->config.device, err);
 	gf_contest_device_suit(&s->config.device, &s->config.element);
 	if (!rc && a->plan)
-		rc = gf_train_read_plan(s->comm, a->plan, &s->plan, err);
+		rc = gf_train_read_plan(s->comm, 0, a->plan, &s->plan, err);
 	rc = rc ? rc
 		: gf_levels_placed(s->comm, s->plan.levels, s->plan.nlevels,
 				   &remark, err);

@@ -123,6 +123,8 @@ static const struct gf_record scale_record = {
 
 const struct gf_field gf_training_fields[] = {
 	{TEXT("producer", producer)},
+	{TEXT("model", model)},
+	{TEXT("plan", plan)},
 	{COUNT("epochs", epochs),
 	 OPTION("epochs", "N", "passes over the training data (10)")},
 	{COUNT("batch_per_rank", batch),

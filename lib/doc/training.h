@@ -10,9 +10,10 @@
 
 /*
  * gf-training: how a model is trained, apart from how gradients are exchanged,
- * which is the plan's (gf-training(5)). Every key may be absent, and the struct
- * can represent that. So the options, a file and the defaults are three structs
- * of this type, which gf_training_fill lays one over the other.
+ * which is the plan's (gf-training(5)). A recipe also names its model and its
+ * plan. Every key may be absent, and the struct can represent that. So the
+ * options, a file and the defaults are three structs of this type, which
+ * gf_training_fill lays one over the other.
  */
 enum gf_rate_schedule { /* as enum gf_rate_shape of optim/rate.h */
 			GF_SCHEDULE_CONSTANT,
@@ -39,6 +40,7 @@ extern const char *const gf_scaling_names[]; /* auto none static dynamic */
  * seed, NULL for strings and lists. */
 struct gf_training {
 	char *producer;
+	char *model, *plan; /* names of shipped ones, for want of others */
 	size_t epochs;
 	size_t batch;      /* per rank, and per micro-batch */
 	size_t accumulate; /* micro-batches per exchange */

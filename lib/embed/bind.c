@@ -193,7 +193,7 @@ int gf_job_bind(struct gf_job *g, const struct gradflow_tensor *tensors,
 	int rc = 0;
 
 	if (from->file)
-		rc = gf_train_read_plan(g->comm, from->file, &g->plan, err);
+		rc = gf_train_read_plan(g->comm, 0, from->file, &g->plan, err);
 	else if (!from->given)
 		gf_train_default_plan(&g->plan);
 	if (rc)

@@ -118,12 +118,12 @@ static int read_documents(struct gf_comm *comm, int rc, const char *path,
 	return rc;
 }
 
-int gf_train_read_plan(struct gf_comm *comm, const char *path,
+int gf_train_read_plan(struct gf_comm *comm, int rc, const char *path,
 		       struct gf_plan *plan, struct gf_error *err)
 {
 	struct gf_documents d = {0};
-	int rc = read_documents(comm, 0, path, "gf-plan", &d, err);
 
+	rc = read_documents(comm, rc, path, "gf-plan", &d, err);
 	if (!rc) {
 		*plan = *d.plan;
 		memset(d.plan, 0, sizeof(*d.plan));

@@ -27,11 +27,10 @@ int gf_train_same(struct gf_comm *comm, const struct gf_train_options *o,
  * rank) that must hold a plan, a model or a training, and all get it. rc is
  * what a rank came to before, which all agree on first.
  */
-int gf_train_read_plan(struct gf_comm *comm, const char *path,
+int gf_train_read_plan(struct gf_comm *comm, int rc, const char *path,
 		       struct gf_plan *plan, struct gf_error *err);
 int gf_train_read_model(struct gf_comm *comm, int rc, const char *path,
 			struct gf_model *model, struct gf_error *err);
-
 int gf_train_read_training(struct gf_comm *comm, int rc, const char *path,
 			   struct gf_training *training, struct gf_error *err);
 

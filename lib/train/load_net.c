@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "train/load_net.h"
 
+#include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/heap.h"
 #include "cli/share.h"
@@ -29,35 +31,87 @@ static int load_training(const struct gf_train_options *o,
 	return rc;
 }
 
-/* --model, else the model that a whole plan was made for, else the default. A
- * name in a document is a shipped model's, never a path. */
-static int find_model(const struct gf_train_options *o,
-		      const struct gf_plan *plan, char **path,
-		      struct gf_error *err)
+/* A name in a document is that of something shipped, never a path. */
+static int find_named(const char *document, const char *what, const char *name,
+		      char **path, struct gf_error *err)
 {
-	const char *named = plan->model ? plan->model->name : "digits-cnn";
-	int rc;
+	char *folder = gf_xasprintf("%ss", what);
+	int rc = gf_cli_shipped(folder, name, path, err);
 
-	if (o->model)
-		return gf_cli_share("models", o->model, path, err);
-	rc = gf_cli_shipped("models", named, path, err);
-	if (rc && plan->model)
+	free(folder);
+	if (rc)
 		gf_error_set(err, rc,
-			     "the plan's model: want the name of a shipped "
-			     "model, got \"%s\" (--model FILE names another)",
-			     named);
+			     "the %s's %s: want the name of a shipped %s, got "
+			     "\"%s\" (--%s FILE names another)",
+			     document, what, what, name, what);
 	return rc;
 }
 
-static int load_model(const struct gf_train_options *o, struct gf_comm *comm,
-		      struct gf_train_inputs *in, struct gf_error *err)
+/* --plan, else the training's, else the default. */
+static int load_plan(const struct gf_train_options *o, struct gf_comm *comm,
+		     const struct gf_training *t, struct gf_plan *plan,
+		     struct gf_error *err)
 {
 	char *path = NULL;
-	int rc = comm->rank == 0 ? find_model(o, &in->plan, &path, err) : 0;
+	int rc = 0;
 
+	if (!o->plan && !t->plan) {
+		gf_train_default_plan(plan);
+		return 0;
+	}
+	if (o->plan)
+		path = gf_xstrdup(o->plan);
+	else if (comm->rank == 0)
+		rc = find_named("training", "plan", t->plan, &path, err);
+	rc = gf_train_read_plan(comm, rc, path, plan, err);
+	free(path);
+	return rc;
+}
+
+/* --model, else the model that a whole plan was made for, else the training's,
+ * else the default. */
+static int find_model(const struct gf_train_options *o,
+		      const struct gf_training *t, const struct gf_plan *plan,
+		      char **path, struct gf_error *err)
+{
+	const char *planned = plan->model ? plan->model->name : NULL;
+
+	if (o->model)
+		return gf_cli_share("models", o->model, path, err);
+	if (planned && t->model && strcmp(planned, t->model) != 0)
+		return gf_error_set(err, -EINVAL,
+				    "want a plan for the training's model %s, "
+				    "got one for %s (--model names the one to "
+				    "train)",
+				    t->model, planned);
+	if (planned)
+		return find_named("plan", "model", planned, path, err);
+	if (t->model)
+		return find_named("training", "model", t->model, path, err);
+	return gf_cli_shipped("models", "digits-cnn", path, err);
+}
+
+static int load_model(const struct gf_train_options *o, struct gf_comm *comm,
+		      const struct gf_training *t, struct gf_train_inputs *in,
+		      struct gf_error *err)
+{
+	char *path = NULL;
+	int rc = 0;
+
+	if (comm->rank == 0)
+		rc = find_model(o, t, &in->plan, &path, err);
 	rc = gf_train_read_model(comm, rc, path, &in->model, err);
 	free(path);
 	return rc;
+}
+
+/* What the options name takes the place of what the training names. */
+static void forget(char **name, const char *option)
+{
+	if (!option)
+		return;
+	free(*name);
+	*name = NULL;
 }
 
 static int load_data(const struct gf_train_options *o,
@@ -84,28 +138,30 @@ int gf_train_load(const struct gf_train_options *o,
 		  struct gf_train_config *config, struct gf_train_inputs *in,
 		  struct gf_error *err)
 {
+	struct gf_training *t = &config->training;
 	struct gf_comm *comm = config->comm;
-	int rc = 0;
+	const char *from;
+	int rc;
 
 	config->plan = &in->plan;
 	config->model = &in->model;
 	config->data = &in->data;
-	if (o->plan)
-		rc = gf_train_read_plan(comm, o->plan, &in->plan, err);
-	else
-		gf_train_default_plan(&in->plan);
+	rc = load_training(o, config, err);
+	rc = rc ? rc : load_plan(o, comm, t, &in->plan, err);
 	if (!rc && !o->replay)
-		rc = load_model(o, comm, in, err);
+		rc = load_model(o, comm, t, in, err);
 	if (rc)
 		return rc;
 	rc = gf_train_bind(&in->plan, o->replay ? NULL : &in->model,
 			   comm->ranks, err);
-	if (rc && o->plan)
-		gf_error_prefix(err, "%s", o->plan);
+	from = o->plan ? o->plan : t->plan;
+	if (rc && from)
+		gf_error_prefix(err, "%s", from);
 	rc = gf_comm_agree(comm, rc, err);
-	rc = rc ? rc : load_training(o, config, err);
+	forget(&t->plan, o->plan);
+	forget(&t->model, o->model);
 	rc = rc ? rc : gf_train_complete(config, err);
-	rc = rc ? rc : gf_train_options_heeded(o, &config->training, err);
+	rc = rc ? rc : gf_train_options_heeded(o, t, err);
 	if (rc || o->print_training || o->replay)
 		return rc;
 	return load_data(o, config, in, err);

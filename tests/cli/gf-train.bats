@@ -602,6 +602,37 @@ flip() {
 	diff kept.json again.json
 }
 
+@test "recipes: a training names its model and its plan, options name others" {
+	local f name
+	for f in "$share"/training/*-*.json; do
+		name=$(basename "$f" .json)
+		wants 0 gf-train -q --print-training --training "$name"
+		jq -e --slurpfile r "$f" '.model == $r[0].model and .plan == $r[0].plan' out.txt
+	done
+	for name in gtopk-resnet20 pipe-sgd-mnist-mlp pipe-sgd-cifar100-cnn pipe-sgd-cifar100-convex; do
+		wants 0 gf-train --training $name --data synthetic:16 --batch 4 --steps 3 --epochs 1 --log log.jsonl
+		jq -es --slurpfile r "$share/training/$name.json" '.[0].model == $r[0].model' log.jsonl
+	done
+	wants 0 gf-train --training gtopk-resnet20 --model digits-mlp --data digits --batch 16 --steps 3 --log small.jsonl
+	jq -es '.[0] | .model == "digits-mlp" and .method == "gtopk"' small.jsonl
+	wants 0 gf-train --print-training --training gtopk-resnet20 --model digits-mlp
+	jq -e '(has("model") | not) and .plan == "gtopk"' out.txt
+	gf-plan -q --model digits-mlp --ranks 1 "$data/valid/topology-4x2-1gbe.json" > plan.json
+	wants 2 gf-train --training gtopk-resnet20 --plan plan.json
+	says "want a plan for the training's model resnet20, got one for digits-mlp (--model names the one to train)"
+	wants 0 gf-train --print-training --training gtopk-resnet20 --plan plan.json --model digits-mlp
+	jq -e '(has("model") or has("plan")) | not' out.txt
+	# data of another shape, and names of nothing that is shipped
+	wants 2 gf-train --training gtopk-resnet20 --data digits
+	says 'digits'
+	jq -n '{format: "gf-training", version: 1, model: "./resnet20"}' > path.json
+	wants 3 gf-train --training path.json
+	says "the training's model: want the name of a shipped model, got \"./resnet20\" (--model FILE names another)"
+	jq -n '{format: "gf-training", version: 1, plan: "nothing"}' > path.json
+	wants 3 gf-train --training path.json
+	says "the training's plan: want the name of a shipped plan, got \"nothing\" (--plan FILE names another)"
+}
+
 @test "a training that contradicts itself, or is none" {
 	while IFS='|' read -r arguments text; do
 		wants 2 gf-train -q --epochs 1 $arguments

@@ -237,7 +237,7 @@ static char *written(const struct gf_documents *d)
 static void test_shipped(void)
 {
 	static const char *const folders[] = {"topologies", "models",
-					      "training"};
+					      "profiles", "plans", "training"};
 	const char *source = getenv("GF_SOURCE");
 	size_t i, k;
 
