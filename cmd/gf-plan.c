@@ -143,9 +143,10 @@ static const struct gf_setting own_settings[] = {
 	 "let auto split messages in halves, too (policy dear)"},
 	{"staleness", "K", 5, GF_SETTING_INT, AT(axes.staleness),
 	 "apply the gradients of K - 1 steps before (1: synchronous)", 1, 1024},
-	{"pipeline-warmup", "STEPS", 5, GF_SETTING_WHOLE,
-	 AT(axes.pipeline_warmup_steps),
-	 "number of synchronous steps before stale ones", 0, 1e15},
+	{"pipeline-warmup", "STEPS", 5, GF_SETTING_OWN, AT(axes),
+	 "synchronous steps before stale ones: a number, 4epochs, or 5% of the "
+	 "run",
+	 .store = gf_axes_read_warmup},
 	{"selection", "METHOD", 5, GF_SETTING_CHOICE, AT(axes.selection),
 	 "gradients that are sent (gf-plan --list)", .names = gf_select_names,
 	 .from = {{gf_select_plans}}},

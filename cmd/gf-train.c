@@ -345,6 +345,8 @@ static int run(struct session *s, struct gf_error *err)
 	gf_cli_warn_lines(&s->a->cli, remark.data);
 	gf_text_release(&remark);
 	rc = rc ? rc : gf_train_take_folder(&s->config, err);
+	if (!rc)
+		gf_train_settle(&s->config, &s->inputs.plan);
 	/* once it is known how gradients go */
 	rc = rc ? rc : gf_train_choose(&s->config, &s->inputs.plan, err);
 	rc = rc ? rc : open_files(s, err);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "doc/plan.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -45,8 +46,9 @@ static const struct gf_record fusion_record = {
 static const struct gf_field pipeline_fields[] = {
 	{"staleness", GF_FIELD_INT, GF_DEFAULTED, .offset = AT(staleness),
 	 .low = 1, .high = GF_MAX_COUNT, .absent = 1},
-	{"warmup_steps", GF_FIELD_SIZE, GF_DEFAULTED,
-	 .offset = AT(pipeline_warmup_steps), .high = GF_MAX_SIZE},
+	{"warmup_steps", GF_FIELD_STEPS, GF_DEFAULTED,
+	 .offset = AT(pipeline_warmup_steps),
+	 .count_offset = AT(pipeline_warmup_part), .high = GF_MAX_SIZE},
 	{NULL},
 };
 
@@ -296,4 +298,40 @@ bool gf_message_goes_as(const struct gf_message *a, const struct gf_message *b)
 	return strcmp(a->algorithm, b->algorithm) == 0 &&
 	       strcmp(a->codec, b->codec) == 0 &&
 	       gf_stages_same(a->stages, a->nstages, b->stages, b->nstages);
+}
+
+bool gf_plan_settle(struct gf_plan *p, double epoch_steps, double run_steps)
+{
+	gf_steps_settle(&p->pipeline_warmup_steps, &p->pipeline_warmup_part,
+			epoch_steps, run_steps);
+	return (!p->selection.params ||
+		!gf_record_settle(p->selection.plan->record,
+				  p->selection.params, epoch_steps,
+				  run_steps)) &&
+	       p->pipeline_warmup_part.of == GF_STEPS_KNOWN;
+}
+
+int gf_plan_check_settled(const struct gf_plan *p, struct gf_error *err)
+{
+	struct gf_plan as_it_is = *p;
+
+	if (gf_plan_settle(&as_it_is, 0, 0))
+		return 0;
+	return gf_error_set(err, -EINVAL,
+			    "warmup_steps: want a number of steps where "
+			    "nothing says how long an epoch or the run is, got "
+			    "a part of it");
+}
+
+bool gf_plan_wants_epochs(const struct gf_plan *p)
+{
+	struct gf_plan there = *p;
+	bool wants;
+
+	there.selection = gf_selection_copy(&p->selection);
+	wants = !gf_plan_settle(&there, 0, 1) ||
+		gf_selection_warmup(&there.selection, 1) !=
+			gf_selection_warmup(&there.selection, 0);
+	gf_selection_release(&there.selection);
+	return wants;
 }

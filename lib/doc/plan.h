@@ -8,6 +8,7 @@
 #include <stddef.h>
 
 #include "base/error.h"
+#include "base/steps.h"
 #include "json/json.h"
 #include "doc/profile.h"
 #include "doc/selection.h"
@@ -102,6 +103,7 @@ struct gf_plan {
 	struct gf_selection selection;
 	int staleness; /* K >= 1 */
 	size_t pipeline_warmup_steps;
+	struct gf_steps_part pipeline_warmup_part;
 	struct gf_prediction *predicted; /* or NULL */
 	struct gf_rule *rule;            /* or NULL */
 	/* x- keys of the plan, and of the objects whose members lie above */
@@ -114,6 +116,13 @@ int gf_plan_check(const struct gf_plan *p, struct gf_error *err);
 char *gf_plan_write(const struct gf_plan *p);
 void gf_plan_release(struct gf_plan *p);
 void gf_plan_copy(struct gf_plan *copy, const struct gf_plan *p);
+/* Settles the steps of warm-ups by these lengths (base/steps.h), 0 where not
+ * known. False: one of them stays open. */
+bool gf_plan_settle(struct gf_plan *p, double epoch_steps, double run_steps);
+/* Do its warm-ups take steps that follow from an epoch's? */
+bool gf_plan_wants_epochs(const struct gf_plan *p);
+/* -EINVAL: a warm-up is open, and nobody knows the lengths. */
+int gf_plan_check_settled(const struct gf_plan *p, struct gf_error *err);
 /* Fills types from messages (allocates). */
 void gf_plan_set_types(struct gf_plan *p);
 /* Bytes of message i's tensors before any codec. */

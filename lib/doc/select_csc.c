@@ -9,6 +9,8 @@
 #define CHUNK_ELEMS 32000
 /* A tenth of them, the share that is kept by default, is still a choice. */
 #define MIN_CHUNKS 32
+/* In which a ramp of many steps is priced. */
+#define WARM_STRETCHES 64
 
 static const char *const decay_words[] = {"momentum", NULL};
 
@@ -20,10 +22,11 @@ static const struct gf_field fields[] = {
 	{"keep", GF_FIELD_REAL, .offset = AT(keep), .low = GF_MIN_SHARE,
 	 .high = 1, .option = "keep", .unit = "SHARE",
 	 .help = "the share of chunks that is sent"},
-	{"warmup_steps", GF_FIELD_SIZE, GF_DEFAULTED,
-	 .offset = AT(warmup_steps), .high = GF_MAX_SIZE,
-	 .option = "csc-warmup", .unit = "STEPS",
-	 .help = "steps over which the share falls"},
+	{"warmup_steps", GF_FIELD_STEPS, GF_DEFAULTED,
+	 .offset = AT(warmup_steps), .count_offset = AT(warmup_part),
+	 .high = GF_MAX_SIZE, .option = "csc-warmup", .unit = "STEPS",
+	 .help = "steps over which the share falls, or 4epochs, or 5% of the "
+		 "run"},
 	{"decay", GF_FIELD_REAL, GF_DEFAULTED, .offset = AT(decay), .high = 1,
 	 .absent = NAN, .names = decay_words, .option = "decay", .unit = "D",
 	 .help = "of what was not sent, 0 to 1 or momentum"},
@@ -88,12 +91,30 @@ static int fit(void *params, const struct gf_model_profile *model,
 	return 0;
 }
 
-static size_t warmup(const void *params, size_t epoch_steps)
+double gf_csc_sent_share(const struct gf_csc_params *p, double step)
+{
+	double ramp =
+		p->warmup_steps ? fmin(1, step / (double)p->warmup_steps) : 1;
+
+	/* the first step is dense, with or without a ramp */
+	return step > 0 ? 1 - (1 - p->keep) * ramp : 1;
+}
+
+/* Stretches of the ramp, by the share in their middle. */
+static size_t warm(const void *params, size_t step, size_t epoch_steps,
+		   void *then)
 {
 	const struct gf_csc_params *p = params;
+	size_t left = p->warmup_steps > step ? p->warmup_steps - step : 0;
+	size_t most = 1 + p->warmup_steps / WARM_STRETCHES;
+	size_t n = left < most ? left : most;
 
 	(void)epoch_steps;
-	return p->warmup_steps;
+	n = step == 0 ? 1 : n;
+	if (n > 0)
+		((struct gf_csc_params *)then)->keep = gf_csc_sent_share(
+			p, (double)step + ((double)n - 1) / 2);
+	return n;
 }
 
 static const struct gf_csc_params defaults = {
@@ -112,7 +133,7 @@ const struct gf_select_plan gf_select_plan_csc = {
 	.record = &record,
 	.defaults = &defaults,
 	.wire = wire,
-	.warmup = warmup,
+	.warm = warm,
 	.own_elems = own_elems,
 	.fit = fit,
 };

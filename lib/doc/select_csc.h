@@ -2,6 +2,7 @@
 #ifndef GF_DOC_SELECT_CSC_H
 #define GF_DOC_SELECT_CSC_H
 
+#include "base/steps.h"
 #include "doc/selection.h"
 
 /*
@@ -13,8 +14,9 @@ struct gf_csc_params {
 	size_t chunk_elems;
 	double keep;         /* the share of chunks that goes out, (0, 1] */
 	size_t warmup_steps; /* over which the share falls from 1 to keep */
-	double decay;        /* of what waits; NAN: the optimiser's momentum */
-	char *extra;         /* x- keys */
+	struct gf_steps_part warmup_part;
+	double decay; /* of what waits; NAN: the optimiser's momentum */
+	char *extra;  /* x- keys */
 };
 
 /* Numbers by which a rank says, beside the norms, where a gradient of its own
@@ -24,6 +26,8 @@ struct gf_csc_params {
 extern const struct gf_select_plan gf_select_plan_csc;
 
 /* NULL: another selection; borrowed. */
+/* Of the chunks, that goes out in a step (from 0). */
+double gf_csc_sent_share(const struct gf_csc_params *p, double step);
 const struct gf_csc_params *gf_csc_params(const struct gf_selection *s);
 
 #endif

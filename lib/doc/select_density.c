@@ -16,6 +16,17 @@ double gf_density_at(double density, const double *warmup, size_t nwarmup,
 	return epoch < nwarmup ? warmup[epoch] : density;
 }
 
+size_t gf_density_warm(const double *warmup, size_t nwarmup, size_t step,
+		       size_t epoch_steps, double *density)
+{
+	size_t epoch = epoch_steps ? step / epoch_steps : nwarmup;
+
+	if (epoch >= nwarmup)
+		return 0;
+	*density = warmup[epoch];
+	return (epoch + 1) * epoch_steps - step;
+}
+
 double gf_density_greatest(double density, const double *warmup, size_t nwarmup)
 {
 	double most = density;

@@ -37,6 +37,9 @@ size_t gf_density_count(double density, size_t count_elems);
 /* The density of an epoch (from 0), and the greatest of all epochs. */
 double gf_density_at(double density, const double *warmup, size_t nwarmup,
 		     size_t epoch);
+/* gf_select_plan.warm */
+size_t gf_density_warm(const double *warmup, size_t nwarmup, size_t step,
+		       size_t epoch_steps, double *density);
 double gf_density_greatest(double density, const double *warmup,
 			   size_t nwarmup);
 /* k of a message's elements, each an index of 32 bits and an f32. */

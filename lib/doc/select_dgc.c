@@ -46,11 +46,14 @@ static size_t wire(const void *params, const struct gf_wired *message,
 	return 1;
 }
 
-static size_t warmup(const void *params, size_t epoch_steps)
+static size_t warm(const void *params, size_t step, size_t epoch_steps,
+		   void *then)
 {
 	const struct gf_dgc_params *p = params;
 
-	return p->nwarmup * epoch_steps;
+	return gf_density_warm(p->warmup_densities, p->nwarmup, step,
+			       epoch_steps,
+			       &((struct gf_dgc_params *)then)->density);
 }
 
 /* Section 3.3 of the paper: the sparsity of the first epochs, 75 %, 93.75 %,
@@ -74,5 +77,5 @@ const struct gf_select_plan gf_select_plan_dgc = {
 	.record = &record,
 	.defaults = &defaults,
 	.wire = wire,
-	.warmup = warmup,
+	.warm = warm,
 };

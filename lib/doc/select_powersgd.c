@@ -14,10 +14,11 @@ static const struct gf_field fields[] = {
 	{"rank", GF_FIELD_SIZE, .offset = AT(rank), .low = 1, .high = 65536,
 	 .option = "powersgd-rank", .unit = "R",
 	 .help = "the rank of what stands for a matrix"},
-	{"warmup_steps", GF_FIELD_SIZE, GF_DEFAULTED,
-	 .offset = AT(warmup_steps), .high = GF_MAX_SIZE,
-	 .option = "powersgd-warmup", .unit = "STEPS",
-	 .help = "dense steps before the first compressed one"},
+	{"warmup_steps", GF_FIELD_STEPS, GF_DEFAULTED,
+	 .offset = AT(warmup_steps), .count_offset = AT(warmup_part),
+	 .high = GF_MAX_SIZE, .option = "powersgd-warmup", .unit = "STEPS",
+	 .help = "dense steps before the first compressed one, or 4epochs, or "
+		 "5% of the run"},
 	{"warm_start", GF_FIELD_BOOL, GF_DEFAULTED, .offset = AT(warm_start),
 	 .absent = true, .option = "warm-start", .unit = "SWITCH",
 	 .help = "whether a step begins with the matrices of the step before, "
@@ -104,12 +105,17 @@ static size_t wire(const void *params, const struct gf_wired *message,
 	return second > 0 ? 2 : 1;
 }
 
-static size_t warmup(const void *params, size_t epoch_steps)
+/* Dense: no matrix would shrink enough. */
+static size_t warm(const void *params, size_t step, size_t epoch_steps,
+		   void *then)
 {
 	const struct gf_powersgd_params *p = params;
 
 	(void)epoch_steps;
-	return p->warmup_steps;
+	if (step >= p->warmup_steps)
+		return 0;
+	((struct gf_powersgd_params *)then)->min_compression = INFINITY;
+	return p->warmup_steps - step;
 }
 
 static const struct gf_powersgd_params defaults = {
@@ -126,5 +132,5 @@ const struct gf_select_plan gf_select_plan_powersgd = {
 	.record = &record,
 	.defaults = &defaults,
 	.wire = wire,
-	.warmup = warmup,
+	.warm = warm,
 };

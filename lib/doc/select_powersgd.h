@@ -2,6 +2,7 @@
 #ifndef GF_DOC_SELECT_POWERSGD_H
 #define GF_DOC_SELECT_POWERSGD_H
 
+#include "base/steps.h"
 #include "doc/selection.h"
 
 /*
@@ -39,6 +40,7 @@
  */
 struct gf_powersgd_params {
 	size_t rank, warmup_steps;
+	struct gf_steps_part warmup_part;
 	bool warm_start;
 	double min_compression; /* >= 1 */
 	char *extra;            /* x- keys */

@@ -56,11 +56,14 @@ static size_t wire(const void *params, const struct gf_wired *message,
 	return 1;
 }
 
-static size_t warmup(const void *params, size_t epoch_steps)
+static size_t warm(const void *params, size_t step, size_t epoch_steps,
+		   void *then)
 {
 	const struct gf_randomk_params *p = params;
 
-	return p->nwarmup * epoch_steps;
+	return gf_density_warm(p->warmup_densities, p->nwarmup, step,
+			       epoch_steps,
+			       &((struct gf_randomk_params *)then)->density);
 }
 
 static const struct gf_randomk_params defaults = {.density = 0.01, .seed = 1};
@@ -73,5 +76,5 @@ const struct gf_select_plan gf_select_plan_randomk = {
 	.record = &record,
 	.defaults = &defaults,
 	.wire = wire,
-	.warmup = warmup,
+	.warm = warm,
 };

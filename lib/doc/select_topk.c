@@ -52,11 +52,14 @@ static size_t wire_gtopk(const void *params, const struct gf_wired *message,
 	return 1;
 }
 
-static size_t warmup(const void *params, size_t epoch_steps)
+static size_t warm(const void *params, size_t step, size_t epoch_steps,
+		   void *then)
 {
 	const struct gf_topk_params *p = params;
 
-	return p->nwarmup * epoch_steps;
+	return gf_density_warm(p->warmup_densities, p->nwarmup, step,
+			       epoch_steps,
+			       &((struct gf_topk_params *)then)->density);
 }
 
 /* gTop-k, section IV: densities of the first epochs. */
@@ -77,7 +80,7 @@ const struct gf_select_plan gf_select_plan_topk = {
 	.record = &record,
 	.defaults = &defaults,
 	.wire = wire_topk,
-	.warmup = warmup,
+	.warm = warm,
 };
 
 const struct gf_select_plan gf_select_plan_gtopk = {
@@ -88,5 +91,5 @@ const struct gf_select_plan gf_select_plan_gtopk = {
 	.record = &record,
 	.defaults = &defaults,
 	.wire = wire_gtopk,
-	.warmup = warmup,
+	.warm = warm,
 };

@@ -107,9 +107,23 @@ size_t gf_selection_own_elems(const struct gf_selection *s, size_t count_elems,
 
 size_t gf_selection_warmup(const struct gf_selection *s, size_t epoch_steps)
 {
+	struct gf_selection then = gf_selection_copy(s);
+	size_t step = 0, n;
+
+	while ((n = gf_selection_warm(s, step, epoch_steps, &then)))
+		step += n;
+	gf_selection_release(&then);
+	return step;
+}
+
+size_t gf_selection_warm(const struct gf_selection *s, size_t step,
+			 size_t epoch_steps, struct gf_selection *then)
+{
 	const struct gf_select_plan *plan = gf_selection_plan(s);
 
-	return plan->warmup ? plan->warmup(s->params, epoch_steps) : 0;
+	return plan->warm && s->params
+		       ? plan->warm(s->params, step, epoch_steps, then->params)
+		       : 0;
 }
 
 struct gf_selection gf_selection_copy(const struct gf_selection *s)

@@ -102,9 +102,12 @@ struct gf_select_plan {
 	 * messages, for a model of so many elements (optional: none). They go
 	 * as gf_select_own_message. */
 	size_t (*own_elems)(const void *params, size_t count_elems, int ranks);
-	/* The steps before it sends what its wires say, in epochs of so many
-	 * (optional: none). */
-	size_t (*warmup)(const void *params, size_t epoch_steps);
+	/* Its warm-up (optional: none): in `then`, a copy of params, what makes
+	 * its wires say what goes out in a step (from 0), in epochs of so many
+	 * (0: not known). Returns for how many steps from there on; 0: the
+	 * warm-up is over. */
+	size_t (*warm)(const void *params, size_t step, size_t epoch_steps,
+		       void *then);
 	/* Adapts gf-plan's choice to the model. asked(ctx, option): did the
 	 * user set it? Adds lines to notes. -EINVAL: what the user asked for
 	 * does not fit. (optional) */
@@ -147,6 +150,9 @@ size_t gf_selection_own_elems(const struct gf_selection *s, size_t count_elems,
 			      int ranks);
 /* The steps in which it sends more than in the steady state. */
 size_t gf_selection_warmup(const struct gf_selection *s, size_t epoch_steps);
+/* gf_select_plan.warm; then: a copy of s. */
+size_t gf_selection_warm(const struct gf_selection *s, size_t step,
+			 size_t epoch_steps, struct gf_selection *then);
 /* A selection with copies of these params. */
 struct gf_selection gf_selection_new(const struct gf_select_plan *plan,
 				     const void *params);

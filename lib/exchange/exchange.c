@@ -8,7 +8,9 @@
 
 int gf_exchange_check_plan(const struct gf_plan *plan, struct gf_error *err)
 {
-	return gf_select_check(plan, err);
+	int rc = gf_plan_check_settled(plan, err);
+
+	return rc ? rc : gf_select_check(plan, err);
 }
 
 int gf_exchange_check_gpu(const struct gf_plan *plan, bool by_host,

@@ -286,6 +286,11 @@ bool gf_json_is_array(const struct gf_json_at *at, const char *key)
 	return json_is_array(json_object_get(object_of(at), key));
 }
 
+bool gf_json_is_object(const struct gf_json_at *at, const char *key)
+{
+	return json_is_object(json_object_get(object_of(at), key));
+}
+
 bool gf_json_is_string(const struct gf_json_at *at, const char *key)
 {
 	return json_is_string(json_object_get(object_of(at), key));

@@ -69,6 +69,7 @@ bool gf_json_root_is_array(const struct gf_json *root);
 bool gf_json_has(const struct gf_json_at *at, const char *key);
 /* The value at key is an array, whatever is in it. */
 bool gf_json_is_array(const struct gf_json_at *at, const char *key);
+bool gf_json_is_object(const struct gf_json_at *at, const char *key);
 bool gf_json_is_string(const struct gf_json_at *at, const char *key);
 int gf_json_object(struct gf_json_at *at, const char *key,
 		   struct gf_json_at *out, struct gf_error *err);

@@ -28,6 +28,8 @@ enum gf_field_type {
 	GF_FIELD_BOOL,    /* bool */
 	GF_FIELD_REAL,    /* double; with names: or their first, which is NAN
 			   */
+	GF_FIELD_STEPS,   /* size_t, and at count_offset the struct
+			     gf_steps_part that it may follow from */
 	GF_FIELD_CHOICE,  /* an enum: index into names */
 	GF_FIELD_RAW,     /* char *: an object's text; absent: NULL */
 	GF_FIELD_SIZES,   /* size_t * and its count */
@@ -65,14 +67,14 @@ struct gf_field {
 	enum gf_field_type type;
 	enum gf_presence presence;
 	size_t offset;
-	size_t count_offset;            /* SIZES, REALS, LIST */
-	const char *per;                /* REALS: one per entry of that field,
-					 * which came before and has the same
-					 * count_offset */
-	double low, high;               /* SIZE, INT, REAL, SIZES, REALS */
-	double absent;                  /* SIZE, INT, BOOL, REAL, CHOICE */
-	const char *const *names;       /* CHOICE, REAL; NULL-terminated; REALS:
-					 * first, what an option calls no numbers */
+	size_t count_offset;      /* SIZES, REALS, LIST, STEPS */
+	const char *per;          /* REALS: one per entry of that field,
+				   * which came before and has the same
+				   * count_offset */
+	double low, high;         /* SIZE, INT, REAL, SIZES, REALS, STEPS */
+	double absent;            /* SIZE, INT, BOOL, REAL, CHOICE, STEPS */
+	const char *const *names; /* CHOICE, REAL; NULL-terminated; REALS:
+				   * first, what an option calls no numbers */
 	const struct gf_record *record; /* LIST, OBJECT, GROUP, INCLUDE */
 	const struct gf_field_own *own; /* OWN */
 	bool binds; /* what a program saves means nothing with another value */
@@ -119,6 +121,10 @@ int gf_fields_read(struct gf_json_at *at, const struct gf_record *r, void *item,
 		   struct gf_error *err);
 void gf_fields_write(struct gf_json_writer *w, const struct gf_record *r,
 		     const void *item);
+/* Settles all STEPS by these lengths (base/steps.h), 0 where not known. Returns
+ * the key of one that stays open; NULL: none does. */
+const char *gf_record_settle(const struct gf_record *r, void *item,
+			     double epoch_steps, double run_steps);
 /* Frees what the item owns and zeroes it. */
 void gf_record_release(const struct gf_record *r, void *item);
 /* *copy = *item, with everything owned anew. */

@@ -15,6 +15,7 @@ void gf_field_set_absent(const struct gf_field *f, void *item)
 
 	switch (f->type) {
 	case GF_FIELD_SIZE:
+	case GF_FIELD_STEPS:
 		*(size_t *)p = (size_t)f->absent;
 		break;
 	case GF_FIELD_INT:
@@ -71,7 +72,7 @@ static void swap_field(const struct gf_field *f, void *a, void *b)
 		[GF_FIELD_OBJECT] = sizeof(void *),
 	};
 
-	assert(f->type < GF_FIELD_GROUP);
+	assert(f->type < GF_FIELD_GROUP && f->type != GF_FIELD_STEPS);
 	swap(gf_field_place(f, a), gf_field_place(f, b), bytes[f->type]);
 	if (f->type == GF_FIELD_SIZES || f->type == GF_FIELD_REALS ||
 	    f->type == GF_FIELD_LIST)
@@ -105,4 +106,22 @@ void gf_record_fill(const struct gf_record *r, void *item, const void *under)
 	take(r, item, copy);
 	gf_record_release(r, copy);
 	free(copy);
+}
+
+const char *gf_record_settle(const struct gf_record *r, void *item,
+			     double epoch_steps, double run_steps)
+{
+	const struct gf_field *f;
+	const char *open = NULL;
+
+	for (f = r->fields; !gf_field_is_last(f); f++) {
+		struct gf_steps_part *part = gf_field_part(f, item);
+
+		if (f->type != GF_FIELD_STEPS)
+			continue;
+		gf_steps_settle(gf_field_place(f, item), part, epoch_steps,
+				run_steps);
+		open = part->of == GF_STEPS_KNOWN ? open : f->key;
+	}
+	return open;
 }

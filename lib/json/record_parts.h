@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "base/steps.h"
 #include "json/record.h"
 
 /* How the walkers of a table reach into a struct; for record*.c alone. */
@@ -16,6 +17,12 @@ static inline void *gf_field_place(const struct gf_field *f, const void *item)
 static inline size_t *gf_field_count(const struct gf_field *f, const void *item)
 {
 	return (size_t *)((char *)item + f->count_offset);
+}
+
+static inline struct gf_steps_part *gf_field_part(const struct gf_field *f,
+						  const void *item)
+{
+	return (struct gf_steps_part *)(void *)((char *)item + f->count_offset);
 }
 
 static inline char **gf_record_extra(const struct gf_record *r,

@@ -98,6 +98,31 @@ static int read_real(struct gf_json_at *at, const struct gf_field *f, double *p,
 	return gf_json_choice(at, f->key, f->names, &index, err);
 }
 
+/* A number, or the part of another length. */
+static int read_steps(struct gf_json_at *at, const struct gf_field *f,
+		      void *item, struct gf_error *err)
+{
+	struct gf_steps_part *part = gf_field_part(f, item);
+	struct gf_json_at inner;
+	bool of_run;
+	int rc;
+
+	if (!gf_json_is_object(at, f->key))
+		return gf_json_size(at, f->key, (size_t)f->low, (size_t)f->high,
+				    gf_field_place(f, item), err);
+	rc = gf_json_object(at, f->key, &inner, err);
+	if (rc)
+		return rc;
+	of_run = gf_json_has(&inner, "run_share");
+	rc = gf_json_real(&inner, of_run ? "run_share" : "epochs", GF_MIN_SHARE,
+			  of_run ? 1 : GF_MAX_COUNT, &part->share, err);
+	part->of = of_run ? GF_STEPS_OF_RUN : GF_STEPS_OF_EPOCH;
+	if (!rc)
+		return gf_json_end(&inner, NULL, err);
+	gf_json_leave(&inner);
+	return rc;
+}
+
 static int read_field(struct gf_json_at *at, const struct gf_field *f,
 		      void *item, struct gf_error *err)
 {
@@ -109,6 +134,8 @@ static int read_field(struct gf_json_at *at, const struct gf_field *f,
 	case GF_FIELD_SIZE:
 		return gf_json_size(at, f->key, (size_t)f->low, (size_t)f->high,
 				    p, err);
+	case GF_FIELD_STEPS:
+		return read_steps(at, f, item, err);
 	case GF_FIELD_INT:
 		return gf_json_int(at, f->key, (int)f->low, (int)f->high, p,
 				   err);

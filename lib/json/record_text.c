@@ -73,6 +73,8 @@ int gf_field_parse(const struct gf_field *f, const char *text, void *item,
 		else if (!rc)
 			*(size_t *)p = (size_t)whole;
 		return rc;
+	case GF_FIELD_STEPS:
+		return gf_steps_parse(text, p, gf_field_part(f, item), err);
 	case GF_FIELD_BOOL:
 		rc = gf_names_find(switches, text, &index, err);
 		if (!rc)
@@ -110,6 +112,11 @@ void gf_field_print(const struct gf_field *f, const void *item,
 	switch (f->type) {
 	case GF_FIELD_SIZE:
 		gf_text_addf(out, "%zu", *(const size_t *)p);
+		break;
+	case GF_FIELD_STEPS:
+		if (gf_field_part(f, item)->of == GF_STEPS_KNOWN)
+			gf_text_addf(out, "%zu", *(const size_t *)p);
+		gf_steps_text(gf_field_part(f, item), out);
 		break;
 	case GF_FIELD_INT:
 		gf_text_addf(out, "%d", *(const int *)p);

@@ -13,6 +13,7 @@ static double scalar_of(const struct gf_field *f, const void *item)
 
 	switch (f->type) {
 	case GF_FIELD_SIZE:
+	case GF_FIELD_STEPS:
 		return (double)*(const size_t *)p;
 	case GF_FIELD_INT:
 	case GF_FIELD_CHOICE:
@@ -38,6 +39,9 @@ bool gf_field_is_absent(const struct gf_field *f, const void *item)
 	case GF_FIELD_REAL:
 		value = scalar_of(f, item);
 		return value == f->absent || (isnan(value) && isnan(f->absent));
+	case GF_FIELD_STEPS:
+		return gf_field_part(f, item)->of == GF_STEPS_KNOWN &&
+		       scalar_of(f, item) == f->absent;
 	case GF_FIELD_SIZES:
 	case GF_FIELD_REALS:
 	case GF_FIELD_LIST:
@@ -102,6 +106,23 @@ static void write_list(struct gf_json_writer *w, const char *key,
 	gf_json_close_array(w);
 }
 
+static void write_steps(struct gf_json_writer *w, const struct gf_field *f,
+			const void *item)
+{
+	const struct gf_steps_part *part = gf_field_part(f, item);
+
+	if (part->of == GF_STEPS_KNOWN) {
+		gf_json_put_size(w, f->key,
+				 *(const size_t *)gf_field_place(f, item));
+		return;
+	}
+	gf_json_open_line(w, f->key);
+	gf_json_put_real(w,
+			 part->of == GF_STEPS_OF_RUN ? "run_share" : "epochs",
+			 part->share);
+	gf_json_close_object(w);
+}
+
 static void write_field(struct gf_json_writer *w, const struct gf_field *f,
 			const void *item)
 {
@@ -113,6 +134,9 @@ static void write_field(struct gf_json_writer *w, const struct gf_field *f,
 		break;
 	case GF_FIELD_SIZE:
 		gf_json_put_size(w, f->key, *(const size_t *)p);
+		break;
+	case GF_FIELD_STEPS:
+		write_steps(w, f, item);
 		break;
 	case GF_FIELD_INT:
 		gf_json_put_int(w, f->key, *(const int *)p);

@@ -72,9 +72,12 @@ static int apply(const struct gf_axes *axes, struct gf_system *s,
 		s->release = (enum gf_release)axes->release;
 	if (axes->staleness)
 		s->staleness = axes->staleness;
-	if (axes->pipeline_warmup_steps != SIZE_MAX)
+	if (axes->pipeline_warmup_steps != SIZE_MAX) {
 		s->pipeline_warmup_steps = axes->pipeline_warmup_steps;
-	if (rc == 0 && s->pipeline_warmup_steps && s->staleness <= 1)
+		s->pipeline_warmup_part = axes->pipeline_warmup_part;
+	}
+	if (rc == 0 && s->staleness <= 1 &&
+	    (s->pipeline_warmup_steps || s->pipeline_warmup_part.of))
 		rc = gf_error_set(err, -EINVAL,
 				  "--pipeline-warmup: want a staleness > 1, "
 				  "got %d",
@@ -102,8 +105,10 @@ void gf_axes_follow(struct gf_axes *a, const struct gf_plan *p)
 		a->followed = &p->selection;
 	if (!a->staleness)
 		a->staleness = p->staleness;
-	if (a->pipeline_warmup_steps == SIZE_MAX && a->staleness > 1)
+	if (a->pipeline_warmup_steps == SIZE_MAX && a->staleness > 1) {
 		a->pipeline_warmup_steps = p->pipeline_warmup_steps;
+		a->pipeline_warmup_part = p->pipeline_warmup_part;
+	}
 	if (!a->servers)
 		a->servers = p->servers;
 }

@@ -24,7 +24,8 @@ struct gf_axes {
 	int release;                         /* enum gf_release; open: -1 */
 	int staleness;                       /* open: 0 */
 	size_t pipeline_warmup_steps;        /* open: SIZE_MAX */
-	int servers;                         /* open: 0 */
+	struct gf_steps_part pipeline_warmup_part;
+	int servers; /* open: 0 */
 	/* blueconnect, hierarchical; algorithm NULL: the cheapest */
 	struct gf_stage *factors; /* owned, names static */
 	size_t nfactors;
@@ -37,6 +38,9 @@ void gf_axes_release(struct gf_axes *axes);
 /* Sets open axes as in the plan: selection, staleness, servers. Borrows from
  * the plan. */
 void gf_axes_follow(struct gf_axes *axes, const struct gf_plan *p);
+
+/* --pipeline-warmup; axes: struct gf_axes. */
+int gf_axes_read_warmup(const char *text, void *axes, struct gf_error *err);
 
 /* All factors as people type them, innermost first, "4,16:ring" or "4x16" (a
  * factor of 1 changes nothing and is dropped). 0 or -EINVAL. */

@@ -64,3 +64,11 @@ void gf_axes_release(struct gf_axes *a)
 	free(a->factors);
 	gf_axes_init(a);
 }
+
+int gf_axes_read_warmup(const char *text, void *axes, struct gf_error *err)
+{
+	struct gf_axes *a = axes;
+
+	return gf_steps_parse(text, &a->pipeline_warmup_steps,
+			      &a->pipeline_warmup_part, err);
+}

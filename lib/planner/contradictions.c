@@ -125,7 +125,8 @@ void gf_task_note_served(const struct gf_task *t, const struct gf_request *r,
 {
 	const struct gf_policy *found = gf_policy_find(p->policy);
 
-	if (p->staleness > 1 && !p->pipeline_warmup_steps)
+	if (p->staleness > 1 && !p->pipeline_warmup_steps &&
+	    !p->pipeline_warmup_part.of)
 		gf_text_addf(notes,
 			     "stale gradients from the first step on often "
 			     "keep a training from converging: "

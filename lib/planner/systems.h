@@ -24,6 +24,7 @@ struct gf_system {
 	const struct gf_select_plan *selection;
 	int staleness;
 	size_t pipeline_warmup_steps;
+	struct gf_steps_part pipeline_warmup_part;
 	int servers; /* ranks beside the others that only serve */
 };
 

@@ -67,6 +67,7 @@ static int set_axes(const struct gf_task *t, struct gf_plan *p,
 	p->selection = gf_selection_copy(&t->selection);
 	p->staleness = s->staleness;
 	p->pipeline_warmup_steps = s->pipeline_warmup_steps;
+	p->pipeline_warmup_part = s->pipeline_warmup_part;
 	if (gf_selection_has(&t->selection, GF_SELECT_RECUTS))
 		p->threshold_bytes = t->problem.threshold_bytes;
 	for (i = 0; i < p->nmessages; i++)

@@ -40,14 +40,8 @@ size_t gf_csc_chunk_last_tensor(const struct gf_csc *c, size_t chunk)
 
 size_t gf_csc_kept(const struct gf_csc_params *p, size_t n, size_t t)
 {
-	double ramp = p->warmup_steps
-			      ? fmin(1, (double)t / (double)p->warmup_steps)
-			      : 1;
-	double kept = ceil((1 - (1 - p->keep) * ramp) * (double)n - 1e-9);
+	double kept = ceil(gf_csc_sent_share(p, (double)t) * (double)n - 1e-9);
 
-	/* the first step is dense, with or without a ramp */
-	if (t == 0)
-		return n;
 	return kept < 1 ? 1 : (size_t)kept;
 }
 

@@ -93,3 +93,15 @@ int gf_trainer_set_lengths(struct gf_trainer *t, struct gf_error *err)
 		t->check_every = 0;
 	return 0;
 }
+
+void gf_train_settle(const struct gf_train_config *k, struct gf_plan *plan)
+{
+	double epoch = 0, run = (double)k->steps;
+
+	if (k->data) {
+		epoch = floor((double)k->data->count[GF_PART_TRAIN] /
+			      (double)gf_train_global_batch(k));
+		run = epoch * (double)k->training.epochs;
+	}
+	gf_plan_settle(plan, epoch, run);
+}

@@ -135,6 +135,11 @@ double gf_train_peak(const struct gf_train_config *config);
 /* Samples of a step on all ranks. */
 size_t gf_train_global_batch(const struct gf_train_config *config);
 
+/* Settles the plan's warm-ups, which is config's, by the lengths of this run.
+ */
+void gf_train_settle(const struct gf_train_config *config,
+		     struct gf_plan *plan);
+
 /* Collective, before gf_train_choose: the checkpoint folder, if there is one,
  * becomes this job's, and the set to resume from is found in it. After a
  * failure, too, the caller leaves it. */

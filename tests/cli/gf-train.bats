@@ -726,6 +726,17 @@ flip() {
 		wants 0 gf-train $quick --plan pipe.json --checkpoint stopped --steps 12 --resume
 		cmp through/step-12/rank-0.safetensors stopped/step-12/rank-0.safetensors
 	done
+	# the same warm-up as a share of the run, and of an epoch, which is all of it
+	wants 0 gf-train $quick --plan pipe.json --log whole.jsonl
+	total=$(jq -s 'map(select(.part == "batch").step) | max' whole.jsonl)
+	for part in run_share epochs; do
+		jq ".pipeline.warmup_steps = {$part: (3 / $total)}" pipe.json > part.json
+		wants 0 gf-train $quick --plan part.json --checkpoint $part --steps 12
+		cmp through/step-12/rank-0.safetensors $part/step-12/rank-0.safetensors
+	done
+	wants 2 gf-train --replay --plan part.json
+	one_line
+	says 'want a number of steps where nothing says how long an epoch or the run is'
 	# the warm-up is that of synchronous SGD, the later steps are not
 	plan_for 1 > one.json
 	for plan in one pipe; do

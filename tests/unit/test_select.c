@@ -328,7 +328,8 @@ static void test_help(void)
 		{"masking", "dgc: whether an element that is sent loses its "
 			    "momentum, on or off (on)"},
 		{"keep", "csc: the share of chunks that is sent (0.1)"},
-		{"csc-warmup", "csc: steps over which the share falls (100)"},
+		{"csc-warmup", "csc: steps over which the share falls, or "
+			       "4epochs, or 5% of the run (100)"},
 		{"decay",
 		 "csc: of what was not sent, 0 to 1 or momentum (momentum)"},
 		{"putback", "topk, gtopk: paper, conserve or naive (paper)"},
@@ -397,6 +398,9 @@ static void add_field(const struct gf_field *f, struct gf_text *t)
 
 	gf_text_addf(t, ",\n        \"%s\": ", f->key);
 	switch (f->type) {
+	case GF_FIELD_STEPS:
+		gf_text_addf(t, "{\"$ref\": \"#/$defs/steps\"}");
+		break;
 	case GF_FIELD_SIZE:
 		gf_text_addf(t,
 			     "{\"type\": \"integer\", \"minimum\": %.0f, "
