@@ -46,7 +46,7 @@ struct arguments {
 	int plot_columns;
 	size_t batch, accumulate;
 	struct gf_rates rates;
-	unsigned over; /* axes of the comparison */
+	struct gf_compare_over over; /* the axes of the comparison */
 	bool compare, strict, json, table, explain, list;
 };
 
@@ -83,7 +83,8 @@ static const struct gf_setting own_settings[] = {
 	 "print a table of all policies, best first"},
 	{"over", "LIST", 2, GF_SETTING_OWN, AT(over),
 	 "compare policies, systems, codecs, selections, algorithms, lanes, "
-	 "staleness, or several of them",
+	 "staleness, threshold, or several of them; A:B: each of A with each "
+	 "of B",
 	 .names = gf_compare_names, .store = gf_compare_store},
 	{"strict", NULL, 2, GF_SETTING_FLAG, AT(strict),
 	 "exit with status 1 if something is left out of the comparison"},
@@ -210,7 +211,7 @@ static int check(void *arguments, struct gf_error *err)
 	unsigned axis;
 
 	for (axis = 0; a->compare && axis < GF_COMPARE_AXES; axis++)
-		if (a->over >> axis & 1 &&
+		if (a->over.axes >> axis & 1 &&
 		    gf_cli_given(&a->cli, gf_compare_option(axis)))
 			return gf_error_set(err, -EINVAL,
 					    "--compare goes without --%s where "
@@ -231,7 +232,7 @@ static int compare(const struct arguments *a, struct gf_planning *s,
 	gf_request_assume_ranks(&s->request, &s->open);
 	if (s->open.length)
 		gf_text_addf(&s->notes, "by default: %s\n", s->open.data);
-	rc = gf_request_compare(&s->request, a->over, &c, &s->notes, err);
+	rc = gf_request_compare(&s->request, &a->over, &c, &s->notes, err);
 	if (rc < 0)
 		return rc;
 	if (a->json)
@@ -369,7 +370,7 @@ int main(int argc, char **argv)
 		.check = check,
 	};
 	struct arguments a = {
-		.over = 1U << GF_COMPARE_POLICIES,
+		.over = {.axes = 1U << GF_COMPARE_POLICIES},
 		.rates = {.precision = -1},
 	};
 	struct gf_text helps[GF_SELECT_OPTIONS_MOST] = {{0}}, wishes = {0};

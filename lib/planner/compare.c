@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "planner/compare.h"
+#include "planner/compare_parts.h"
 
 #include <errno.h>
 #include <float.h>
@@ -8,101 +8,6 @@
 #include <string.h>
 
 #include "base/heap.h"
-#include "codec/codec.h"
-#include "coll/algorithm.h"
-
-/* The request with one entry of the axis in it. */
-struct variant {
-	struct gf_request request;
-	struct gf_axes axes;
-	const char *codecs[2];
-};
-
-/* --- the axes ------------------------------------------------------------ */
-
-static void ask_policy(struct variant *v, size_t i)
-{
-	v->request.policy = gf_policies[i]->name;
-}
-
-static void ask_system(struct variant *v, size_t i)
-{
-	v->request.system = gf_systems[i].name;
-}
-
-static void ask_codec(struct variant *v, size_t i)
-{
-	v->codecs[0] = gf_codecs[i].name;
-	v->request.codecs = v->codecs;
-}
-
-static void ask_selection(struct variant *v, size_t i)
-{
-	v->axes.selection = (int)i;
-}
-
-static void ask_algorithm(struct variant *v, size_t i)
-{
-	v->request.algorithm = gf_algorithms[i]->name;
-}
-
-/* Numbers by name, as the registries have their entries. */
-static const struct gf_named lanes[] = {
-	{"1", NULL}, {"2", NULL}, {"3", NULL}, {"4", NULL}, {NULL, NULL}};
-static const struct gf_named stalenesses[] = {
-	{"1", NULL}, {"2", NULL}, {"3", NULL}, {NULL, NULL}};
-
-static void ask_lanes(struct variant *v, size_t i)
-{
-	v->request.lanes = (int)i + 1;
-}
-
-static void ask_staleness(struct variant *v, size_t i)
-{
-	v->axes.staleness = (int)i + 1;
-}
-
-const char *const gf_compare_names[] = {"policies",   "systems",    "codecs",
-					"selections", "algorithms", "lanes",
-					"staleness",  NULL};
-
-static const struct axis {
-	const char *option;
-	struct gf_registry of;
-	void (*ask)(struct variant *v, size_t i);
-} axes_of[GF_COMPARE_AXES] = {
-	{"policy", {gf_policies, 0, NULL}, ask_policy},
-	{"system", {gf_systems, sizeof(*gf_systems), NULL}, ask_system},
-	{"codecs", {gf_codecs, sizeof(*gf_codecs), NULL}, ask_codec},
-	{"selection", {gf_select_plans, 0, NULL}, ask_selection},
-	{"algorithm", {gf_algorithms, 0, NULL}, ask_algorithm},
-	{"lanes", {lanes, sizeof(*lanes), NULL}, ask_lanes},
-	{"staleness", {stalenesses, sizeof(*stalenesses), NULL}, ask_staleness},
-};
-
-const char *gf_compare_option(enum gf_compare_axis axis)
-{
-	return axes_of[axis].option;
-}
-
-int gf_compare_store(const char *arg, void *to, struct gf_error *err)
-{
-	char *copy = gf_xstrdup(arg), *rest = copy, *part;
-	unsigned axes = 0;
-	int rc = 0, axis;
-
-	while (rc == 0 && (part = strsep(&rest, ","))) {
-		rc = gf_names_find(gf_compare_names, part, &axis, err);
-		if (rc == 0)
-			axes |= 1U << axis;
-	}
-	free(copy);
-	if (rc == 0)
-		*(unsigned *)to = axes;
-	return rc;
-}
-
-/* --- rows ---------------------------------------------------------------- */
 
 /* A bound that no plan of any policy beats: that over the most lanes that one
  * of them may use. Policies that split messages keep their own. */
@@ -189,12 +94,25 @@ static void add_lines(struct gf_text *notes, const struct gf_text *more)
 	free(copy);
 }
 
+const struct gf_compared *gf_comparison_at(const struct gf_comparison *c,
+					   const char *down, const char *across)
+{
+	size_t i;
+
+	for (i = 0; i < c->nrows; i++)
+		if (strcmp(c->rows[i].name, down) == 0 &&
+		    strcmp(c->rows[i].across, across) == 0)
+			return &c->rows[i];
+	return NULL;
+}
+
+/* A grid has all of its rows. */
 static bool is_there(const struct gf_comparison *c,
 		     const struct gf_compared *row)
 {
 	size_t i;
 
-	for (i = 0; i < c->nrows; i++)
+	for (i = 0; i < c->nrows && !c->over.grid; i++)
 		if (c->rows[i].iteration_s == row->iteration_s &&
 		    gf_plan_brief_equal(&c->rows[i].plan, &row->plan))
 			return true;
@@ -203,18 +121,15 @@ static bool is_there(const struct gf_comparison *c,
 
 /* The task's policy, or auto where it asks for none. -EINVAL, -ENOTSUP: what
  * varies does not fit. */
-static int make_row(const struct gf_task *t, const char *name,
+static int make_row(const struct gf_task *t, struct gf_compared row,
 		    struct gf_comparison *c, struct gf_error *err)
 {
-	struct gf_compared row = {
-		.name = name,
-		.automatic = !t->policy || t->policy->automatic,
-	};
 	struct gf_plan p;
 	int rc = gf_task_plan(t, t->policy, &p, err);
 
 	if (rc < 0)
 		return rc;
+	row.automatic = !t->policy || t->policy->automatic;
 	row.plan = gf_plan_brief(&p);
 	row.iteration_s = p.predicted->iteration_s;
 	row.compute_s = p.predicted->compute_s;
@@ -230,7 +145,7 @@ static int make_row(const struct gf_task *t, const char *name,
 	return 0;
 }
 
-static int pose_row(const struct gf_request *r, const char *name,
+static int pose_row(const struct gf_request *r, struct gf_compared row,
 		    struct gf_comparison *c, struct gf_text *notes,
 		    struct gf_error *err)
 {
@@ -242,7 +157,7 @@ static int pose_row(const struct gf_request *r, const char *name,
 		/* every plan at its best, unless the user asks for less */
 		if (!r->tolerance_asked)
 			t.problem.tolerance = 0;
-		rc = make_row(&t, name, c, err);
+		rc = make_row(&t, row, c, err);
 		if (rc == 0)
 			gf_task_note(&t, &here);
 		gf_task_release(&t);
@@ -253,11 +168,14 @@ static int pose_row(const struct gf_request *r, const char *name,
 	return rc;
 }
 
-static void note_left_out(struct gf_comparison *c, const char *name,
+static void note_left_out(struct gf_comparison *c,
+			  const struct gf_compared *row,
 			  const struct gf_error *why, struct gf_text *notes)
 {
 	c->left_out++;
-	gf_text_addf(notes, "%s is left out: %s\n", name, why->text);
+	gf_text_addf(notes, "%s%s%s is left out: %s\n", row->name,
+		     row->across ? " with " : "",
+		     row->across ? row->across : "", why->text);
 }
 
 /* Policies of one task: it is posed once, and keeps what it replays. */
@@ -273,10 +191,12 @@ static int over_policies(const struct gf_request *r, struct gf_comparison *c,
 	if (!r->tolerance_asked)
 		t.problem.tolerance = 0;
 	for (i = 0; gf_policies[i] && rc == 0; i++) {
+		const struct gf_compared row = {.name = gf_policies[i]->name};
+
 		t.policy = gf_policies[i];
-		rc = make_row(&t, t.policy->name, c, err);
+		rc = make_row(&t, row, c, err);
 		if ((rc == -EINVAL || rc == -ENOTSUP) && !t.policy->automatic) {
-			note_left_out(c, t.policy->name, err, notes);
+			note_left_out(c, &row, err, notes);
 			rc = 0;
 		}
 	}
@@ -287,44 +207,60 @@ static int over_policies(const struct gf_request *r, struct gf_comparison *c,
 	return rc;
 }
 
-static int over(const struct gf_request *r, const struct axis *a,
+/* One value, and of a grid one of the other axis, in the request's place. */
+static int over_value(const struct gf_request *r, const struct gf_compared *row,
+		      size_t i, size_t k, struct gf_comparison *c,
+		      struct gf_text *notes, struct gf_error *err)
+{
+	struct gf_compare_variant v = {.request = *r};
+	int rc;
+
+	if (r->axes)
+		v.axes = *r->axes;
+	else
+		gf_axes_init(&v.axes);
+	v.request.axes = &v.axes;
+	gf_compare_ask(&v, row->axis, i);
+	if (row->across)
+		gf_compare_ask(&v, c->over.across, k);
+	rc = pose_row(&v.request, *row, c, notes, err);
+	if (rc != -EINVAL && rc != -ENOTSUP)
+		return rc;
+	note_left_out(c, row, err, notes);
+	return 0;
+}
+
+static int over(const struct gf_request *r, enum gf_compare_axis axis,
 		struct gf_comparison *c, struct gf_text *notes,
 		struct gf_error *err)
 {
-	const struct gf_named *e;
-	size_t i;
+	struct gf_compared row = {.axis = axis};
+	size_t i, k;
 	int rc = 0;
 
-	for (i = 0; rc == 0 && (e = gf_registry_at(&a->of, i)); i++) {
-		struct variant v = {.request = *r};
-
-		if (r->axes)
-			v.axes = *r->axes;
-		else
-			gf_axes_init(&v.axes);
-		v.request.axes = &v.axes;
-		a->ask(&v, i);
-		rc = pose_row(&v.request, e->name, c, notes, err);
-		if (rc == -EINVAL || rc == -ENOTSUP) {
-			note_left_out(c, e->name, err, notes);
-			rc = 0;
-		}
+	for (i = 0; rc == 0 && (row.name = gf_compare_value(axis, i)); i++) {
+		if (!c->over.grid)
+			rc = over_value(r, &row, i, 0, c, notes, err);
+		for (k = 0; rc == 0 && c->over.grid &&
+			    (row.across = gf_compare_value(c->over.across, k));
+		     k++)
+			rc = over_value(r, &row, i, k, c, notes, err);
 	}
 	return rc;
 }
 
-static int make_rows(const struct gf_request *r, unsigned axes,
-		     struct gf_comparison *c, struct gf_text *notes,
-		     struct gf_error *err)
+static int make_rows(const struct gf_request *r, struct gf_comparison *c,
+		     struct gf_text *notes, struct gf_error *err)
 {
-	unsigned axis;
+	unsigned axes = c->over.grid ? 1U << c->over.down : c->over.axes;
+	enum gf_compare_axis axis;
 	int rc = 0;
 
 	for (axis = 0; axis < GF_COMPARE_AXES && rc == 0; axis++)
-		if (axis == GF_COMPARE_POLICIES && axes & 1)
+		if (axis == GF_COMPARE_POLICIES && axes & 1 && !c->over.grid)
 			rc = over_policies(r, c, notes, err);
 		else if (axes >> axis & 1)
-			rc = over(r, &axes_of[axis], c, notes, err);
+			rc = over(r, axis, c, notes, err);
 	if (rc == 0 && !c->nrows)
 		rc = gf_error_set(err, -ENOTSUP,
 				  "--compare: want a plan that fits, found "
@@ -332,11 +268,26 @@ static int make_rows(const struct gf_request *r, unsigned axes,
 	return rc;
 }
 
-int gf_request_compare(const struct gf_request *r, unsigned axes,
+/* More rows than there can be. */
+static size_t most_rows(const struct gf_compare_over *over)
+{
+	size_t most = 0, counts[GF_COMPARE_AXES], i;
+	unsigned axis;
+
+	for (axis = 0; axis < GF_COMPARE_AXES; axis++) {
+		for (i = 0; gf_compare_value(axis, i); i++)
+			;
+		counts[axis] = i;
+		most += i;
+	}
+	return over->grid ? counts[over->down] * counts[over->across] : most;
+}
+
+int gf_request_compare(const struct gf_request *r,
+		       const struct gf_compare_over *axes,
 		       struct gf_comparison *c, struct gf_text *notes,
 		       struct gf_error *err)
 {
-	size_t most = 0, axis, i;
 	int rc;
 
 	if (r->rule)
@@ -348,14 +299,11 @@ int gf_request_compare(const struct gf_request *r, unsigned axes,
 			err, -EINVAL, "--compare: want %s, found none",
 			r->model ? "a number of ranks (--ranks)"
 				 : "the tensors of a model (--model)");
-	for (axis = 0; axis < GF_COMPARE_AXES; axis++)
-		for (i = 0; gf_registry_at(&axes_of[axis].of, i); i++)
-			most++;
 	*c = (struct gf_comparison){
-		.rows = gf_xcalloc(most, sizeof(*c->rows)),
-		.axes = axes,
+		.rows = gf_xcalloc(most_rows(axes), sizeof(*c->rows)),
+		.over = *axes,
 	};
-	rc = make_rows(r, axes, c, notes, err);
+	rc = make_rows(r, c, notes, err);
 	if (rc < 0) {
 		gf_comparison_release(c);
 		return rc;

@@ -8,7 +8,8 @@
 
 /*
  * Plans of one problem side by side. One axis is varied, or several, each by
- * itself; the other axes stay as the request has them.
+ * itself, or two as a grid, each value of one with each of the other; the other
+ * axes stay as the request has them.
  */
 enum gf_compare_axis {
 	GF_COMPARE_POLICIES,
@@ -18,12 +19,22 @@ enum gf_compare_axis {
 	GF_COMPARE_ALGORITHMS,
 	GF_COMPARE_LANES,
 	GF_COMPARE_STALENESS,
+	GF_COMPARE_THRESHOLD,
 	GF_COMPARE_AXES,
 };
 extern const char *const gf_compare_names[]; /* NULL-terminated */
 
+struct gf_compare_over {
+	unsigned axes; /* a bit for each */
+	/* There are two of them: one down, one across. */
+	bool grid;
+	enum gf_compare_axis down, across;
+};
+
 struct gf_compared {
-	const char *name; /* of what varies; static */
+	enum gf_compare_axis axis;
+	/* of what varies, and of a grid's second; static */
+	const char *name, *across;
 	/* The policy leaves the next forward alone: the axis of policies. */
 	bool automatic;
 	struct gf_plan_brief plan;
@@ -34,23 +45,32 @@ struct gf_compared {
 struct gf_comparison {
 	struct gf_compared *rows; /* best first; owned */
 	size_t nrows;
-	unsigned axes;
+	struct gf_compare_over over;
 	size_t left_out; /* what does not fit, as notes say */
 };
 
-/* For the option that names axes in a list; to: unsigned, a bit for each. */
+/* For the option that names axes: "lanes,codecs" each by itself, "lanes:codecs"
+ * as a grid; to: struct gf_compare_over. */
 int gf_compare_store(const char *arg, void *to, struct gf_error *err);
 /* The option that chooses on that axis, which a comparison over it excludes. */
 const char *gf_compare_option(enum gf_compare_axis axis);
 
-/* Needs a model and ranks (-EINVAL). axes: a bit for each. */
-int gf_request_compare(const struct gf_request *r, unsigned axes,
+/* The i-th of what an axis has; NULL: none. */
+const char *gf_compare_value(enum gf_compare_axis axis, size_t i);
+/* That row of a grid; NULL: it is left out. */
+const struct gf_compared *gf_comparison_at(const struct gf_comparison *c,
+					   const char *down,
+					   const char *across);
+
+/* Needs a model and ranks (-EINVAL). */
+int gf_request_compare(const struct gf_request *r,
+		       const struct gf_compare_over *over,
 		       struct gf_comparison *c, struct gf_text *notes,
 		       struct gf_error *err);
 void gf_comparison_release(struct gf_comparison *c);
 
-/* For people, in a window of so many columns (cli/table.h); and a line of JSON
- * for each row. */
+/* For people, in a window of so many columns (cli/table.h), of a grid the
+ * iterations; and a line of JSON for each row. */
 void gf_comparison_table(const struct gf_comparison *c, size_t window,
 			 struct gf_text *out);
 void gf_comparison_json(const struct gf_comparison *c, struct gf_text *out);

@@ -10,12 +10,19 @@
 #include "planner/compare.h"
 #include "planner/emit.h"
 
-static void json_row(const struct gf_compared *row, struct gf_text *out)
+static void json_row(const struct gf_compared *row,
+		     const struct gf_compare_over *over, struct gf_text *out)
 {
 	struct gf_json_writer w = {0};
 
 	gf_json_open_line(&w, NULL);
 	gf_plan_brief_put(&row->plan, &w);
+	gf_json_open_line(&w, "over");
+	gf_json_put_string(&w, gf_compare_names[row->axis], row->name);
+	if (row->across)
+		gf_json_put_string(&w, gf_compare_names[over->across],
+				   row->across);
+	gf_json_close_object(&w);
 	gf_json_put_real(&w, "iteration_s", row->iteration_s);
 	gf_json_put_real(&w, "compute_s", row->compute_s);
 	gf_json_put_real(&w, "exposed_comm_s", row->exposed_comm_s);
@@ -34,7 +41,7 @@ void gf_comparison_json(const struct gf_comparison *c, struct gf_text *out)
 	size_t i;
 
 	for (i = 0; i < c->nrows; i++)
-		json_row(&c->rows[i], out);
+		json_row(&c->rows[i], &c->over, out);
 }
 
 /* Stale gradients may take more steps: their rows say how stale they are. */
@@ -46,21 +53,61 @@ static void add_system(struct gf_table *t, const struct gf_plan_brief *b)
 		gf_table_cell(t, "%s", b->system);
 }
 
-void gf_comparison_table(const struct gf_comparison *c, size_t window,
-			 struct gf_text *out)
+/* The iterations, one axis down and one across. */
+static void grid(const struct gf_comparison *c, size_t window,
+		 struct gf_text *out)
+{
+	const char *across_name = gf_compare_names[c->over.across];
+	const struct gf_compared *row;
+	const char *down, *across;
+	struct gf_table t = {0};
+	struct gf_human h;
+	size_t columns = 1, i, k;
+
+	while (gf_compare_value(c->over.across, columns - 1))
+		columns++;
+	gf_table_begin(&t, columns);
+	gf_table_cell(&t, "%s", gf_compare_names[c->over.down]);
+	for (k = 0; (across = gf_compare_value(c->over.across, k)); k++)
+		gf_table_cell(&t, "%s", across);
+	for (i = 0; (down = gf_compare_value(c->over.down, i)); i++) {
+		gf_table_begin(&t, columns);
+		gf_table_cell(&t, "%s", down);
+		for (k = 0; (across = gf_compare_value(c->over.across, k));
+		     k++) {
+			row = gf_comparison_at(c, down, across);
+			gf_table_cell(&t, "%s",
+				      row ? gf_human_time(row->iteration_s, &h)
+					  : "-");
+		}
+	}
+	gf_table_print_in(&t, window, out);
+	gf_table_release(&t);
+	gf_text_addf(out, "iteration; %s across; best: %s %s, %s %s\n",
+		     across_name, gf_compare_names[c->over.down],
+		     c->rows[0].name, across_name, c->rows[0].across);
+}
+
+static void rows_table(const struct gf_comparison *c, size_t window,
+		       struct gf_text *out)
 {
 	static const char *const heading[] = {
 		"algorithm", "system",      "policy", "codec",
 		"selection", "messages",    "lanes",  "iteration",
 		"exposed",   "above bound", "low",    "high"};
 	bool doubted = c->nrows > 0 && c->rows[0].iteration_high_s > 0;
-	/* the first column, where algorithms are compared */
-	size_t named = c->axes >> GF_COMPARE_ALGORITHMS & 1;
-	size_t columns = (doubted ? 11 : 9) + named, i;
+	/* the first columns, where these are compared */
+	size_t algorithms = c->over.axes >> GF_COMPARE_ALGORITHMS & 1;
+	size_t thresholds = c->over.axes >> GF_COMPARE_THRESHOLD & 1;
+	size_t columns = (doubted ? 11 : 9) + algorithms + thresholds, i;
 	struct gf_table t = {0};
 	struct gf_human h;
 
-	gf_table_row(&t, columns, heading + !named);
+	gf_table_begin(&t, columns);
+	if (thresholds)
+		gf_table_cell(&t, "threshold");
+	for (i = 0; i < columns - thresholds; i++)
+		gf_table_cell(&t, "%s", heading[i + !algorithms]);
 	for (i = 0; i < c->nrows; i++) {
 		const struct gf_compared *r = &c->rows[i];
 		double above = r->lower_bound_s > 0
@@ -68,7 +115,11 @@ void gf_comparison_table(const struct gf_comparison *c, size_t window,
 				       : 0;
 
 		gf_table_begin(&t, columns);
-		if (named)
+		if (thresholds)
+			gf_table_cell(&t, "%s",
+				      r->axis == GF_COMPARE_THRESHOLD ? r->name
+								      : "");
+		if (algorithms)
 			gf_table_cell(&t, "%s", r->plan.algorithms);
 		add_system(&t, &r->plan);
 		gf_table_cell(&t, "%s", r->plan.policy);
@@ -87,6 +138,12 @@ void gf_comparison_table(const struct gf_comparison *c, size_t window,
 	}
 	gf_table_print_in(&t, window, out);
 	gf_table_release(&t);
+}
+
+void gf_comparison_table(const struct gf_comparison *c, size_t window,
+			 struct gf_text *out)
+{
+	(c->over.grid ? grid : rows_table)(c, window, out);
 }
 
 const struct gf_list gf_plan_lists[GF_PLAN_LISTS + 1] = {

@@ -9,6 +9,7 @@ if (!exists("ylog")) ylog = 0
 if (!exists("stacked")) stacked = 0
 if (!exists("pairs")) pairs = 0
 if (!exists("level")) level = ""
+if (!exists("doubt")) doubt = 0
 if (!exists("columns")) columns = 2
 if (!exists("ratio")) ratio = columns == 1 ? 0.8 : 0.45
 eval paper
@@ -20,7 +21,7 @@ count = STATS_columns - 1
 array name[200]
 stats data every ::0::0 using ((sum [k = 1:count] (name[k] = strcol(k + 1), 0)), 0) nooutput
 levels = level ne "" && name[count] eq level
-count = count - levels
+count = count - levels - 2 * (doubt ? 1 : 0)
 set datafile columnheaders
 cell(k) = column(k + 1)
 total(k) = sum [j = 1:k] cell(j)
@@ -61,5 +62,7 @@ height(k) = stacked ? total(k) : cell(k)
 plot for [k = 1:count] data using ($0 + place(turn(k))):(f * height(turn(k))):(width) \
 	with boxes fs solid (pairs && k % 2 == 0 ? 0.35 : 1) border rgb ink \
 	lc rgb paint(turn(k)) lw 0.5 title brief(name[turn(k)], 40), \
-	for [k = 1:levels] data using ($0 - 0.45):(f * cell(count + 1)):(0.9):(0) \
-	with vectors nohead lw 1.6 lc rgb ink title level
+	for [k = 1:levels] data using ($0 - 0.45):(f * cell(count + 1 + 2 * doubt)):(0.9):(0) \
+	with vectors nohead lw 1.6 lc rgb ink title level, \
+	for [k = 1:(doubt ? 1 : 0)] data using 0:(f * cell(count + 1)):(0):(f * (cell(count + 2) - cell(count + 1))) \
+	with vectors heads size graph 0.005, 90 lw 1.2 lc rgb ink notitle

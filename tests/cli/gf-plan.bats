@@ -128,7 +128,7 @@ iteration() { # WANTED
 	wants 2 gf-plan --compare --over systems --system auto "${job[@]}"
 	says '--compare goes without --system where systems are compared'
 	wants 2 gf-plan --compare --over systems,sizes "${job[@]}"
-	says '--over: want policies, systems, codecs, selections, algorithms, lanes or staleness, got "sizes"'
+	says '--over: want policies, systems, codecs, selections, algorithms, lanes, staleness or threshold, got "sizes"'
 }
 
 @test "a line says what the plan does; --table prints its messages" {
@@ -239,6 +239,68 @@ staged() { # FILE
 	jq '.network.allreduce += [.network.allreduce[1]]' prof.json > twice.json
 	wants 2 gf-plan topo.json twice.json
 	says 'want each algorithm once per codec and stages, got "blueconnect" with f32 again'
+}
+
+@test "--compare --over a grid: each of one axis with each of the other" {
+	local job=(--model resnet20 --gpu v100 4x2-1gbe)
+	wants 0 gf-plan -q --compare --over lanes:codecs --json --plot grid.csv "${job[@]}"
+	codecs=$(gf-plan --list codecs | grep -c '^  ')
+	[ "$(wc -l < out.txt)" -eq $((4 * codecs)) ]
+	cp out.txt grid.jsonl
+	wants 0 gf-plan -q --lanes 2 --codecs f16 --tolerance 0 "${job[@]}"
+	at=$(jq .predicted.iteration_s out.txt)
+	jq -es "map(select(.over == {lanes: \"2\", codecs: \"f16\"})) | length == 1 and (.[0].iteration_s - $at | fabs) < 1e-9" grid.jsonl
+	[ "$(wc -l < grid.csv)" -eq 5 ]
+	[[ $(head -n 1 grid.csv) == lanes,f32,* ]]
+	wants 0 gf-plan -q --compare --over lanes:codecs "${job[@]}"
+	[ "$(wc -l < out.txt)" -eq 6 ]
+	prints "iteration; codecs across; best: lanes "
+	# what does not fit leaves its place empty
+	wants 0 gf-plan --compare --over selections:codecs "${job[@]}"
+	says "onebit with q8 is left out"
+	grep -qE '^onebit .* - ' out.txt
+	while IFS='|' read -r text over; do
+		wants 2 gf-plan --compare --over "$over" "${job[@]}"
+		says "$text"
+	done <<-'END'
+	want two different axes in a grid (lanes:codecs), got lanes:lanes|lanes:lanes
+	want two different axes in a grid (lanes:codecs), got lanes:codecs:systems|lanes:codecs:systems
+	got ""|lanes:
+	END
+	wants 2 gf-plan --compare --over lanes:codecs --lanes 2 "${job[@]}"
+	says "--compare goes without --lanes where lanes are compared"
+}
+
+@test "--compare --over threshold: the thresholds of lazy all-reduce" {
+	local job=(--model resnet20 --gpu v100 4x2-1gbe)
+	wants 0 gf-plan -q --compare --over threshold --json "${job[@]}"
+	jq -es 'all(.policy == "threshold") and (map(.over.threshold) | index("0") and index("256K"))' out.txt
+	cp out.txt rows.txt
+	wants 0 gf-plan -q --policy threshold --threshold 256K "${job[@]}"
+	at=$(jq .predicted.iteration_s out.txt)
+	jq -es "map(select(.over.threshold == \"256K\"))[0].iteration_s - $at | fabs < 1e-9" rows.txt
+	wants 0 gf-plan -q --compare --over threshold "${job[@]}"
+	grep -qE '^threshold +system ' out.txt
+}
+
+@test "warm-ups in epochs or a share of the run stay so in the plan" {
+	six --system pipe-sgd --pipeline-warmup 5epochs
+	jq -e '.pipeline.warmup_steps == {epochs: 5}' out.txt
+	cp out.txt plan.json
+	wants 0 gf-plan plan.json
+	cmp out.txt plan.json
+	six --selection csc --chunk 10 --csc-warmup 2.5%
+	jq -e '.selection.warmup_steps == {run_share: 0.025}' out.txt
+	six --selection powersgd --powersgd-warmup 10
+	jq -e '.selection.warmup_steps == 10' out.txt
+	wants 2 gf-plan --policy single --staleness 2 --pipeline-warmup 5weeks "$share/profiles/six.json"
+	says 'want steps, epochs or a share of the run (100, 4epochs, 5%), got 5weeks'
+	for bad in '{}' '{"epochs": 0}' '{"run_share": 2}' '{"epochs": 1, "run_share": 0.1}' '"5%"'; do
+		jq ".pipeline.warmup_steps = $bad" plan.json > bad.json
+		wants 2 gf-plan bad.json
+		one_line
+		says 'bad.json: /pipeline/warmup_steps'
+	done
 }
 
 @test "--compare --over algorithms, lanes and staleness" {
