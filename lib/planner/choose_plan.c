@@ -99,7 +99,7 @@ static int plan_for_high(const struct gf_task *t, struct gf_plan *p,
 	struct gf_network *network = gf_network_copy(t->problem.fabric.network);
 	int rc;
 
-	gf_doubt_raise(model, network);
+	gf_doubt_move(model, network, true);
 	rc = gf_task_plan_for(t, model, network, p, err);
 	gf_model_profile_free(model);
 	gf_network_free(network);

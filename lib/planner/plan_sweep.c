@@ -175,60 +175,46 @@ struct way {
 	const struct gf_sweep *sweep;
 	struct gf_swept *out;
 	struct gf_what_if what; /* the circumstances it is at */
-	struct gf_text *notes;
 	struct gf_error *err;
 	size_t done, all;
 };
 
-/* What does not fit costs its row, and no more: if the last one does not fit
+/* What does not fit costs its times, and no more: if the last one does not fit
  * either, its reason is the error. */
-static int left_out(struct way *w, const char *name, int ranks, int rc)
+static int leave_out(struct way *w, struct gf_row *row, int rc)
 {
 	w->out->left_out++;
-	if ((rc != -EINVAL && rc != -ENOTSUP) ||
-	    (!w->out->nrows && w->done == w->all))
+	if ((rc != -EINVAL && rc != -ENOTSUP) || w->out->left_out == w->all)
 		return rc;
-	gf_text_addf(w->notes, "%s%s%d ranks are left out: %s\n",
-		     name ? name : "", name ? ": " : "", ranks, w->err->text);
+	row->outcome = (struct gf_outcome){
+		.ranks = w->what.ranks ? w->what.ranks : row->plan->ranks,
+		.bandwidth_bytes_per_s = w->what.bandwidth_bytes_per_s,
+	};
+	row->left_out = gf_xstrdup(w->err->text);
 	return 0;
 }
 
-/* p where the way is; name is given away. */
-static int add_row(struct way *w, const struct gf_plan *p, char *name)
+/* p where the way is, or anew; name is given away. */
+static int add_row(struct way *w, const struct gf_plan *p, char *name,
+		   bool anew)
 {
-	struct gf_row *row = &w->out->rows[w->out->nrows];
-	int rc = gf_what_if(p, &w->what, &row->outcome, w->err);
+	struct gf_row *row = &w->out->rows[w->out->nrows++];
+	struct gf_plan *made;
+	int rc = 0;
 
+	*row = (struct gf_row){.plan = p, .name = name};
+	if (anew) {
+		made = gf_xcalloc(1, sizeof(*made));
+		rc = replan(p, &w->what, made, w->err);
+		if (rc == 0)
+			row->plan = w->out->made[w->out->nmade++] = made;
+		else
+			free(made);
+	}
+	if (rc == 0)
+		rc = gf_what_if(row->plan, &w->what, &row->outcome, w->err);
 	w->done++;
-	if (rc < 0) {
-		rc = left_out(w, name, w->what.ranks ? w->what.ranks : p->ranks,
-			      rc);
-		free(name);
-		return rc;
-	}
-	row->plan = p;
-	row->name = name;
-	w->out->nrows++;
-	return 0;
-}
-
-static int add_replanned(struct way *w, const struct gf_plan *p,
-			 const char *name)
-{
-	struct gf_plan *made = gf_xcalloc(1, sizeof(*made));
-	char *label = gf_xasprintf("%s replanned", name);
-	int rc = replan(p, &w->what, made, w->err);
-
-	if (rc < 0) {
-		free(made);
-		w->done++;
-		rc = left_out(w, label,
-			      w->what.ranks ? w->what.ranks : p->ranks, rc);
-		free(label);
-		return rc;
-	}
-	w->out->made[w->out->nmade++] = made;
-	return add_row(w, made, label);
+	return rc < 0 ? leave_out(w, row, rc) : 0;
 }
 
 static int add_rows(struct way *w)
@@ -240,9 +226,11 @@ static int add_rows(struct way *w)
 
 	for (i = 0; i < s->nplans && rc == 0; i++) {
 		rc = add_row(w, s->plans[i],
-			     named ? gf_xstrdup(s->names[i]) : NULL);
+			     named ? gf_xstrdup(s->names[i]) : NULL, false);
 		if (rc == 0 && s->replan)
-			rc = add_replanned(w, s->plans[i], s->names[i]);
+			rc = add_row(w, s->plans[i],
+				     gf_xasprintf("%s replanned", s->names[i]),
+				     true);
 		if (s->progress)
 			s->progress(s->progress_ctx,
 				    (double)w->done / (double)w->all, NULL);
@@ -251,7 +239,7 @@ static int add_rows(struct way *w)
 }
 
 int gf_sweep_run(const struct gf_sweep *s, struct gf_swept *out,
-		 struct gf_text *notes, struct gf_error *err)
+		 struct gf_error *err)
 {
 	size_t nr = s->nranks ? s->nranks : 1;
 	size_t nb = s->nbandwidths ? s->nbandwidths : 1, i;
@@ -259,7 +247,6 @@ int gf_sweep_run(const struct gf_sweep *s, struct gf_swept *out,
 		.sweep = s,
 		.out = out,
 		.what = s->what,
-		.notes = notes,
 		.err = err,
 		.all = nr * nb * s->nplans * (s->replan ? 2 : 1),
 	};
@@ -288,6 +275,7 @@ void gf_swept_release(struct gf_swept *s)
 	for (i = 0; i < s->nrows; i++) {
 		gf_outcome_release(&s->rows[i].outcome);
 		free(s->rows[i].name);
+		free(s->rows[i].left_out);
 	}
 	for (i = 0; i < s->nmade; i++) {
 		gf_plan_release(s->made[i]);

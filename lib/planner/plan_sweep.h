@@ -37,10 +37,10 @@ struct gf_swept {
  * rule among them. */
 int gf_sweep_plans(struct gf_sweep *s, const struct gf_documents *d,
 		   struct gf_error *err);
-/* Rows that do not fit are left out, and notes say why. If none fits, the last
- * reason is the error. */
+/* Rows that do not fit have their reason (left_out) in the place of times. If
+ * none fits, the last reason is the error. */
 int gf_sweep_run(const struct gf_sweep *s, struct gf_swept *out,
-		 struct gf_text *notes, struct gf_error *err);
+		 struct gf_error *err);
 /* A topology or a measured network among the documents replaces the plan's; its
  * ranks, too, if that is wanted. Lines for the user go to notes. */
 void gf_sweep_documents(struct gf_what_if *w, const struct gf_documents *d,

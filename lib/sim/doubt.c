@@ -173,6 +173,13 @@ static void scale_model(struct gf_model_profile *m, bool high)
 	}
 }
 
+void gf_doubt_move(struct gf_model_profile *m, struct gf_network *net,
+		   bool high)
+{
+	scale_network(net, high);
+	scale_model(m, high);
+}
+
 static int predict_end(const struct gf_plan *p, bool high, double *iteration_s,
 		       struct gf_error *err)
 {
@@ -183,8 +190,7 @@ static int predict_end(const struct gf_plan *p, bool high, double *iteration_s,
 
 	end.network = gf_network_copy(p->network);
 	end.model = gf_model_profile_copy(p->model);
-	scale_network(end.network, high);
-	scale_model(end.model, high);
+	gf_doubt_move(end.model, end.network, high);
 	fabric = gf_plan_fabric(&end);
 	rc = gf_predict_plan(&end, &fabric, &result, err);
 	if (rc == 0)
@@ -194,30 +200,31 @@ static int predict_end(const struct gf_plan *p, bool high, double *iteration_s,
 	return rc;
 }
 
-void gf_doubt_raise(struct gf_model_profile *m, struct gf_network *net)
+/* The share r by which runs differ. */
+static double runs_differ(const struct gf_plan *p, double compute_s,
+			  double iteration_s)
 {
-	scale_network(net, true);
-	scale_model(m, true);
-}
-
-/* The share r by which runs differ; p has a prediction. */
-static double runs_differ(const struct gf_plan *p)
-{
-	const struct gf_prediction *pr = p->predicted;
-	double share = pr->iteration_s > 0
-			       ? fmin(pr->compute_s / pr->iteration_s, 1)
-			       : 1;
+	double share = iteration_s > 0 ? fmin(compute_s / iteration_s, 1) : 1;
 	double network = p->network ? p->network->drift : 0;
 
 	return fmax(GF_DOUBT_RUNS,
 		    share * p->model->drift + (1 - share) * network);
 }
 
+void gf_doubt_widen(const struct gf_plan *p, double compute_s,
+		    double iteration_s, double *low_s, double *high_s)
+{
+	double runs = runs_differ(p, compute_s, iteration_s);
+
+	*low_s = fmin(*low_s, iteration_s) / (1 + runs);
+	*high_s = fmax(*high_s, iteration_s) * (1 + runs);
+}
+
 int gf_doubt_predict(struct gf_plan *p, struct gf_error *err)
 {
 	struct gf_prediction *pr = p->predicted;
 	struct gf_doubt d = gf_doubt_of(p);
-	double low, high, runs;
+	double low, high;
 	int rc;
 
 	pr->iteration_low_s = pr->iteration_high_s = 0;
@@ -228,9 +235,9 @@ int gf_doubt_predict(struct gf_plan *p, struct gf_error *err)
 		rc = predict_end(p, true, &high, err);
 	if (rc)
 		return rc;
-	runs = runs_differ(p);
-	pr->iteration_low_s = fmin(low, pr->iteration_s) / (1 + runs);
-	pr->iteration_high_s = fmax(high, pr->iteration_s) * (1 + runs);
+	gf_doubt_widen(p, pr->compute_s, pr->iteration_s, &low, &high);
+	pr->iteration_low_s = low;
+	pr->iteration_high_s = high;
 	return 0;
 }
 
@@ -253,5 +260,6 @@ void gf_doubt_text(const struct gf_plan *p, struct gf_text *out)
 		gf_human_time(pr->iteration_s, &h[0]),
 		gf_human_time(pr->iteration_low_s, &h[1]),
 		gf_human_time(pr->iteration_high_s, &h[2]), 100 * d.network,
-		100 * d.compute, 100 * runs_differ(p));
+		100 * d.compute,
+		100 * runs_differ(p, pr->compute_s, pr->iteration_s));
 }

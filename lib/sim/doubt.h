@@ -45,8 +45,12 @@ bool gf_doubt_recorded(const struct gf_model_profile *m,
 double gf_doubt_least(const struct gf_network *net);
 struct gf_doubt gf_doubt_of(const struct gf_plan *p);
 
-/* Puts all of these costs and times at their high ends; net may be NULL. */
-void gf_doubt_raise(struct gf_model_profile *m, struct gf_network *net);
+/* Puts all of these costs and times at one end; net may be NULL. */
+void gf_doubt_move(struct gf_model_profile *m, struct gf_network *net,
+		   bool high);
+/* Widens the interval of p's iteration by the share r. */
+void gf_doubt_widen(const struct gf_plan *p, double compute_s,
+		    double iteration_s, double *low_s, double *high_s);
 
 /* Sets predicted->iteration_low_s and iteration_high_s; both 0 if there is no
  * doubt. p has a prediction. */

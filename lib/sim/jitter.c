@@ -32,6 +32,7 @@ static double draw(const struct gf_what_if *w, int ranks, struct gf_rng *rng)
 struct sample {
 	double time_s;
 	double factor; /* the slowest rank's */
+	size_t run;
 };
 
 static int ascending(const void *a, const void *b)
@@ -56,6 +57,33 @@ static int by_factor(const void *a, const void *b)
 	double y = ((const struct sample *)b)->factor;
 
 	return (x > y) - (x < y);
+}
+
+/* The startups that messages have without jitter, and their delays. */
+static double *keep_startups(const struct gf_traffic *t)
+{
+	double *startup_s = gf_xcalloc(t->nmessages + 1, sizeof(*startup_s));
+	size_t i;
+
+	for (i = 0; i < t->nmessages; i++)
+		startup_s[i] = t->messages[i].startup_s;
+	return startup_s;
+}
+
+/* Of a run, whichever ran before. */
+static void delay(struct gf_traffic *t, const double *startup_s,
+		  const struct gf_what_if *w, size_t run)
+{
+	struct gf_rng rng;
+	size_t i;
+
+	if (!(w->network_jitter_s > 0))
+		return;
+	gf_rng_init(&rng, w->seed, 1 + run);
+	for (i = 0; i < t->nmessages; i++)
+		t->messages[i].startup_s =
+			startup_s[i] -
+			w->network_jitter_s * log1p(-gf_rng_uniform(&rng));
 }
 
 /* Iterations by themselves, by the slowest rank's factor: known at both ends.
@@ -111,6 +139,28 @@ static int run_between(struct alone *a, size_t low, size_t high,
 	return rc ? rc : run_between(a, middle, high, err);
 }
 
+/* Nothing is between two runs whose messages have other delays. The variant is
+ * left at the median run's. */
+static int run_delayed(struct alone *a, const struct gf_what_if *w, size_t runs,
+		       struct gf_error *err)
+{
+	struct gf_traffic *t = &a->v->traffic;
+	double *startup_s = keep_startups(t);
+	size_t i;
+	int rc = 0;
+
+	for (i = 0; i < runs && rc == 0; i++) {
+		delay(t, startup_s, w, i);
+		rc = run_one(a, i, err);
+	}
+	if (rc == 0) {
+		qsort(a->samples, runs, sizeof(*a->samples), ascending);
+		delay(t, startup_s, w, percentile(a->samples, runs, 0.5).run);
+	}
+	free(startup_s);
+	return rc;
+}
+
 /* Every iteration by itself. */
 static int run_alone(struct gf_variant *v, const struct gf_what_if *w,
 		     struct sample *times, size_t runs, struct gf_error *err)
@@ -124,10 +174,14 @@ static int run_alone(struct gf_variant *v, const struct gf_what_if *w,
 	int rc;
 
 	gf_rng_init(&rng, w->seed, 0);
-	for (i = 0; i < runs; i++)
+	for (i = 0; i < runs; i++) {
 		times[i].factor =
 			w->jitter > 0 ? draw(w, v->plan.ranks, &rng)
 				      : gf_what_if_slowest(w, v->plan.ranks);
+		times[i].run = i;
+	}
+	if (w->network_jitter_s > 0)
+		return run_delayed(&a, w, runs, err);
 	qsort(times, runs, sizeof(*times), by_factor);
 	rc = run_one(&a, 0, err);
 	if (rc == 0 && runs > 1)
@@ -172,22 +226,25 @@ const double *gf_factors_next(void *ctx)
 }
 
 /* A rank that is late in one step may make up for it in the next. */
-static void run_steps(const struct gf_variant *v, const struct gf_what_if *w,
+static void run_steps(struct gf_variant *v, const struct gf_what_if *w,
 		      struct gf_pipeline *p, struct sample *times, size_t runs)
 {
+	double before_s = 0, *startup_s = keep_startups(&v->traffic);
 	struct gf_factors f;
-	double before_s = 0;
 	size_t i;
 
 	gf_factors_init(&f, w, v->plan.ranks);
 	for (i = 0; i <= FILL_STEPS + runs; i++) {
-		double begun_s = gf_pipeline_step(p, gf_factors_next(&f));
+		double begun_s;
 
+		delay(&v->traffic, startup_s, w, i);
+		begun_s = gf_pipeline_step(p, gf_factors_next(&f));
 		if (i > FILL_STEPS)
 			times[i - FILL_STEPS - 1].time_s = begun_s - before_s;
 		before_s = begun_s;
 	}
 	gf_factors_release(&f);
+	free(startup_s);
 }
 
 static int run_pipeline(struct gf_variant *v, const struct gf_what_if *w,
@@ -212,16 +269,18 @@ static int run_pipeline(struct gf_variant *v, const struct gf_what_if *w,
 int gf_jitter_run(struct gf_variant *v, const struct gf_what_if *w,
 		  struct gf_outcome *out, double *factor, struct gf_error *err)
 {
-	size_t runs = w->jitter > 0 && w->runs > 1 ? w->runs : 1, i;
+	const bool varies = gf_what_if_varies(w);
+	size_t runs = varies && w->runs > 1 ? w->runs : 1, i;
 	struct sample *times = gf_xcalloc(runs, sizeof(*times));
 	double sum = 0;
-	int rc = w->jitter > 0 && v->plan.staleness > 1
+	int rc = varies && v->plan.staleness > 1
 			 ? run_pipeline(v, w, times, runs, err)
 			 : run_alone(v, w, times, runs, err);
 
 	for (i = 0; i < runs; i++)
 		sum += times[i].time_s;
-	if (rc == 0) {
+	*factor = times[0].factor;
+	if (rc == 0 && varies) {
 		qsort(times, runs, sizeof(*times), ascending);
 		out->least_s = times[0].time_s;
 		out->p50_s = percentile(times, runs, 0.5).time_s;

@@ -8,7 +8,7 @@
 #include "sim/whatif.h"
 
 /*
- * Iterations of ranks whose compute varies from step to step.
+ * Iterations of ranks whose compute, or whose messages, vary from step to step.
  */
 
 /* Every rank's factor, step after step. */
@@ -28,7 +28,8 @@ const double *gf_factors_next(void *ctx);
 /*
  * The runs' least_s to mean_s, and the slowest rank's factor in the median run
  * (of a pipeline: 0); one run without jitter. The variant's traffic is filled;
- * its model is left at some factor.
+ * its model is left at some factor, and its messages with the delays of the
+ * median run (of a pipeline: of the last step).
  */
 int gf_jitter_run(struct gf_variant *v, const struct gf_what_if *w,
 		  struct gf_outcome *out, double *factor, struct gf_error *err);

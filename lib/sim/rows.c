@@ -8,46 +8,81 @@
 #include "doc/plan_brief.h"
 #include "json/json.h"
 
-#define COLUMNS_MOST 24
+/*
+ * The columns of times: the name for machines, the heading for people (NULL:
+ * machines alone), and where an outcome has the value. A column is there if
+ * `where` is not 0 in some row.
+ */
+enum kind { WHOLE, TIME, RATE, NUMBER, SHARE };
 
-struct column {
-	const char *name;
-	double value;
-	bool whole;
+#define AT(member) offsetof(struct gf_outcome, member)
+#define ALWAYS     offsetof(struct gf_outcome, iteration_s)
+static const struct column {
+	const char *name, *heading;
+	enum kind kind;
+	size_t at, where;
+	bool given; /* a circumstance, which rows without times have, too */
+} columns[] = {
+	{"ranks", "ranks", WHOLE, AT(ranks), ALWAYS, true},
+	{"bandwidth_bytes_per_s", "bandwidth", RATE, AT(bandwidth_bytes_per_s),
+	 AT(bandwidth_bytes_per_s), true},
+	{"iteration_s", "iteration", TIME, AT(iteration_s), ALWAYS},
+	{"iteration_low_s", "low", TIME, AT(low_s), AT(high_s)},
+	{"iteration_high_s", "high", TIME, AT(high_s), AT(high_s)},
+	{"compute_s", NULL, TIME, AT(compute_s), ALWAYS},
+	{"exposed_comm_s", "exposed", TIME, AT(exposed_comm_s), ALWAYS},
+	{"communication_s", NULL, TIME, AT(communication_s), ALWAYS},
+	{"hideable_s", NULL, TIME, AT(hideable_s), AT(largest_speedup)},
+	{"speedup", "speed-up", NUMBER, AT(speedup), ALWAYS},
+	{"largest_speedup", NULL, NUMBER, AT(largest_speedup),
+	 AT(largest_speedup)},
+	{"efficiency", "efficiency", SHARE, AT(efficiency), ALWAYS},
+	{"efficiency_low", NULL, SHARE, AT(efficiency_low), AT(high_s)},
+	{"efficiency_high", NULL, SHARE, AT(efficiency_high), AT(high_s)},
+	{"unlimited_s", NULL, TIME, AT(unlimited_s), AT(largest_speedup)},
+	{"samples_per_s", NULL, NUMBER, AT(samples_per_s), AT(samples_per_s)},
+	{"total_s", "total", TIME, AT(total_s), AT(total_s)},
+	{"least_s", NULL, TIME, AT(least_s), AT(most_s)},
+	{"p50_s", "50 %", TIME, AT(p50_s), AT(most_s)},
+	{"p90_s", "90 %", TIME, AT(p90_s), AT(most_s)},
+	{"p99_s", "99 %", TIME, AT(p99_s), AT(most_s)},
+	{"most_s", NULL, TIME, AT(most_s), AT(most_s)},
+	{"mean_s", NULL, TIME, AT(mean_s), AT(most_s)},
+};
+#define BANDWIDTH 1 /* its place among them */
+#define NCOLUMNS  GF_ARRAY_LENGTH(columns)
+
+static double value_at(const struct gf_row *r, size_t at)
+{
+	const char *p = (const char *)&r->outcome + at;
+
+	return at == columns[0].at ? *(const int *)p : *(const double *)p;
+}
+
+/* What there is to print of rows. */
+struct shown {
+	bool column[NCOLUMNS];
+	bool name, series, left_out;
 };
 
-static size_t columns_of(const struct gf_plan *p, const struct gf_outcome *o,
-			 const struct gf_row_choice *c, struct column *out)
+static struct shown look(const struct gf_row *rows, size_t n, bool series)
 {
-	size_t n = 0;
+	struct shown s = {.name = rows->name != NULL, .series = series};
+	size_t i, k;
 
-	out[n++] = (struct column){"ranks", o->ranks, true};
-	if (c->bandwidth)
-		out[n++] = (struct column){"bandwidth_bytes_per_s",
-					   o->bandwidth_bytes_per_s, false};
-	out[n++] = (struct column){"iteration_s", o->iteration_s, false};
-	out[n++] = (struct column){"compute_s", o->compute_s, false};
-	out[n++] = (struct column){"exposed_comm_s", o->exposed_comm_s, false};
-	out[n++] =
-		(struct column){"communication_s", o->communication_s, false};
-	out[n++] = (struct column){"speedup", o->speedup, false};
-	out[n++] = (struct column){"efficiency", o->efficiency, false};
-	if (c->samples)
-		out[n++] = (struct column){"samples_per_s", o->samples_per_s,
-					   false};
-	if (c->iterations > 0)
-		out[n++] = (struct column){
-			"total_s", gf_outcome_total_s(p, o, c->iterations),
-			false};
-	if (c->percentiles) {
-		out[n++] = (struct column){"least_s", o->least_s, false};
-		out[n++] = (struct column){"p50_s", o->p50_s, false};
-		out[n++] = (struct column){"p90_s", o->p90_s, false};
-		out[n++] = (struct column){"p99_s", o->p99_s, false};
-		out[n++] = (struct column){"most_s", o->most_s, false};
-		out[n++] = (struct column){"mean_s", o->mean_s, false};
-	}
-	return n;
+	for (i = 0; i < n; i++)
+		s.left_out |= rows[i].left_out != NULL;
+	for (k = 0; k < NCOLUMNS; k++)
+		for (i = 0; i < n; i++)
+			s.column[k] |= columns[k].where == ALWAYS ||
+				       value_at(&rows[i], columns[k].where) > 0;
+	return s;
+}
+
+/* A row that is left out has its circumstances, and no times. */
+static bool has(const struct gf_row *r, size_t column)
+{
+	return !r->left_out || columns[column].given;
 }
 
 /* A row is on its plan's curve, one for each bandwidth. */
@@ -61,41 +96,46 @@ static void add_series(const struct gf_row *r, bool bandwidth,
 			     r->outcome.bandwidth_bytes_per_s * 8e-9);
 }
 
-static void csv_heading(const struct column *columns, size_t n,
-			const struct gf_row *first,
-			const struct gf_row_choice *c, struct gf_text *out)
+static void csv_heading(const struct shown *s, struct gf_text *out)
 {
-	size_t i;
+	size_t k;
 
 	gf_text_addf(out, "policy");
-	for (i = 0; i < n; i++)
-		gf_text_addf(out, ",%s", columns[i].name);
+	for (k = 0; k < NCOLUMNS; k++)
+		if (s->column[k])
+			gf_text_addf(out, ",%s", columns[k].name);
 	gf_text_addf(out, ",system,codecs,selection,algorithms,staleness,"
 			  "lanes,messages");
-	gf_text_addf(out, "%s%s\n", first->name ? ",plan" : "",
-		     c->series ? ",series" : "");
+	gf_text_addf(out, "%s%s%s\n", s->name ? ",plan" : "",
+		     s->series ? ",series" : "",
+		     s->left_out ? ",left_out" : "");
 }
 
 static void csv_label(struct gf_text *out, const char *text)
 {
 	gf_text_addf(out, ",");
-	gf_plot_label(out, text);
+	gf_plot_label(out, text ? text : "");
 }
 
-static void csv_row(const struct gf_row *r, const struct column *columns,
-		    size_t n, const struct gf_row_choice *c,
+static void csv_row(const struct gf_row *r, const struct shown *s,
 		    struct gf_text *out)
 {
 	struct gf_plan_brief b = gf_plan_brief(r->plan);
 	char number[GF_JSON_REAL_TEXT];
 	struct gf_text series = {0};
-	size_t i;
+	size_t k;
 
 	gf_plot_label(out, b.policy);
-	for (i = 0; i < n; i++) {
-		gf_json_real_text(columns[i].value, number);
-		if (columns[i].whole)
-			gf_text_addf(out, ",%.0f", columns[i].value);
+	for (k = 0; k < NCOLUMNS; k++) {
+		double value = value_at(r, columns[k].at);
+
+		gf_json_real_text(value, number);
+		if (!s->column[k])
+			continue;
+		if (!has(r, k))
+			gf_text_addf(out, ",");
+		else if (columns[k].kind == WHOLE)
+			gf_text_addf(out, ",%.0f", value);
 		else
 			gf_text_addf(out, ",%s", number);
 	}
@@ -104,109 +144,109 @@ static void csv_row(const struct gf_row *r, const struct column *columns,
 	csv_label(out, b.selection);
 	csv_label(out, b.algorithms);
 	gf_text_addf(out, ",%d,%d,%zu", b.staleness, b.lanes, b.nmessages);
-	if (r->name)
+	if (s->name)
 		csv_label(out, r->name);
-	if (c->series) {
-		add_series(r, c->bandwidth, &series);
+	if (s->series) {
+		add_series(r, s->column[BANDWIDTH], &series);
 		csv_label(out, series.data);
 	}
+	if (s->left_out)
+		csv_label(out, r->left_out);
 	gf_text_addf(out, "\n");
 	gf_text_release(&series);
 	gf_plan_brief_release(&b);
 }
 
-void gf_rows_csv(const struct gf_row *rows, size_t n,
-		 const struct gf_row_choice *c, struct gf_text *out)
+void gf_rows_csv(const struct gf_row *rows, size_t n, bool series,
+		 struct gf_text *out)
 {
-	struct column columns[COLUMNS_MOST];
-	size_t count = columns_of(rows[0].plan, &rows[0].outcome, c, columns);
+	struct shown s = look(rows, n, series);
 	size_t i;
 
-	csv_heading(columns, count, &rows[0], c, out);
-	for (i = 0; i < n; i++) {
-		count = columns_of(rows[i].plan, &rows[i].outcome, c, columns);
-		csv_row(&rows[i], columns, count, c, out);
-	}
+	csv_heading(&s, out);
+	for (i = 0; i < n; i++)
+		csv_row(&rows[i], &s, out);
 }
 
-static void json_row(const struct gf_row *r, const struct column *columns,
-		     size_t n, struct gf_text *out)
+static void json_row(const struct gf_row *r, const struct shown *s,
+		     struct gf_text *out)
 {
 	struct gf_plan_brief b = gf_plan_brief(r->plan);
 	struct gf_json_writer w = {0};
-	size_t i;
+	size_t k;
 
 	gf_json_open_line(&w, NULL);
 	if (r->name)
 		gf_json_put_string(&w, "plan", r->name);
 	gf_plan_brief_put(&b, &w);
-	for (i = 0; i < n; i++)
-		if (columns[i].whole)
-			gf_json_put_size(&w, columns[i].name,
-					 (size_t)columns[i].value);
+	for (k = 0; k < NCOLUMNS; k++) {
+		double value = value_at(r, columns[k].at);
+
+		if (!s->column[k] || !has(r, k))
+			continue;
+		if (columns[k].kind == WHOLE)
+			gf_json_put_size(&w, columns[k].name, (size_t)value);
 		else
-			gf_json_put_real(&w, columns[i].name, columns[i].value);
+			gf_json_put_real(&w, columns[k].name, value);
+	}
+	if (r->left_out)
+		gf_json_put_string(&w, "left_out", r->left_out);
 	gf_json_close_object(&w);
 	gf_text_add(out, w.text.data, w.text.length);
 	gf_text_release(&w.text);
 	gf_plan_brief_release(&b);
 }
 
-void gf_rows_json(const struct gf_row *rows, size_t n,
-		  const struct gf_row_choice *c, struct gf_text *out)
+void gf_rows_json(const struct gf_row *rows, size_t n, struct gf_text *out)
 {
-	struct column columns[COLUMNS_MOST];
+	struct shown s = look(rows, n, false);
 	size_t i;
 
 	for (i = 0; i < n; i++)
-		json_row(&rows[i], columns,
-			 columns_of(rows[i].plan, &rows[i].outcome, c, columns),
-			 out);
+		json_row(&rows[i], &s, out);
 }
 
-/* The heading, by the first row: all have the same columns. */
-static size_t headings(const struct gf_row *first,
-		       const struct gf_row_choice *c,
-		       const char *names[COLUMNS_MOST])
+static const char *const what[] = {"system",    "policy",   "codec",
+				   "selection", "messages", "lanes"};
+
+static size_t headings(const struct shown *s,
+		       const char *names[NCOLUMNS + GF_ARRAY_LENGTH(what) + 2])
 {
-	static const char *const what[] = {"system",    "policy",   "codec",
-					   "selection", "messages", "lanes",
-					   "ranks"};
-	static const char *const times[] = {"iteration", "exposed", "speed-up",
-					    "efficiency"};
-	static const char *const shares[] = {"50 %", "90 %", "99 %"};
 	size_t n = 0, i;
 
-	if (first->name)
+	if (s->name)
 		names[n++] = "plan";
 	for (i = 0; i < GF_ARRAY_LENGTH(what); i++)
 		names[n++] = what[i];
-	if (c->bandwidth)
-		names[n++] = "bandwidth";
-	for (i = 0; i < GF_ARRAY_LENGTH(times); i++)
-		names[n++] = times[i];
-	for (i = 0; c->percentiles && i < GF_ARRAY_LENGTH(shares); i++)
-		names[n++] = shares[i];
-	if (c->iterations > 0)
-		names[n++] = "total";
+	for (i = 0; i < NCOLUMNS; i++)
+		if (s->column[i] && columns[i].heading)
+			names[n++] = columns[i].heading;
+	if (s->left_out)
+		names[n++] = "left out";
 	return n;
 }
 
-static void time_cell(struct gf_table *t, double time_s)
+static void number_cell(struct gf_table *t, enum kind kind, double value)
 {
 	struct gf_human h;
 
-	gf_table_cell(t, "%s", gf_human_time(time_s, &h));
+	if (kind == TIME)
+		gf_table_cell(t, "%s", gf_human_time(value, &h));
+	else if (kind == RATE)
+		gf_table_cell(t, "%s", gf_human_rate(value, &h));
+	else if (kind == SHARE)
+		gf_table_cell(t, "%.1f %%", 100 * value);
+	else
+		gf_table_cell(t, kind == WHOLE ? "%.0f" : "%.4g", value);
 }
 
 static void table_row(struct gf_table *t, const struct gf_row *r,
-		      const struct gf_row_choice *c)
+		      const struct shown *s)
 {
 	struct gf_plan_brief b = gf_plan_brief(r->plan);
-	const struct gf_outcome *o = &r->outcome;
-	struct gf_human h;
+	size_t k;
 
-	if (r->name)
+	if (s->name)
 		gf_table_cell(t, "%s", r->name);
 	gf_table_cell(t, "%s", b.system);
 	gf_table_cell(t, "%s", b.policy);
@@ -214,36 +254,32 @@ static void table_row(struct gf_table *t, const struct gf_row *r,
 	gf_table_cell(t, "%s", b.selection);
 	gf_table_cell(t, "%zu", b.nmessages);
 	gf_table_cell(t, "%d", b.lanes);
-	gf_table_cell(t, "%d", o->ranks);
-	if (c->bandwidth)
-		gf_table_cell(t, "%s",
-			      gf_human_rate(o->bandwidth_bytes_per_s, &h));
-	time_cell(t, o->iteration_s);
-	time_cell(t, o->exposed_comm_s);
-	gf_table_cell(t, "%.4g", o->speedup);
-	gf_table_cell(t, "%.1f %%", 100 * o->efficiency);
-	if (c->percentiles) {
-		time_cell(t, o->p50_s);
-		time_cell(t, o->p90_s);
-		time_cell(t, o->p99_s);
+	for (k = 0; k < NCOLUMNS; k++) {
+		if (!s->column[k] || !columns[k].heading)
+			continue;
+		if (has(r, k))
+			number_cell(t, columns[k].kind,
+				    value_at(r, columns[k].at));
+		else
+			gf_table_cell(t, "-");
 	}
-	if (c->iterations > 0)
-		time_cell(t, gf_outcome_total_s(r->plan, o, c->iterations));
+	if (s->left_out)
+		gf_table_cell(t, "%s", r->left_out ? r->left_out : "");
 	gf_plan_brief_release(&b);
 }
 
-void gf_rows_table(const struct gf_row *rows, size_t n,
-		   const struct gf_row_choice *c, size_t window,
+void gf_rows_table(const struct gf_row *rows, size_t n, size_t window,
 		   struct gf_text *out)
 {
-	const char *names[COLUMNS_MOST];
-	size_t columns = headings(&rows[0], c, names), i;
+	const char *names[NCOLUMNS + GF_ARRAY_LENGTH(what) + 2];
+	struct shown s = look(rows, n, false);
+	size_t ncells = headings(&s, names), i;
 	struct gf_table t = {0};
 
-	gf_table_row(&t, columns, names);
+	gf_table_row(&t, ncells, names);
 	for (i = 0; i < n; i++) {
-		gf_table_begin(&t, columns);
-		table_row(&t, &rows[i], c);
+		gf_table_begin(&t, ncells);
+		table_row(&t, &rows[i], &s);
 	}
 	gf_table_print_in(&t, window, out);
 	gf_table_release(&t);

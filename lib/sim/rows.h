@@ -10,27 +10,23 @@ struct gf_row {
 	const struct gf_plan *plan; /* borrowed */
 	char *name; /* of the plan where there are several, owned; or NULL */
 	struct gf_outcome outcome; /* owned */
+	/* Why it has no times, but only ranks and bandwidth; owned; or NULL. */
+	char *left_out;
 };
 
 /* Rows as JSON Lines or CSV: the same columns in the same order. They say the
  * circumstances, the times, and what plan it is. Columns that nothing was asked
- * for in (bandwidth, percentiles, totals, samples) are left out. */
-struct gf_row_choice {
-	bool bandwidth, percentiles, samples;
-	double iterations; /* 0: no total */
-	bool series; /* a last column that tells the curves of a picture apart
-		      */
-};
-
-void gf_rows_csv(const struct gf_row *rows, size_t n,
-		 const struct gf_row_choice *c, struct gf_text *out);
-void gf_rows_json(const struct gf_row *rows, size_t n,
-		  const struct gf_row_choice *c, struct gf_text *out);
+ * for in (bandwidth, percentiles, total), or that nothing is known of (samples)
+ * are not there. A row that is left out has no times; the last column
+ * (left_out) says why. series: a column that tells the curves of a picture
+ * apart. */
+void gf_rows_csv(const struct gf_row *rows, size_t n, bool series,
+		 struct gf_text *out);
+void gf_rows_json(const struct gf_row *rows, size_t n, struct gf_text *out);
 
 /* The rows as a table for people, without the columns for machines. window:
  * gf_table's. */
-void gf_rows_table(const struct gf_row *rows, size_t n,
-		   const struct gf_row_choice *c, size_t window,
+void gf_rows_table(const struct gf_row *rows, size_t n, size_t window,
 		   struct gf_text *out);
 
 #endif

@@ -3,7 +3,11 @@
 
 #include <math.h>
 #include <stdbool.h>
+#include <stdlib.h>
 #include <string.h>
+
+#include "base/heap.h"
+#include "cli/human.h"
 
 /* What a picture is of: its title, and the beginning of its subtitle. */
 static void title(const struct gf_row *r, int ranks, struct gf_plot *plot)
@@ -148,17 +152,22 @@ void gf_gantt_plot(const struct gf_plan *p, const struct gf_what_if *w,
 {
 	const struct gf_gantt *t = o->timeline;
 	struct gf_text under = {0};
+	struct gf_human human;
 	size_t i;
 
 	plot->script = "gantt";
 	title(&(struct gf_row){.plan = p}, o->ranks, plot);
 	network(p, w, o->ranks, true, &under);
-	if (w->jitter > 0)
-		gf_text_addf(&under, "%s jitter %.3g %%",
-			     t->steps > 1 ? "drawn with" : "median of",
-			     100 * w->jitter);
+	if (gf_what_if_varies(w))
+		gf_text_addf(&under, "%s jitter",
+			     t->steps > 1 ? "drawn with" : "median of");
 	else
 		gf_text_addf(&under, "%s", how);
+	if (w->jitter > 0)
+		gf_text_addf(&under, " %.3g %%", 100 * w->jitter);
+	if (w->network_jitter_s > 0)
+		gf_text_addf(&under, ", of messages %s",
+			     gf_human_time(w->network_jitter_s, &human));
 	gf_plot_text(plot, "subtitle", "%s", under.data);
 	gf_text_release(&under);
 	gf_text_addf(&plot->csv, "row,kind,name,tensors,bytes,start_s,end_s\n");
@@ -175,12 +184,16 @@ void gf_gantt_plot(const struct gf_plan *p, const struct gf_what_if *w,
 
 /* Of linear scaling, which tells 70 % from 100 % where speed-ups of many ranks
  * look alike. */
-static void over_ranks(struct gf_plot *plot)
+static void over_ranks(const struct gf_outcome *o, struct gf_plot *plot)
 {
 	gf_plot_text(plot, "x", "ranks");
 	gf_plot_text(plot, "y", "efficiency");
 	gf_plot_text(plot, "ylabel", "efficiency");
 	gf_plot_text(plot, "yunit", "%%");
+	if (o->high_s > 0) {
+		gf_plot_text(plot, "low", "efficiency_low");
+		gf_plot_text(plot, "high", "efficiency_high");
+	}
 	gf_plot_number(plot, "xlog", 2);
 	gf_plot_text(plot, "reference", "linear speed-up");
 	gf_plot_number(plot, "level", 1);
@@ -195,6 +208,10 @@ static void over_bandwidth(const struct gf_outcome *o, struct gf_plot *plot)
 	gf_plot_text(plot, "y", "iteration_s");
 	gf_plot_text(plot, "ylabel", "iteration");
 	gf_plot_text(plot, "yunit", "s");
+	if (o->high_s > 0) {
+		gf_plot_text(plot, "low", "iteration_low_s");
+		gf_plot_text(plot, "high", "iteration_high_s");
+	}
 	gf_plot_text(plot, "reference", "compute alone");
 	gf_plot_number(plot, "level", o->compute_s);
 }
@@ -205,38 +222,46 @@ static void curves(const struct gf_row *rows, size_t n, bool over_rates,
 		   struct gf_plot *plot)
 {
 	double rate = rows->outcome.bandwidth_bytes_per_s;
-	struct gf_row_choice choice = {.bandwidth = rate > 0};
 
-	if (!rows->name && choice.bandwidth && !over_rates) {
+	if (!rows->name && rate > 0 && !over_rates) {
 		gf_plot_text(plot, "series", "bandwidth_bytes_per_s");
 		gf_plot_text(plot, "series_unit", "b/s");
 	} else if (rows->name) {
 		gf_plot_text(plot, "series", over_rates ? "plan" : "series");
-		choice.series = !over_rates;
 	}
-	gf_rows_csv(rows, n, &choice, &plot->csv);
+	gf_rows_csv(rows, n, rows->name && !over_rates, &plot->csv);
 }
 
 /* Plans in one set of circumstances. */
 static void bars(const struct gf_row *rows, size_t n, struct gf_plot *plot)
 {
+	bool doubted = false;
 	size_t i;
+
+	for (i = 0; i < n; i++)
+		doubted |= rows[i].outcome.high_s > 0;
 
 	plot->script = "bars";
 	gf_plot_text(plot, "ylabel", "iteration");
 	gf_plot_text(plot, "unit", "s");
 	gf_plot_number(plot, "stacked", 1);
-	gf_text_addf(&plot->csv, "plan,compute,exposed\n");
+	gf_plot_number(plot, "doubt", doubted);
+	gf_text_addf(&plot->csv, "plan,compute,exposed%s\n",
+		     doubted ? ",low,high" : "");
 	for (i = 0; i < n; i++) {
 		gf_plot_label(&plot->csv, rows[i].name);
 		gf_plot_cell(&plot->csv, rows[i].outcome.compute_s);
 		gf_plot_cell(&plot->csv, rows[i].outcome.exposed_comm_s);
+		if (doubted) {
+			gf_plot_cell(&plot->csv, rows[i].outcome.low_s);
+			gf_plot_cell(&plot->csv, rows[i].outcome.high_s);
+		}
 		gf_text_addf(&plot->csv, "\n");
 	}
 }
 
-void gf_rows_plot(const struct gf_row *rows, size_t n,
-		  const struct gf_what_if *w, struct gf_plot *plot)
+static void plot_rows(const struct gf_row *rows, size_t n,
+		      const struct gf_what_if *w, struct gf_plot *plot)
 {
 	const struct gf_outcome *o = &rows->outcome;
 	bool ranks_vary = false, rates_vary = false;
@@ -269,8 +294,21 @@ void gf_rows_plot(const struct gf_row *rows, size_t n,
 	}
 	plot->script = "curves";
 	if (ranks_vary)
-		over_ranks(plot);
+		over_ranks(o, plot);
 	else
 		over_bandwidth(o, plot);
 	curves(rows, n, !ranks_vary, plot);
+}
+
+void gf_rows_plot(const struct gf_row *rows, size_t n,
+		  const struct gf_what_if *w, struct gf_plot *plot)
+{
+	struct gf_row *timed = gf_xcalloc(n, sizeof(*timed));
+	size_t ntimed = 0, i;
+
+	for (i = 0; i < n; i++)
+		if (!rows[i].left_out)
+			timed[ntimed++] = rows[i];
+	plot_rows(timed, ntimed, w, plot);
+	free(timed);
 }

@@ -8,23 +8,41 @@
 #include "base/heap.h"
 #include "doc/algorithm_traits.h"
 
+/* How many of the plan's factors so many ranks have: fewer ranks fill the inner
+ * ones first, as hosts of a rack are. */
+static size_t stages_for(const struct gf_message *m, int ranks, int *inner)
+{
+	size_t i;
+
+	*inner = 1;
+	for (i = 0; i + 1 < m->nstages; i++) {
+		if (*inner * m->stages[i].factor >= ranks &&
+		    !gf_algorithm_has(m->algorithm, GF_ALGORITHM_TWO_LEVELS))
+			break;
+		*inner *= m->stages[i].factor;
+	}
+	return i + 1;
+}
+
 /* Factors for other ranks: the inner ones stay, the last takes the rest. */
 static int fit_stages(struct gf_message *m, int ranks, struct gf_error *err)
 {
-	int inner = 1;
-	size_t i;
+	size_t n, i;
+	int inner;
 
 	if (m->nstages == 0)
 		return 0;
-	for (i = 0; i + 1 < m->nstages; i++)
-		inner *= m->stages[i].factor;
+	n = stages_for(m, ranks, &inner);
 	if (ranks % inner != 0 || ranks / inner < 2)
 		return gf_error_set(
 			err, -EINVAL,
 			"want a multiple of the plan's inner factors "
 			"(%d together), at least %d, got %d",
 			inner, 2 * inner, ranks);
-	i = m->nstages - 1;
+	for (i = n; i < m->nstages; i++)
+		free(m->stages[i].algorithm);
+	m->nstages = n;
+	i = n - 1;
 	m->stages[i].factor = ranks / inner;
 	if (!gf_stage_takes(m->stages[i].algorithm, m->stages[i].factor)) {
 		free(m->stages[i].algorithm);

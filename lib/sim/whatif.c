@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/heap.h"
+#include "sim/doubt.h"
 #include "sim/jitter.h"
 #include "sim/pipeline.h"
 #include "sim/slow_link.h"
@@ -14,6 +15,11 @@
 
 /* More steps in flight than a picture of two steps can show. */
 #define DRAWN_STALENESS 8
+
+bool gf_what_if_varies(const struct gf_what_if *w)
+{
+	return w->jitter > 0 || w->network_jitter_s > 0;
+}
 
 double gf_what_if_slowest(const struct gf_what_if *w, int ranks)
 {
@@ -69,11 +75,13 @@ static void draw_pipeline(struct gf_variant *v, const struct gf_what_if *w,
 	struct gf_pipeline p;
 	struct gf_factors f;
 
-	gf_variant_scale(
-		v, w->jitter > 0 ? 1 : gf_what_if_slowest(w, v->plan.ranks));
-	gf_pipeline_init(&p, &in, staleness, w->jitter > 0 ? v->plan.ranks : 1);
+	gf_variant_scale(v, gf_what_if_varies(w)
+				    ? 1
+				    : gf_what_if_slowest(w, v->plan.ranks));
+	gf_pipeline_init(&p, &in, staleness,
+			 gf_what_if_varies(w) ? v->plan.ranks : 1);
 	gf_factors_init(&f, w, v->plan.ranks);
-	if (w->jitter > 0)
+	if (gf_what_if_varies(w))
 		gf_gantt_pipeline(t, &p, gf_factors_next, &f);
 	else
 		gf_gantt_pipeline(t, &p, no_factors, &alike);
@@ -149,9 +157,25 @@ static void derive(struct gf_outcome *o, const struct gf_plan *p,
 void gf_outcome_finish(struct gf_outcome *o, const struct gf_plan *p,
 		       const struct gf_sim_result *r)
 {
-	o->iteration_s = o->least_s = o->p50_s = o->p90_s = o->p99_s =
-		o->most_s = o->mean_s = r->iteration_s;
+	o->iteration_s = r->iteration_s;
 	derive(o, p, r);
+}
+
+/* Of the steady state as it was run. */
+static void bounds(const struct gf_variant *v, struct gf_outcome *o)
+{
+	const struct gf_model_profile *m = &v->model;
+	double compute_s = m->forward_s + m->backward_s + m->update_s;
+	double wire_s = 0, least_s;
+	size_t i;
+
+	for (i = 0; i < v->traffic.nmessages; i++)
+		wire_s += v->traffic.messages[i].per_byte_s *
+			  v->traffic.messages[i].bytes;
+	o->hideable_s = fmin(m->backward_s, wire_s);
+	least_s = compute_s + wire_s - o->hideable_s;
+	o->largest_speedup = o->ranks * (least_s > 0 ? compute_s / least_s : 1);
+	o->unlimited_s = o->synchronous_s / v->plan.staleness;
 }
 
 /* Times a pipeline's beginning and end; leaves the variant as it was. */
@@ -170,44 +194,165 @@ static int run_edges(struct gf_variant *v, const struct gf_what_if *w,
 	return rc;
 }
 
+/* An iteration of the variant, whose traffic is empty, and a synchronous one.
+ * median: the slowest rank's factor in the median run. */
+static int run_variant(struct gf_variant *v, const struct gf_what_if *w,
+		       struct gf_outcome *o, struct gf_sim_result *r,
+		       double *median, struct gf_error *err)
+{
+	int rc = price(v, w, err);
+
+	if (rc == 0)
+		rc = gf_variant_run(v, gf_what_if_slowest(w, o->ranks), r, err);
+	if (rc == 0)
+		rc = run_edges(v, w, o, err);
+	if (rc == 0)
+		rc = gf_jitter_run(v, w, o, median, err);
+	o->iteration_s = !gf_what_if_varies(w)   ? r->iteration_s
+			 : v->plan.staleness > 1 ? o->mean_s
+						 : o->p50_s;
+	return rc;
+}
+
+/* n steps from `first` on (from 0). The first stale one also fills and drains
+ * the pipeline. */
+static double stretch_s(const struct gf_plan *p, const struct gf_outcome *o,
+			double first, double n)
+{
+	double synchronous = (double)p->pipeline_warmup_steps + 1 - first;
+
+	synchronous = p->staleness > 1 ? fmin(fmax(synchronous, 0), n) : 0;
+	return synchronous * o->synchronous_s +
+	       (n - synchronous) * o->iteration_s;
+}
+
+/* Of the whole run; the variant's selection and traffic change. */
+static int add_total(struct gf_variant *v, const struct gf_what_if *w,
+		     struct gf_outcome *o, struct gf_error *err)
+{
+	struct gf_plan *p = &v->plan;
+	struct gf_selection steady;
+	size_t step = 0, n;
+	int rc = 0;
+
+	gf_plan_settle(p, (double)w->epoch_steps, w->iterations);
+	steady = gf_selection_copy(&p->selection);
+	while (rc == 0 && (double)step < w->iterations &&
+	       (n = gf_selection_warm(&steady, step, w->epoch_steps,
+				      &p->selection))) {
+		struct gf_outcome warm = {.ranks = o->ranks};
+		struct gf_sim_result r = {0};
+		double left = w->iterations - (double)step, median;
+
+		gf_traffic_release(&v->traffic);
+		rc = run_variant(v, w, &warm, &r, &median, err);
+		o->total_s += stretch_s(p, &warm, (double)step,
+					fmin((double)n, left));
+		step += n;
+	}
+	if (rc == 0 && (double)step < w->iterations)
+		o->total_s += stretch_s(p, o, (double)step,
+					w->iterations - (double)step);
+	gf_selection_release(&steady);
+	return rc;
+}
+
+/* The plan there, but for the doubt. */
+static int run(const struct gf_plan *p, const struct gf_what_if *w,
+	       struct gf_variant *v, struct gf_outcome *o, struct gf_error *err)
+{
+	struct gf_sim_result r = {.messages = o->messages};
+	double median = 1;
+	int rc = gf_variant_init(v, p, w, err);
+
+	if (rc == 0)
+		rc = run_variant(v, w, o, &r, &median, err);
+	if (rc < 0)
+		return rc;
+	if (w->timeline)
+		draw_timeline(v, w, median, o);
+	derive(o, p, &r);
+	bounds(v, o);
+	return add_total(v, w, o, err);
+}
+
+static int end_s(const struct gf_plan *p, const struct gf_what_if *w, bool high,
+		 double *iteration_s, struct gf_error *err)
+{
+	struct gf_network *network =
+		gf_network_copy(w->network ? w->network : p->network);
+	struct gf_outcome o = {.ranks = w->ranks ? w->ranks : p->ranks};
+	struct gf_what_if there = *w;
+	struct gf_plan end = *p;
+	struct gf_variant v;
+	int rc;
+
+	there.timeline = false;
+	there.iterations = 0;
+	o.messages = gf_xcalloc(p->nmessages + 1, sizeof(*o.messages));
+	end.model = gf_model_profile_copy(p->model);
+	gf_doubt_move(end.model, network, high);
+	if (w->network)
+		there.network = network;
+	else
+		end.network = network;
+	rc = run(&end, &there, &v, &o, err);
+	*iteration_s = o.iteration_s;
+	gf_variant_release(&v);
+	free(o.messages);
+	gf_model_profile_free(end.model);
+	gf_network_free(network);
+	return rc;
+}
+
+/* The interval, by the doubt of what it is simulated on. */
+static int add_doubt(const struct gf_plan *p, const struct gf_what_if *w,
+		     const struct gf_network *network, struct gf_outcome *o,
+		     struct gf_error *err)
+{
+	struct gf_plan there = *p;
+	struct gf_doubt d;
+	double low, high;
+	int rc;
+
+	there.network = (struct gf_network *)network;
+	d = gf_doubt_of(&there);
+	if (d.network == 0 && d.compute == 0)
+		return 0;
+	rc = end_s(p, w, false, &low, err);
+	if (rc == 0)
+		rc = end_s(p, w, true, &high, err);
+	if (rc < 0)
+		return rc;
+	gf_doubt_widen(&there, o->compute_s, o->iteration_s, &low, &high);
+	o->low_s = low;
+	o->high_s = high;
+	o->efficiency_low = o->compute_s / high;
+	o->efficiency_high = fmin(o->compute_s / low, 1);
+	return 0;
+}
+
 int gf_what_if(const struct gf_plan *p, const struct gf_what_if *w,
 	       struct gf_outcome *out, struct gf_error *err)
 {
 	struct gf_outcome o = {.ranks = w->ranks ? w->ranks : p->ranks,
 			       .bandwidth_bytes_per_s =
 				       w->bandwidth_bytes_per_s};
-	struct gf_sim_result r = {0};
 	struct gf_variant v;
-	double median = 1;
 	int rc = check(p, w, err);
 
 	if (rc < 0)
 		return rc;
-	o.messages = r.messages =
-		gf_xcalloc(p->nmessages + 1, sizeof(*o.messages));
-	rc = gf_variant_init(&v, p, w, err);
+	o.messages = gf_xcalloc(p->nmessages + 1, sizeof(*o.messages));
+	rc = run(p, w, &v, &o, err);
 	if (rc == 0)
-		rc = price(&v, w, err);
-	if (rc == 0)
-		rc = gf_variant_run(&v, gf_what_if_slowest(w, o.ranks), &r,
-				    err);
-	if (rc == 0)
-		rc = run_edges(&v, w, &o, err);
-	if (rc == 0)
-		rc = gf_jitter_run(&v, w, &o, &median, err);
-	if (rc == 0 && w->timeline)
-		draw_timeline(&v, w, median, &o);
+		rc = add_doubt(p, w, v.fabric.network, &o, err);
 	gf_variant_release(&v);
-	if (rc < 0) {
-		free(o.messages);
-		return rc;
-	}
-	o.iteration_s = !(w->jitter > 0)   ? r.iteration_s
-			: p->staleness > 1 ? o.mean_s
-					   : o.p50_s;
-	derive(&o, p, &r);
-	*out = o;
-	return 0;
+	if (rc < 0)
+		gf_outcome_release(&o);
+	else
+		*out = o;
+	return rc;
 }
 
 void gf_outcome_release(struct gf_outcome *out)
@@ -215,18 +360,4 @@ void gf_outcome_release(struct gf_outcome *out)
 	free(out->messages);
 	gf_gantt_free(out->timeline);
 	memset(out, 0, sizeof(*out));
-}
-
-double gf_outcome_total_s(const struct gf_plan *p, const struct gf_outcome *out,
-			  double iterations)
-{
-	double warmup = fmin(iterations, (double)p->pipeline_warmup_steps);
-	double stale = iterations - warmup;
-	double total = warmup * out->synchronous_s;
-
-	if (p->staleness <= 1)
-		return iterations * out->iteration_s;
-	if (stale > 0)
-		total += out->synchronous_s + (stale - 1) * out->iteration_s;
-	return total;
 }

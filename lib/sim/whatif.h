@@ -41,9 +41,14 @@ struct gf_what_if {
 	 * drawn anew in each of `runs` iterations. Stale gradients: these are
 	 * consecutive steps of a pipeline (sim/pipeline.h). */
 	double jitter;
+	/* Every message starts up later by an exponential deviate of this mean,
+	 * drawn anew in each of the runs. */
+	double network_jitter_s;
 	size_t runs; /* 0: 1 */
 	uint64_t seed;
-	bool timeline; /* the outcome is to have one */
+	bool timeline;      /* the outcome is to have one */
+	double iterations;  /* of a whole run, for total_s; 0: not asked for */
+	size_t epoch_steps; /* of it; 0: not known */
 };
 
 /*
@@ -52,24 +57,42 @@ struct gf_what_if {
  * are. Speed-up is relative to one rank, P * compute_s / iteration_s;
  * efficiency is speed-up / P. Both use the median if there is jitter (ASC-WFBP
  * section VI-E, BlueConnect Figure 3); of a pipeline, whose steps make up for
- * each other, the mean.
+ * each other, the mean. Without jitter least_s to mean_s are 0. Jitter is of
+ * compute, or of the network.
  */
 struct gf_outcome {
 	int ranks;
 	double bandwidth_bytes_per_s; /* 0: not asked for */
 	double iteration_s, compute_s, exposed_comm_s;
+	double low_s, high_s; /* of iteration_s (sim/doubt.h); both 0: no doubt
+			       */
+	double efficiency_low, efficiency_high; /* by these */
+	/* What backward can hide of the bytes' time on the wire without any
+	 * startup, and the speed-up if it did (ASC-WFBP Eqs. 41, 42). */
+	double hideable_s, largest_speedup;
+	/* An iteration if `staleness` steps computed and exchanged beside each
+	 * other for nothing (Pipe-SGD Eq. 3). */
+	double unlimited_s;
 	double communication_s; /* first start to last end */
 	double slowest_s;       /* compute_s of the slowest rank, no jitter */
 	double synchronous_s;   /* an iteration if none were stale; as above */
 	double backward_end_s, forward_end_s;
 	double speedup, efficiency;
 	double samples_per_s; /* 0: the batch is not known */
+	/* Of what.iterations, one after the other: those of a pipeline's
+	 * warm-up synchronous, the others with what pipelining fills and drains
+	 * (Pipe-SGD Eq. 4), those of a selection's warm-up with what they send.
+	 * Epochs of unknown length are taken to have no steps. */
+	double total_s;
 	double least_s, p50_s, p90_s, p99_s, most_s, mean_s; /* over runs */
 	struct gf_predicted_message *messages; /* the plan's nmessages */
 	/* NULL unless wanted. With jitter: the iteration of the median run, or
 	 * two steps of the pipeline as they were drawn. */
 	struct gf_gantt *timeline;
 };
+
+/* Does one run differ from the next? */
+bool gf_what_if_varies(const struct gf_what_if *w);
 
 int gf_what_if(const struct gf_plan *p, const struct gf_what_if *w,
 	       struct gf_outcome *out, struct gf_error *err);
@@ -79,10 +102,5 @@ double gf_what_if_slowest(const struct gf_what_if *w, int ranks);
 void gf_outcome_finish(struct gf_outcome *o, const struct gf_plan *p,
 		       const struct gf_sim_result *r);
 void gf_outcome_release(struct gf_outcome *out);
-
-/* T iterations one after the other: those of a pipeline's warm-up synchronous,
- * the others with what pipelining fills and drains (Pipe-SGD Eq. 4). */
-double gf_outcome_total_s(const struct gf_plan *p, const struct gf_outcome *out,
-			  double iterations);
 
 #endif

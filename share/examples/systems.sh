@@ -6,7 +6,7 @@
 # Environment: SYSTEMS, RANKS, RATES (lists), OUT (a folder to keep, with the plans).
 set -euo pipefail
 model=${1:-resnet50} topology=${2:-asc-wfbp-8x4-10gbe} gpu=${3:-v100}
-systems=${SYSTEMS:-auto ddp horovod gradientflow pipe-sgd gtopk asc-wfbp blueconnect}
+systems=${SYSTEMS:-auto ddp horovod gradientflow pipe-sgd topk gtopk asc-wfbp blueconnect}
 if [ -n "${OUT:-}" ]; then mkdir -p "$OUT"; else OUT=$(mktemp -d); fi
 
 plans=()
@@ -22,7 +22,7 @@ done
 
 # --replan would add plans that are made anew for each row.
 echo "each plan is made for $topology, and stays as it is in every row"
-sweep=(gf-sim -q "${plans[@]}" --ranks "${RANKS:-8,16,32,64,128}")
+sweep=(gf-sim -q --strict "${plans[@]}" --ranks "${RANKS:-8,16,32,64,128}")
 "${sweep[@]}" --bandwidth "${RATES:-10Gb/s,25Gb/s,100Gb/s}" --table || status=$?
 if command -v gnuplot > /dev/null; then
 	"${sweep[@]}" --plot "$OUT/systems.svg" -o "$OUT/systems.jsonl" || status=$?

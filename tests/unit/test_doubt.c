@@ -204,7 +204,7 @@ static bool offer_for_high(struct problem_store *s, struct offer *o)
 	struct gf_plan p;
 	int rc;
 
-	gf_doubt_raise(&high.model, raised); /* test_scaled: by hand */
+	gf_doubt_move(&high.model, raised, true); /* test_scaled: by hand */
 	high.network = *raised;
 	rc = make(&high, "optimal", 1, &p);
 	gf_network_free(raised);
