@@ -590,7 +590,7 @@ bench-model: check-build
 bench: check-build
 	$(Q)BUILD=$(BUILD) tests/bench/run.sh
 
-tables: $(BUILD)/bin/gf-plan $(BUILD)/bin/gf-profile $(BUILD)/tools/gf-figures
+tables: $(BUILD)/bin/gf-plan $(BUILD)/bin/gf-profile $(BUILD)/bin/gf-sim $(BUILD)/tools/gf-figures
 	@mkdir -p $(BUILD)/tables
 	@command -v gnuplot > /dev/null || \
 	  echo 'skipped: pictures, which need gnuplot (Debian: gnuplot-nox)'

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """ASC-WFBP (Shi, Chu, Li 2021): Tables III, IV and V."""
-from setup import Paper, model, model_bytes, network, predict, step
+from setup import Paper, model, model_bytes, network, predict, simulate, step
 
 MODELS = {"ResNet-152": "asc-wfbp-resnet152", "DenseNet-201": "asc-wfbp-densenet201",
           "Inception-v4": "asc-wfbp-inception-v4", "BERT-Base": "asc-wfbp-bert-base"}
@@ -62,9 +62,8 @@ class Study:
 
     def largest_speed_up(self, m):
         """Eq. 42"""
-        comm_s = model_bytes(self.model[m]) * self.link_s_per_byte
-        return self.ranks * self.compute_s(m) / (
-            self.compute_s(m) + comm_s - min(self.model[m]["backward_s"], comm_s))
+        link = network(self.ranks, 0, self.link_s_per_byte)
+        return simulate(self.model[m], link, 1, "--policy", "single")["largest_speedup"]
 
 
 def table_iii(r, s):

@@ -4,7 +4,7 @@
 The paper prints no value of any of their terms, so its equations and our simulation are both
 evaluated on inputs of our own.
 """
-from setup import Paper, cost_s, gradients, tensor_bytes
+from setup import Paper, cost_s, model, model_bytes, network, simulate
 
 # AlexNet on four GPUs of 2017 with 10 Gb/s Ethernet, in round numbers.
 STEPS = 1000
@@ -23,10 +23,16 @@ class Study:
         self.ranks, self.staleness = p.input("ranks"), p.input("staleness")
         self.beta_s_per_byte = 8 / p.input("link_bits_per_s")
         self.level = self.ranks, ALPHA_S, self.beta_s_per_byte, REDUCE_S
-        self.bytes = sum(map(tensor_bytes, gradients("alexnet-bn")))
+        self.model = {**model("alexnet-bn", FORWARD_S, BACKWARD_S), "update_s": UPDATE_S}
+        self.bytes = model_bytes(self.model)
 
     def ring_s(self, nbytes):
         return cost_s("ring", [self.level], nbytes)
+
+    def steps(self, comm_s, staleness):
+        """gf-sim's row of STEPS steps whose exchange takes comm_s."""
+        return simulate(self.model, network(self.ranks, 0, comm_s / self.bytes), STEPS, "--policy",
+                        "single", "--staleness", str(staleness), "--codecs", "f32")
 
     def printed_comm_s(self, segments):
         """The communication terms of Eqs. 5 and 6, without S."""
@@ -35,39 +41,22 @@ class Study:
                 share * REDUCE_S)
 
 
-def pipeline_s(comm_s, staleness, limited=True):
-    """When the last exchange ends of steps one after the other on two resources.
-
-    A step computes when the one before has computed and the gradients of K steps ago have
-    arrived; its exchange waits for its own compute, and with limited resources for the
-    exchange before.
-    """
-    arrived, computed = [], 0
-    for t in range(STEPS):
-        start = computed if limited else 0
-        if t >= staleness:
-            start = max(start, arrived[t - staleness])
-        computed = start + COMPUTE_S
-        before = arrived[-1] if t and limited else 0
-        arrived.append(max(computed, before) + comm_s)
-    return arrived[-1]
-
-
 def equations(r, s):
     comm_s, segment_s = s.ring_s(s.bytes), s.ring_s(s.bytes / SEGMENTS)
     step_s, k = max(COMPUTE_S, comm_s), s.staleness
-    r.table("Pipe-SGD Eqs. 2-7", "equation beside simulation, 1000 steps (s)", [
-        ("Eq. 2, synchronous", STEPS * (COMPUTE_S + comm_s), pipeline_s(comm_s, 1), 2),
+    one, two, four = (s.steps(comm_s, n) for n in (1, k, 4))
+    r.table("Pipe-SGD Eqs. 2-7", "equation beside gf-sim, 1000 steps (s)", [
+        ("Eq. 2, synchronous", STEPS * (COMPUTE_S + comm_s), one["total_s"], 2),
         ("Eq. 3, K = 2, unlimited resources", STEPS / k * (COMPUTE_S + comm_s),
-         pipeline_s(comm_s, k, False), 2, "itself"),
-        ("Eq. 4, K = 2, limited resources", STEPS * step_s, pipeline_s(comm_s, k), 2),
-        ("Eq. 4, K = 4, limited resources", STEPS * step_s, pipeline_s(comm_s, 4), 2),
+         STEPS * two["unlimited_s"], 2, "itself"),
+        ("Eq. 4, K = 2, limited resources", STEPS * step_s, two["total_s"], 2),
+        ("Eq. 4, K = 4, limited resources", STEPS * step_s, four["total_s"], 2),
         ("Eq. 5, one exchange per step", STEPS * max(COMPUTE_S, s.printed_comm_s(1)),
-         pipeline_s(comm_s, k), 2),
+         two["total_s"], 2),
         ("Eq. 6, 8 segments per step", STEPS * max(COMPUTE_S, s.printed_comm_s(SEGMENTS)),
-         pipeline_s(SEGMENTS * segment_s, k), 2),
+         s.steps(SEGMENTS * segment_s, k)["total_s"], 2),
         ("Eq. 7, scaling efficiency (%)", 100 * COMPUTE_S / step_s,
-         100 * STEPS * COMPUTE_S / pipeline_s(comm_s, k), 2)])
+         100 * STEPS * COMPUTE_S / two["total_s"], 2)])
     r.say(f"Eq. 4 leaves out the filling of the pipeline: exact is (u + c) + (T - 1) max(u + c, "
           f"m) + m, {COMPUTE_S + (STEPS - 1) * step_s + comm_s:.2f} s here. In Eq. 6 the compute "
           f"term is the whole backward; as printed, with the first segment's alone, it would "

@@ -122,15 +122,25 @@ def network(ranks, startup_s, per_byte_s, contention=None):
     return {"ranks": ranks, "allreduce": [entry]}
 
 
+def profile_of(m, n):
+    return json.dumps({"format": "gf-profile", "version": 1, "producer": "gf-tables",
+                       "model": m, "network": n})
+
+
 def predict(m, n, policy, lanes=1):
     """Seconds per iteration, and the number of messages."""
-    profile = json.dumps({"format": "gf-profile", "version": 1, "producer": "gf-tables",
-                          "model": m, "network": n})
+    profile = profile_of(m, n)
     if policy == "asc-wfbp-printed":
         iteration_s, messages = run(["gf-figures", "printed"], profile).split()
         return float(iteration_s), int(messages)
     plan = json.loads(run(["gf-plan", "-q", "--policy", policy, "--lanes", str(lanes)], profile))
     return plan["predicted"]["iteration_s"], len(plan["messages"])
+
+
+def simulate(m, n, steps, *options):
+    """What gf-sim says of many steps of gf-plan's plan: a row of its columns."""
+    plan = run(["gf-plan", "-q", *options], profile_of(m, n))
+    return json.loads(run(["gf-sim", "-q", "--json", "--iterations", str(steps)], plan))
 
 
 @functools.lru_cache(maxsize=None)
