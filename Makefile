@@ -175,9 +175,10 @@ ARCHIVES := $(foreach l,$(LIBS) kernels,$(call archive,$(l)))
 # need neither MPI nor hwloc nor oneDNN nor CUDA.
 PLANNING := planner sim coll cost codec doc json cli base
 LINK_gf-plan := $(PLANNING)
-LINK_gf-sim  := $(PLANNING)
+LINK_gf-sim  := report import measure $(PLANNING)
+LINK_gf-report := $(LINK_gf-sim)
 archives_of = $(if $(LINK_$(1)),$(foreach l,$(LINK_$(1)),$(call archive,$(l))),$(ARCHIVES))
-foreign_of  = $(if $(LINK_$(1)),-ljansson -lm,$(FOREIGN_LIBS))
+foreign_of  = $(if $(LINK_$(1)),-ljansson -lz -lm,$(FOREIGN_LIBS))
 
 Q := $(if $(V),,@)
 say = $(if $(V),,@echo '   $(1)' $(patsubst $(BUILD)/%,%,$@);)
@@ -290,7 +291,7 @@ $(BUILD)/lib/libgradflow.so.0: $(call lean,nn/net_backends data/registry) $(ARCH
 
 # For a Python wheel: the same objects under tables without MPI, oneDNN and
 # verbs, which the linker then leaves out.
-WHEEL := $(addprefix $(BUILD)/lean/,libgradflow.so.0 gf-plan gf-profile gf-sim)
+WHEEL := $(addprefix $(BUILD)/lean/,libgradflow.so.0 gf-plan gf-profile gf-report gf-sim)
 LEAN := -UGF_HAVE_MPI -DGF_HAVE_MPI=0 -UGF_HAVE_ONEDNN -DGF_HAVE_ONEDNN=0 \
 	-UGF_HAVE_VERBS -DGF_HAVE_VERBS=0 -UGF_HAVE_CUDNN -DGF_HAVE_CUDNN=0 \
 	-UGF_HAVE_JPEG -DGF_HAVE_JPEG=0

@@ -14,8 +14,8 @@
 #include "cli/input.h"
 #include "cli/share.h"
 #include "cli/window.h"
-#include "planner/stragglers.h"
 #include "planner/plan_sweep.h"
+#include "report/stragglers.h"
 #include "sim/picture.h"
 #include "sim/sweep_plots.h"
 #include "sim/prove_plan.h"
@@ -364,10 +364,17 @@ static int verify(const struct arguments *a, const struct gf_documents *d,
 static int without_stragglers(const struct arguments *a,
 			      const struct gf_plan *p, struct gf_error *err)
 {
+	struct gf_import_job job = {0};
 	struct gf_stragglers found;
 	struct gf_text out = {0};
-	int rc = gf_stragglers_find(p, a->run, &found, err);
+	int rc = gf_import_job_read(&job, &a->run, 1, p, err);
 
+	if (rc == 0) {
+		rc = gf_stragglers_find(&job, p, &found, err);
+		if (rc < 0)
+			gf_error_prefix(err, "%s", a->run);
+	}
+	gf_import_job_release(&job);
 	if (rc < 0)
 		return rc;
 	(for_people(a) ? gf_stragglers_table : gf_stragglers_json)(&found,

@@ -27,4 +27,4 @@ _gradflow() {
 	mapfile -t COMPREPLY < <(compgen $paths -P "$before" -W "$words" -- "$cur")
 	[[ -z $paths ]] || compopt -o filenames 2> /dev/null
 }
-complete -F _gradflow gf-allreduce gf-plan gf-profile gf-sim gf-topo gf-train
+complete -F _gradflow gf-allreduce gf-plan gf-profile gf-report gf-sim gf-topo gf-train

@@ -46,7 +46,7 @@ function __gradflow
         __fish_complete_$files $token | string replace -r '^' -- "$front"
     end
 end
-for command in gf-allreduce gf-plan gf-profile gf-sim gf-topo gf-train
+for command in gf-allreduce gf-plan gf-profile gf-report gf-sim gf-topo gf-train
     complete -c $command -e
     complete -c $command -f -a '(__gradflow)'
 end

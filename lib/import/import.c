@@ -103,8 +103,8 @@ int gf_import_want_ranks(const struct gf_import *in, struct gf_error *err)
 			    in->file, in->imported->kind);
 }
 
-static const struct gf_importer *find(const char *format, const char *text,
-				      size_t size)
+const struct gf_importer *gf_import_find(const char *format, const char *text,
+					 size_t size)
 {
 	size_t i;
 
@@ -116,9 +116,8 @@ static const struct gf_importer *find(const char *format, const char *text,
 	return NULL;
 }
 
-/* The file has none of the formats, or `format` names none. */
-static int refuse(const struct gf_import *in, const char *format,
-		  struct gf_error *err)
+int gf_import_refuse(const struct gf_import *in, const char *format,
+		     struct gf_error *err)
 {
 	const struct gf_registry all = {gf_importers, 0, NULL};
 	const char *other = gf_import_other(in->text, in->size);
@@ -150,14 +149,15 @@ int gf_import_profile(const struct gf_import *in, const char *format,
 		      struct gf_profile *out, struct gf_text *remarks,
 		      struct gf_error *err)
 {
-	const struct gf_importer *importer = find(format, in->text, in->size);
+	const struct gf_importer *importer =
+		gf_import_find(format, in->text, in->size);
 	struct gf_imported own = {0};
 	struct gf_import read = *in;
 	struct gf_profile p = {0};
 	int rc;
 
 	if (!importer || memchr(in->text, '\0', in->size))
-		return refuse(in, importer ? NULL : format, err);
+		return gf_import_refuse(in, importer ? NULL : format, err);
 	if (in->folder && !importer->folders)
 		return gf_error_set(err, -EINVAL,
 				    "%s: want one file of %s, got a folder",
@@ -246,7 +246,8 @@ int gf_import_file(const struct gf_import *in, const char *params_file,
 	read.folder = gf_import_is_folder(in->file);
 	rc = (read.folder ? read_folder : gf_gunzip_read)(in->file, &text,
 							  &read.size, err);
-	importer = rc || !read.folder ? NULL : find(format, text, read.size);
+	importer = rc || !read.folder ? NULL
+				      : gf_import_find(format, text, read.size);
 	if (importer && importer->ranks) {
 		free(text);
 		return gf_import_ranks(in, params_file, format, out, remarks,

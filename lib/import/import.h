@@ -12,6 +12,7 @@
 #include "cost/preset.h"
 #include "doc/imported.h"
 #include "doc/model.h"
+#include "doc/plan.h"
 #include "doc/profile.h"
 
 /*
@@ -19,6 +20,7 @@
  * in registry.c. Each makes one half of a profile.
  */
 struct gf_collectives;
+struct gf_import_job;
 
 struct gf_import {
 	const char *file;
@@ -40,6 +42,8 @@ struct gf_import {
 	/* Takes the all-reduces of a rank's file; NULL: the file stands
 	 * alone. */
 	struct gf_collectives *collectives;
+	/* That the job ran (gf_import_job_read), or NULL: not known. */
+	const struct gf_plan *plan;
 };
 
 struct gf_importer {
@@ -53,6 +57,10 @@ struct gf_importer {
 	 * file and the place. */
 	int (*read)(const struct gf_import *in, struct gf_profile *out,
 		    struct gf_text *remarks, struct gf_error *err);
+	/* Adds to a job what the file's ranks did (import/job.h). NULL: the
+	 * format does not say. */
+	int (*job)(const struct gf_import *in, struct gf_import_job *job,
+		   struct gf_error *err);
 };
 
 extern const struct gf_importer *const gf_importers[]; /* NULL-terminated */
@@ -62,6 +70,10 @@ extern const struct gf_importer *const gf_importers[]; /* NULL-terminated */
 int gf_import_profile(const struct gf_import *in, const char *format,
 		      struct gf_profile *out, struct gf_text *remarks,
 		      struct gf_error *err);
+
+/* Whether a file, or the first one of a folder, says what a job's ranks did
+ * (import/job.h): 1 or 0. -EINVAL: no importer knows it. */
+int gf_import_is_job(const char *path, struct gf_error *err);
 
 /* gf_import_profile of what in->file holds, or the files of all ranks in such a
  * folder; params_file (or NULL) is read for in->parameters. */

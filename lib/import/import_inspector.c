@@ -12,19 +12,25 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <math.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/heap.h"
 #include "import/collectives.h"
+#include "import/job.h"
 
 struct inspector {
 	struct gf_collectives all;
+	struct gf_import_job
+		*job; /* takes what is read, in place of `all`; or NULL */
 	struct gf_imported *imported;
 	/* of the header that stands */
 	uint64_t group;
 	int ranks; /* 0: there was none */
+	int rank;
 };
 
 static int recognise(const char *text, size_t size)
@@ -40,8 +46,9 @@ static void read_header(struct inspector *n, struct gf_json_at *at)
 	char *id = NULL, *version = NULL;
 
 	if (gf_json_object(at, "header", &header, NULL) == 0) {
-		n->ranks = 0;
+		n->ranks = n->rank = 0;
 		gf_json_int(&header, "n_ranks", 1, INT_MAX, &n->ranks, NULL);
+		gf_json_int(&header, "rank", 0, INT_MAX, &n->rank, NULL);
 		gf_json_string(&header, "id", &id, NULL);
 		n->group = gf_collectives_group(id ? id : "", n->ranks);
 	}
@@ -70,32 +77,63 @@ static char *choice_of(struct gf_json_at *perf)
 	return name;
 }
 
+/* NCCL's names of collectives, for what MPI calls them. */
+static const char *kind_of(const char *name)
+{
+	static const char *const kinds[][2] = {
+		{"AllReduce", "all-reduce"},
+		{"AllGather", "all-gather"},
+		{"ReduceScatter", "reduce-scatter"},
+		{"Broadcast", "broadcast"},
+		{"Reduce", "reduce"},
+		{"AlltoAll", "all-to-all"},
+	};
+	size_t i;
+
+	for (i = 0; i < GF_ARRAY_LENGTH(kinds); i++)
+		if (strcmp(kinds[i][0], name) == 0)
+			return kinds[i][1];
+	return "other";
+}
+
+static void add_to_job(struct inspector *n, const struct gf_collective *r,
+		       const char *name)
+{
+	const struct gf_import_job_message m = {
+		.group = r->group,
+		.ranks = r->ranks,
+		.sequence = r->sequence,
+		.kind = gf_import_job_kind(n->job, kind_of(name)),
+		.size_bytes = r->size_bytes,
+		.ready_s = NAN,
+		.end_s = r->time_s,
+	};
+
+	gf_import_job_add_message(gf_import_job_rank(n->job, n->rank), &m);
+}
+
 static int read_perf(struct inspector *n, struct gf_json_at *perf, size_t line,
 		     struct gf_error *err)
 {
 	struct gf_collective r = {
 		.group = n->group, .ranks = n->ranks, .place = line};
-	char *collective = NULL, *source = NULL, *choice;
+	char *name = NULL, *source = NULL, *choice;
+	const char *left = NULL;
 	double time_us = 0;
-	int rc = gf_json_string(perf, "coll", &collective, err);
+	int rc = gf_json_string(perf, "coll", &name, err);
 
-	if (rc == 0 && strcmp(collective, "AllReduce") != 0) {
-		gf_imported_leave(n->imported, "other collectives", line);
-		free(collective);
-		return 0;
-	}
-	free(collective);
 	gf_json_string(perf, "coll_timing_source", &source, NULL);
-	if (source && strstr(source, "cpu")) {
-		gf_imported_leave(n->imported, "all-reduces timed by the host",
-				  line);
-		free(source);
-		return rc;
-	}
+	if (rc == 0 && !n->job && strcmp(name, "AllReduce") != 0)
+		left = "other collectives";
+	else if (source && strstr(source, "cpu"))
+		left = "collectives timed by the host";
+	if (left)
+		gf_imported_leave(n->imported, left, line);
 	free(source);
-	if (rc == 0)
-		rc = gf_json_size(perf, "coll_msg_size_bytes", 0, SIZE_MAX / 2,
-				  &r.size_bytes, err);
+	if (rc || left)
+		goto out;
+	rc = gf_json_size(perf, "coll_msg_size_bytes", 0, SIZE_MAX / 2,
+			  &r.size_bytes, err);
 	if (rc == 0)
 		rc = gf_json_real(perf, "coll_exec_time_us", 0, 1e15, &time_us,
 				  err);
@@ -103,14 +141,20 @@ static int read_perf(struct inspector *n, struct gf_json_at *perf, size_t line,
 		rc = gf_json_refuse(perf, NULL, err,
 				    "want a header with n_ranks before it");
 	if (rc)
-		return rc;
+		goto out;
 	r.sequence = line; /* none: a collective of its own */
 	gf_json_size(perf, "coll_sn", 0, SIZE_MAX / 2, &r.sequence, NULL);
 	r.time_s = 1e-6 * time_us;
+	if (n->job) {
+		add_to_job(n, &r, name);
+		goto out;
+	}
 	choice = choice_of(perf);
 	gf_collectives_add(&n->all, &r, choice);
 	free(choice);
-	return 0;
+out:
+	free(name);
+	return rc;
 }
 
 static int read_record(void *ctx, struct gf_json_at *at, size_t line,
@@ -157,10 +201,19 @@ static int read_inspector(const struct gf_import *in, struct gf_profile *out,
 	return rc;
 }
 
+static int read_job(const struct gf_import *in, struct gf_import_job *job,
+		    struct gf_error *err)
+{
+	struct inspector n = {.imported = in->imported, .job = job};
+
+	return gf_import_records(in, read_record, &n, err);
+}
+
 const struct gf_importer gf_importer_inspector = {
 	.name = "inspector",
 	.description = "NCCL Inspector's JSON Lines",
 	.folders = true,
 	.recognise = recognise,
 	.read = read_inspector,
+	.job = read_job,
 };

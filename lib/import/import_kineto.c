@@ -240,4 +240,5 @@ const struct gf_importer gf_importer_kineto = {
 	.ranks = true,
 	.recognise = recognise,
 	.read = read_kineto,
+	.job = gf_kineto_job,
 };

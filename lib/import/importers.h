@@ -14,10 +14,26 @@ extern const struct gf_importer gf_importer_inspector;
 extern const struct gf_importer gf_importer_kineto;
 extern const struct gf_importer gf_importer_nccl_tests;
 extern const struct gf_importer gf_importer_osu;
+extern const struct gf_importer gf_importer_train;
 
 /* What a file is that no importer reads, and what to give instead; NULL: it is
  * not known. */
 const char *gf_import_other(const char *text, size_t size);
+
+/* The importer of that name, or (NULL, "auto") the first that recognises the
+ * text; NULL: there is none. */
+const struct gf_importer *gf_import_find(const char *format, const char *text,
+					 size_t size);
+/* -EINVAL: the file has none of the formats, or `format` names none. */
+int gf_import_refuse(const struct gf_import *in, const char *format,
+		     struct gf_error *err);
+
+/* Calls take with a file, or with each file of a folder by their names, which
+ * it counts from 0. -ENOENT: the folder is empty. */
+int gf_import_each(const char *path,
+		   int (*take)(void *ctx, const char *file, int number,
+			       struct gf_error *err),
+		   void *ctx, struct gf_error *err);
 
 /* A model half without tensors, from what `in` says; backward_s is 0 if
  * unknown. Remarks on an unknown forward time. */

@@ -175,12 +175,14 @@ static void read_device(struct gf_json_at *at, struct gf_json_at *args,
 					 ? -1
 					 : 1;
 		r->k->kernels += span->computes > 0;
-		if (span->computes < 0)
-			gf_kineto_read_kernel(r->k, args, span);
 	}
-	if (holds(args, "correlation") &&
+	if (!holds(args, "correlation") ||
 	    gf_json_real(args, "correlation", -1e18, 1e18, &span->correlation,
-			 NULL) == 0)
+			 NULL) < 0)
+		span->correlation = NAN;
+	if (span->computes < 0)
+		gf_kineto_read_kernel(r->k, args, span);
+	if (!isnan(span->correlation))
 		gf_kineto_add(&r->device, span);
 }
 
@@ -408,6 +410,27 @@ static void keep_disjoint(struct gf_kineto_list *list)
 	}
 }
 
+/* The thread and the time of a collective's launch: its gradients were there by
+ * then, or when what had been launched before has ended. */
+static void find_launches(struct gf_kineto *k, struct gf_kineto_list *launches)
+{
+	struct gf_kineto_span *s = k->collectives.spans;
+	size_t i;
+
+	sort(launches, by_correlation);
+	for (i = 0; i < k->collectives.count; i++) {
+		const struct gf_kineto_span *launch =
+			!launches->count || isnan(s[i].correlation)
+				? NULL
+				: bsearch(&s[i], launches->spans,
+					  launches->count, sizeof(*s),
+					  by_correlation);
+
+		s[i].launch_s = launch ? launch->start_s : NAN;
+		s[i].host = launch ? launch->thread : NAN;
+	}
+}
+
 static void finish(struct reading *r)
 {
 	struct gf_kineto *k = r->k;
@@ -424,6 +447,7 @@ static void finish(struct reading *r)
 		k->operators = r->others;
 		memset(&r->others, 0, sizeof(r->others));
 	}
+	find_launches(k, &r->launches);
 	for (i = 0; i < GF_ARRAY_LENGTH(lists); i++)
 		sort(lists[i], by_start);
 	keep_forward(&k->operators, &k->nodes);
@@ -491,6 +515,7 @@ void gf_kineto_release(struct gf_kineto *k)
 	free(k->operators.spans);
 	free(k->exchanges.spans);
 	free(k->reduces.spans);
+	free(k->collectives.spans);
 	free(k->work.spans);
 	free(k->by_thread.spans);
 	memset(k, 0, sizeof(*k));

@@ -26,11 +26,13 @@ struct gf_kineto_span {
 			     * all-reduce: bytes */
 	enum gf_dtype dtype;
 	int computes; /* work: 1 a kernel, 0 a copy, -1 communication */
-	/* Of all-reduces: */
-	uint64_t group;  /* gf_collectives_group; 0: all ranks */
-	int ranks;       /* of the group; 0: all ranks */
-	size_t sequence; /* 0: the trace does not say */
-	bool alone;      /* no other ran at the same time */
+	/* Of collectives: */
+	const char *collective; /* "all-reduce" */
+	double host;            /* the thread that launched it */
+	uint64_t group;         /* gf_collectives_group; 0: all ranks */
+	int ranks;              /* of the group; 0: all ranks */
+	size_t sequence;        /* 0: the trace does not say */
+	bool alone;             /* no other ran at the same time */
 };
 
 struct gf_kineto_list {
@@ -49,10 +51,13 @@ struct gf_kineto {
 	 * communication: by launch_s, and by thread, then launch_s. `thread` is
 	 * the one that launched it. */
 	struct gf_kineto_list work, by_thread;
-	struct gf_kineto_list reduces; /* all-reduces, as the device or gloo
-					* has run them */
-	int ranks;                     /* of the job; 0: it has more groups, or
-					* the trace does not say */
+	struct gf_kineto_list reduces;     /* all-reduces, as the device or gloo
+					    * has run them */
+	struct gf_kineto_list collectives; /* of every kind. launch_s: NAN: not
+					    * known */
+	int ranks;      /* of the job; 0: it has more groups, or
+			 * the trace does not say */
+	int rank;       /* -1: the trace does not say */
 	size_t unsized; /* collectives of no known kind or size */
 	size_t other_collectives;
 	size_t launched;  /* kernels, by the host's events */
@@ -92,6 +97,10 @@ void gf_kineto_read_world(struct gf_kineto *k, struct gf_json_at *root);
  * them. What does not count is left out by name. */
 void gf_kineto_collect(struct gf_kineto *k, struct gf_collectives *to,
 		       struct gf_imported *imported);
+
+/* What the rank did; the job's reader (struct gf_importer). */
+int gf_kineto_job(const struct gf_import *in, struct gf_import_job *job,
+		  struct gf_error *err);
 
 /* The first span that starts at this time or later. */
 size_t gf_kineto_at(const struct gf_kineto_list *list, double at_s);

@@ -56,20 +56,66 @@ static bool read_size(struct gf_json_at *args, struct gf_kineto_span *span)
 	return span->elems > 0;
 }
 
+/* PyTorch's names of collectives, as NCCL's kernels and gloo's threads have
+ * them, for what MPI calls them. What a word of ours names is a collective of
+ * all ranks of a group. */
+static const char *collective_of(const char *name)
+{
+	static const struct {
+		const char *begins, *collective;
+	} known[] = {
+		{"allreduce", "all-reduce"},
+		{"all_reduce", "all-reduce"},
+		{"_allgather", "all-gather"},
+		{"all_gather", "all-gather"},
+		{"allgather", "all-gather"},
+		{"_reduce_scatter", "reduce-scatter"},
+		{"reduce_scatter", "reduce-scatter"},
+		{"broadcast", "broadcast"},
+		{"_broadcast", "broadcast"},
+		{"all_to_all", "all-to-all"},
+		{"alltoall", "all-to-all"},
+		{"barrier", "barrier"},
+		{"reduce", "reduce"},
+		{"gather", "gather"},
+		{"scatter", "scatter"},
+	};
+	size_t i;
+
+	for (i = 0; i < GF_ARRAY_LENGTH(known); i++)
+		if (strncmp(known[i].begins, name, strlen(known[i].begins)) ==
+		    0)
+			return known[i].collective;
+	return "other";
+}
+
+/* A collective of any kind; an all-reduce of a known size counts as one. */
+static void take(struct gf_kineto *k, struct gf_kineto_span *span,
+		 const char *name, bool sized)
+{
+	span->collective = collective_of(name);
+	gf_kineto_add(&k->collectives, span);
+	if (strcmp(span->collective, "all-reduce") != 0)
+		k->other_collectives++;
+	else if (!sized)
+		k->unsized++;
+	else
+		gf_kineto_add(&k->reduces, span);
+}
+
 void gf_kineto_read_kernel(struct gf_kineto *k, struct gf_json_at *args,
 			   struct gf_kineto_span *span)
 {
 	char *name = NULL;
 
 	if (!args->value || !gf_json_has(args, "Collective name") ||
-	    gf_json_string(args, "Collective name", &name, NULL) < 0)
+	    gf_json_string(args, "Collective name", &name, NULL) < 0) {
 		k->unsized++;
-	else if (strcmp(name, "allreduce") != 0)
-		k->other_collectives++;
-	else if (!read_size(args, span))
-		k->unsized++;
-	else
-		gf_kineto_add(&k->reduces, span);
+		span->collective = "other";
+		gf_kineto_add(&k->collectives, span);
+	} else {
+		take(k, span, name, read_size(args, span));
+	}
 	free(name);
 }
 
@@ -79,21 +125,15 @@ void gf_kineto_read_gloo(struct gf_kineto *k, struct gf_json_at *args,
 	struct gf_json_at types;
 	char *type = NULL;
 	size_t count = 0;
+	bool sized;
 
 	span->elems = gf_kineto_first_shape(args);
-	if (strcmp(name, "gloo:all_reduce") != 0) {
-		k->other_collectives++;
-	} else if (span->elems == 0 ||
-		   gf_json_array(args, "Input type", &types, &count, NULL) <
-			   0 ||
-		   count == 0 ||
-		   gf_json_item_string(&types, 0, &type, NULL) < 0 ||
-		   bytes_of(type) == 0) {
-		k->unsized++;
-	} else {
-		span->elems *= bytes_of(type);
-		gf_kineto_add(&k->reduces, span);
-	}
+	sized = span->elems > 0 &&
+		gf_json_array(args, "Input type", &types, &count, NULL) == 0 &&
+		count > 0 && gf_json_item_string(&types, 0, &type, NULL) == 0 &&
+		bytes_of(type) > 0;
+	span->elems = sized ? span->elems * bytes_of(type) : 0;
+	take(k, span, name + strlen("gloo:"), sized);
 	free(type);
 }
 
@@ -102,9 +142,12 @@ void gf_kineto_read_world(struct gf_kineto *k, struct gf_json_at *root)
 	struct gf_json_at world = {0};
 	int groups = 0;
 
-	if (gf_json_has(root, "distributedInfo") &&
-	    gf_json_object(root, "distributedInfo", &world, NULL) == 0 &&
-	    gf_json_int(&world, "pg_count", 1, 1, &groups, NULL) == 0)
+	k->rank = -1;
+	if (!gf_json_has(root, "distributedInfo") ||
+	    gf_json_object(root, "distributedInfo", &world, NULL) < 0)
+		return;
+	gf_json_int(&world, "rank", 0, INT_MAX, &k->rank, NULL);
+	if (gf_json_int(&world, "pg_count", 1, 1, &groups, NULL) == 0)
 		gf_json_int(&world, "world_size", 1, INT_MAX, &k->ranks, NULL);
 	gf_json_leave(&world);
 }

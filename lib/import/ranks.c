@@ -23,6 +23,32 @@ static int is_seen(const struct dirent *d)
 	return d->d_name[0] != '.';
 }
 
+int gf_import_each(const char *path,
+		   int (*take)(void *ctx, const char *file, int number,
+			       struct gf_error *err),
+		   void *ctx, struct gf_error *err)
+{
+	struct dirent **files = NULL;
+	int count, i, rc = 0;
+
+	if (!gf_import_is_folder(path))
+		return take(ctx, path, 0, err);
+	count = scandir(path, &files, is_seen, alphasort);
+	if (count < 1)
+		rc = gf_error_errno(err, count < 0 ? -errno : -ENOENT, "%s",
+				    path);
+	for (i = 0; i < count; i++) {
+		char *file = gf_xasprintf("%s/%s", path, files[i]->d_name);
+
+		if (rc == 0)
+			rc = take(ctx, file, i, err);
+		free(file);
+		free(files[i]);
+	}
+	free(files);
+	return rc;
+}
+
 static double whole_s(const struct gf_model_profile *m)
 {
 	return m->forward_s + m->backward_s + m->update_s;
@@ -75,19 +101,21 @@ struct ranks {
 	const char *params_file, *format, *name;
 	struct gf_profile all;
 	struct gf_collectives collectives;
-	int rank;
+	struct gf_text *remarks;
+	int nfiles;
 	double least_s, most_s; /* a step of the fastest, of the slowest */
 };
 
-static int take(struct ranks *r, const char *file, struct gf_text *remarks,
-		struct gf_error *err)
+static int take(void *ctx, const char *file, int number, struct gf_error *err)
 {
+	struct ranks *r = ctx;
 	struct gf_import one = *r->in;
 	struct gf_profile p = {0};
 	int rc;
 
 	one.file = file;
-	one.rank = r->rank++;
+	one.rank = number;
+	r->nfiles = number + 1;
 	one.imported = r->collectives.imported;
 	one.collectives = &r->collectives;
 	one.name = one.name ? one.name : r->name;
@@ -95,7 +123,8 @@ static int take(struct ranks *r, const char *file, struct gf_text *remarks,
 		return gf_error_set(err, -EINVAL,
 				    "%s: want a rank's trace, got a folder",
 				    file);
-	rc = gf_import_file(&one, r->params_file, r->format, &p, remarks, err);
+	rc = gf_import_file(&one, r->params_file, r->format, &p, r->remarks,
+			    err);
 	if (rc == 0 && !p.model)
 		rc = gf_error_set(err, -EINVAL,
 				  "%s: want a rank's trace, got measurements "
@@ -164,8 +193,7 @@ int gf_import_ranks(const struct gf_import *in, const char *params_file,
 		    const char *format, struct gf_profile *out,
 		    struct gf_text *remarks, struct gf_error *err)
 {
-	char *name = name_of_folder(in->file), *file;
-	struct dirent **files = NULL;
+	char *name = name_of_folder(in->file);
 	struct gf_imported own = {0};
 	struct ranks r = {.in = in,
 			  .params_file = params_file,
@@ -173,30 +201,21 @@ int gf_import_ranks(const struct gf_import *in, const char *params_file,
 			  .name = name,
 			  .collectives.imported =
 				  in->imported ? in->imported : &own,
+			  .remarks = remarks,
 			  .least_s = INFINITY};
-	int count = scandir(in->file, &files, is_seen, alphasort), i;
-	int rc = count < 1 ? gf_error_errno(err, count < 0 ? -errno : -ENOENT,
-					    "%s", in->file)
-			   : 0;
+	int rc = gf_import_each(in->file, take, &r, err);
 
-	gf_imported_find(r.collectives.imported, "traces of %d rank%s", count,
-			 count == 1 ? "" : "s");
-	for (i = 0; i < count && rc == 0; i++) {
-		file = gf_xasprintf("%s/%s", in->file, files[i]->d_name);
-		rc = take(&r, file, remarks, err);
-		free(file);
-	}
-	if (rc == 0)
+	if (rc == 0) {
+		gf_imported_find(r.collectives.imported, "traces of %d rank%s",
+				 r.nfiles, r.nfiles == 1 ? "" : "s");
 		rc = finish(&r, remarks, err);
+	}
 	if (rc == 0)
 		*out = r.all;
 	else
 		gf_profile_release(&r.all);
 	gf_collectives_release(&r.collectives);
 	gf_imported_release(&own);
-	for (i = 0; i < count; i++)
-		free(files[i]);
-	free(files);
 	free(name);
 	return rc;
 }

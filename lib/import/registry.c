@@ -10,11 +10,8 @@
  * file that is only to be named gets a row in other_files.c.
  */
 const struct gf_importer *const gf_importers[] = {
-	&gf_importer_csv,
-	&gf_importer_allreduce,
-	&gf_importer_nccl_tests,
-	&gf_importer_osu,
-	&gf_importer_inspector,
-	&gf_importer_kineto,
-	NULL,
+	&gf_importer_csv,        &gf_importer_allreduce,
+	&gf_importer_nccl_tests, &gf_importer_osu,
+	&gf_importer_inspector,  &gf_importer_train,
+	&gf_importer_kineto,     NULL,
 };

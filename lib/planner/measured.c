@@ -8,7 +8,7 @@
 
 #include "base/heap.h"
 #include "cost/stat.h"
-#include "planner/traced.h"
+#include "doc/traced.h"
 
 /* One step; each entry is the maximum over ranks. */
 struct step {

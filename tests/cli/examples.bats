@@ -8,6 +8,9 @@ load common
 
 @test "examples of the man pages run" {
 	ln -s "$share" share
+	mkdir traces monday tuesday
+	tee < "$data/import/kineto-gloo-0.json" {traces,monday,tuesday}/0.json > /dev/null
+	tee < "$data/import/kineto-gloo-1.json" {traces,monday,tuesday}/1.json > /dev/null
 	local failed=0 ran=0 page line
 	for page in "$GF_SOURCE"/man/*.[157]; do
 		[ -e "$page" ] || continue

@@ -349,16 +349,16 @@ run_trace() {
 		one_line
 		says "$text"
 	done <<-END
-	2|want the trace of all 4 ranks of the plan, at least 2, found 3|$data/valid/plan-six.json|run.json
+	2|want the traces of all 4 ranks of the plan, at least 2, found 3|$data/valid/plan-six.json|run.json
 	3|nowhere.json|plan.json|nowhere.json
-	2|traceEvents|plan.json|plan.json
+	2|this is a document of gradflow|plan.json|plan.json
 	END
 	gf-plan -q --policy wfbp --staleness 2 two.json > stale.json
 	wants 1 gf-sim stale.json --without-stragglers run.json
 	says "want a plan without stale gradients"
-	jq '.traceEvents |= map(select(.cat != "update"))' run.json > lacks.json
+	jq '.traceEvents |= map(select(.cat != "ready"))' run.json > lacks.json
 	wants 2 gf-sim plan.json --without-stragglers lacks.json
-	says "want forward, backward, update"
+	says "want forward, backward and the instant"
 	wants 2 gf-sim plan.json --without-stragglers run.json --jitter 0.1
 	says "--without-stragglers goes without"
 }

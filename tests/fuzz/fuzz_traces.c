@@ -4,7 +4,7 @@
 #include "doc/stream.h"
 #include "harness.h"
 #include "planner/measured.h"
-#include "planner/stragglers.h"
+#include "report/stragglers.h"
 
 static const struct gf_plan *plan_of(void)
 {
@@ -30,6 +30,8 @@ static bool try_trace(const char *data, size_t size, struct gf_rng *rng)
 	const struct gf_plan *p = plan_of();
 	struct gf_measured m;
 	struct gf_stragglers s = {0};
+	struct gf_import_job job = {0};
+	const char *path;
 	struct gf_error err = {""};
 	int rc = gf_measured_read(data, size, "f", p, &m, &err);
 	int found;
@@ -39,8 +41,11 @@ static bool try_trace(const char *data, size_t size, struct gf_rng *rng)
 		harness_expect_line(&err, "f");
 	else
 		gf_measured_release(&m);
-	found = gf_stragglers_find(p, harness_put("trace", data, size), &s,
-				   &err);
+	path = harness_put("trace", data, size);
+	found = gf_import_job_read(&job, &path, 1, p, &err);
+	if (found == 0)
+		found = gf_stragglers_find(&job, p, &s, &err);
+	gf_import_job_release(&job);
 	if (found)
 		harness_expect_line(&err, NULL);
 	else

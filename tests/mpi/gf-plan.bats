@@ -11,6 +11,10 @@ load ../cli/common
 		"$share/profiles/six.json" > profile.json
 	gf-plan -q --policy wfbp profile.json > plan.json
 	wants 0 mpi 2 gf-train --plan plan.json --replay --steps 6 --trace trace.json
+	wants 0 gf-report trace.json --plan plan.json
+	jq -se '(.[0] | .kind == "gf-train" and .ranks == 2 and .steps == 6 and .matched > 0 and .unmatched == 0
+			and .without_stragglers_s <= .iteration_s and .best_s > 0)
+		and ([.[] | select(.part == "message") | .size_bytes > 0] | all)' out.txt
 	wants 0 gf-plan --refine trace.json plan.json
 	says "compute: forward 20 ms ->"
 	says "ring: startup 1 ns ->"

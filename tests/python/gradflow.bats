@@ -32,6 +32,8 @@ job() { # RANKS ARGUMENT...: what torchrun does; rank 0's output and errors rema
 	# the last step has no end
 	[ "$(jq '[.traceEvents[] | select(.cat == "message")] | length' trace.json)" -eq \
 		$((2 * 11 * $(jq '.messages | length' plan.json))) ]
+	wants 0 gf-report trace.json --plan plan.json
+	jq -se '.[0] | .ranks == 2 and .matched > 0 and .compute_s > 0 and .best_s > 0' out.txt
 	wants 0 gf-plan --refine trace.json plan.json
 	says "medians of 10 steps"
 	job 2 ddp

@@ -9,7 +9,7 @@ setup_file() {
 	lean=$GF_SOURCE/$BUILD/lean
 	[ -e "$lean/libgradflow.so.0" ] || skip "no shared library in this build"
 	PYTHON=$python timeout 600 "$GF_SOURCE/share/python/wheel.sh" 0.0.1 "$BATS_FILE_TMPDIR/wheel" \
-		"$lean"/{libgradflow.so.0,gf-plan,gf-profile,gf-sim}
+		"$lean"/{libgradflow.so.0,gf-plan,gf-profile,gf-report,gf-sim}
 	clean=$BATS_FILE_TMPDIR/clean
 	"$python" -m venv "$clean"
 	"$clean/bin/pip" install -q --no-index "$BATS_FILE_TMPDIR"/wheel/*.whl

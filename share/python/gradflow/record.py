@@ -76,6 +76,9 @@ class Record:
         plan = self.state.plan or {}
         self.lanes = plan.get("rule", plan).get("lanes", 1)
         self.name = {i: n for n, i in self.state.numbers.items()}
+        self.bytes = collections.Counter()
+        for n, p in self.state.parameters.items():
+            self.bytes[self.message[n]] += p.numel() * p.element_size()
         self.state.way.settle(self.exchange)
         self.done = {n: collections.deque() for n in self.state.numbers}  # in step after step
         self.posted = None  # what is handed out a step later: (start, {message: ready})
@@ -146,7 +149,7 @@ class Record:
         for i, end in sorted(ends.items()):
             lane = free.index(min(free))
             self._slice(1 + lane, "message", f"message {i}", max(begun[i], free[lane]), end,
-                        message=i)
+                        message=i, bytes=self.bytes[i])
             free[lane] = end
             self.spans.setdefault(i, []).append((begun[i] - start, end - start))
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "planner/traced.h"
+#include "doc/traced.h"
 
 #include <errno.h>
 #include <math.h>
@@ -34,6 +34,7 @@ struct event {
 	int pid;
 	double ts_s, end_s;
 	size_t message; /* SIZE_MAX: not one */
+	struct gf_traced_message of;
 };
 
 static struct process *process_of(struct reading *r, int pid)
@@ -55,32 +56,48 @@ static struct gf_traced_step *last_step(const struct process *p)
 	return p->rank.nsteps ? &p->rank.steps[p->rank.nsteps - 1] : NULL;
 }
 
+/* Room for so many tensors and messages, of which nothing is known yet. */
+static void grow_step(struct gf_traced_step *s, size_t nready, size_t nmessages)
+{
+	static const struct gf_traced_message none = {NAN, NAN,      SIZE_MAX,
+						      0,   SIZE_MAX, SIZE_MAX};
+
+	if (nready > s->nready)
+		s->ready_s = gf_xreallocarray(s->ready_s, nready,
+					      sizeof(*s->ready_s));
+	while (s->nready < nready)
+		s->ready_s[s->nready++] = NAN;
+	if (nmessages > s->nmessages)
+		s->messages = gf_xreallocarray(s->messages, nmessages,
+					       sizeof(*s->messages));
+	while (s->nmessages < nmessages)
+		s->messages[s->nmessages++] = none;
+}
+
 static void begin_step(const struct reading *r, struct process *p,
 		       const struct event *e)
 {
 	struct gf_traced_step *s =
 		gf_array_push(&p->rank.steps, &p->rank.nsteps, &p->capacity);
-	size_t n = r->plan->model->ntensors, i;
 
 	s->start_s = e->ts_s;
 	s->forward_end_s = s->backward_end_s = s->end_s = e->end_s;
 	s->update_start_s = s->update_end_s = NAN;
-	s->ready_s = gf_xcalloc(n, sizeof(*s->ready_s));
-	for (i = 0; i < n; i++)
-		s->ready_s[i] = NAN;
-	s->messages = gf_xcalloc(r->plan->nmessages, sizeof(*s->messages));
-	for (i = 0; i < r->plan->nmessages; i++)
-		s->messages[i].start_s = s->messages[i].end_s = NAN;
+	if (r->plan)
+		grow_step(s, r->plan->model->ntensors, r->plan->nmessages);
 	p->next_ready = 0;
 }
 
-/* Instants come in generation order; a name that is out of turn is sought. */
+/* Instants come in generation order; of a plan, a name that is out of turn is
+ * sought. */
 static size_t tensor_of(const struct reading *r, struct process *p,
 			const char *name)
 {
-	const struct gf_model_profile *m = r->plan->model;
+	const struct gf_model_profile *m = r->plan ? r->plan->model : NULL;
 	size_t i;
 
+	if (!m)
+		return p->next_ready++;
 	for (i = 0; i < m->ntensors; i++) {
 		size_t at = (p->next_ready + i) % m->ntensors;
 
@@ -90,6 +107,20 @@ static size_t tensor_of(const struct reading *r, struct process *p,
 		}
 	}
 	return SIZE_MAX;
+}
+
+/* Of a plan, each has its place; else they are in the trace's order. */
+static void take_message(const struct reading *r, struct gf_traced_step *s,
+			 const struct event *e)
+{
+	size_t at = r->plan ? e->message : s->nmessages;
+
+	if (r->plan && at >= r->plan->nmessages)
+		return;
+	grow_step(s, 0, at + 1);
+	s->messages[at] = e->of;
+	s->messages[at].start_s = e->ts_s;
+	s->messages[at].end_s = e->end_s;
 }
 
 static void take_slice(const struct reading *r, struct process *p,
@@ -110,10 +141,8 @@ static void take_slice(const struct reading *r, struct process *p,
 	} else if (strcmp(e->cat, "update") == 0) {
 		s->update_start_s = e->ts_s;
 		s->update_end_s = e->end_s;
-	} else if (strcmp(e->cat, "message") == 0 &&
-		   e->message < r->plan->nmessages) {
-		s->messages[e->message].start_s = e->ts_s;
-		s->messages[e->message].end_s = e->end_s;
+	} else if (strcmp(e->cat, "message") == 0 && e->message != SIZE_MAX) {
+		take_message(r, s, e);
 	}
 	s->end_s = fmax(s->end_s, e->end_s);
 }
@@ -131,8 +160,10 @@ static void take(struct reading *r, const struct event *e)
 	} else if (strcmp(e->ph, "i") == 0 && s &&
 		   strcmp(e->cat, "ready") == 0) {
 		tensor = tensor_of(r, p, e->name);
-		if (tensor != SIZE_MAX)
-			s->ready_s[tensor] = e->ts_s;
+		if (tensor == SIZE_MAX)
+			return;
+		grow_step(s, tensor + 1, 0);
+		s->ready_s[tensor] = e->ts_s;
 	}
 }
 
@@ -141,14 +172,13 @@ static void take(struct reading *r, const struct event *e)
 /* The trace of another plan has other messages. Those that are cut anew in
  * every step prove nothing. */
 static int check_message(const struct gf_plan *p, struct gf_json_at *args,
-			 size_t message, struct gf_error *err)
+			 size_t message, const struct gf_traced_message *of,
+			 struct gf_error *err)
 {
 	const struct gf_message *m;
-	size_t first, last;
-	int rc = 0;
 
-	if (gf_selection_has(&p->selection, GF_SELECT_RECUTS) ||
-	    !gf_json_has(args, "first") || !gf_json_has(args, "last"))
+	if (!p || gf_selection_has(&p->selection, GF_SELECT_RECUTS) ||
+	    of->first == SIZE_MAX)
 		return 0;
 	if (message >= p->nmessages)
 		return gf_json_refuse(args, "message", err,
@@ -156,15 +186,35 @@ static int check_message(const struct gf_plan *p, struct gf_json_at *args,
 				      "got %zu",
 				      p->nmessages, message);
 	m = &p->messages[message];
-	rc = gf_json_size(args, "first", 0, SIZE_MAX / 2, &first, err);
-	if (rc == 0)
-		rc = gf_json_size(args, "last", 0, SIZE_MAX / 2, &last, err);
-	if (rc == 0 && (first != m->first || last != m->last))
-		rc = gf_json_refuse(args, NULL, err,
-				    "want tensors %zu to %zu in message %zu of "
-				    "the plan, got %zu to %zu",
-				    m->first, m->last, message, first, last);
-	return rc;
+	if (of->first != m->first || of->last != m->last)
+		return gf_json_refuse(args, NULL, err,
+				      "want tensors %zu to %zu in message %zu "
+				      "of the plan, got %zu to %zu",
+				      m->first, m->last, message, of->first,
+				      of->last);
+	return 0;
+}
+
+static int read_message(struct reading *r, struct gf_json_at *args,
+			struct event *e, struct gf_error *err)
+{
+	struct gf_traced_message *m = &e->of;
+	int rc = gf_json_size(args, "message", 0, SIZE_MAX / 2, &e->message,
+			      err);
+
+	m->number = e->message;
+	if (rc == 0 && gf_json_has(args, "first") &&
+	    gf_json_has(args, "last")) {
+		rc = gf_json_size(args, "first", 0, SIZE_MAX / 2, &m->first,
+				  err);
+		if (rc == 0)
+			rc = gf_json_size(args, "last", 0, SIZE_MAX / 2,
+					  &m->last, err);
+	}
+	if (rc == 0 && gf_json_has(args, "bytes"))
+		rc = gf_json_size(args, "bytes", 0, SIZE_MAX / 2,
+				  &m->size_bytes, err);
+	return rc ? rc : check_message(r->plan, args, e->message, m, err);
 }
 
 static int read_args(struct reading *r, struct gf_json_at *at, struct event *e,
@@ -182,10 +232,7 @@ static int read_args(struct reading *r, struct gf_json_at *at, struct event *e,
 				strcmp(name, "predicted") == 0;
 		free(name);
 	} else if (rc == 0 && e->cat && strcmp(e->cat, "message") == 0) {
-		rc = gf_json_size(&args, "message", 0, SIZE_MAX / 2,
-				  &e->message, err);
-		if (rc == 0)
-			rc = check_message(r->plan, &args, e->message, err);
+		rc = read_message(r, &args, e, err);
 	}
 	gf_json_leave(&args);
 	return rc;
@@ -194,7 +241,8 @@ static int read_args(struct reading *r, struct gf_json_at *at, struct event *e,
 static int read_event(struct reading *r, struct gf_json_at *at,
 		      struct gf_error *err)
 {
-	struct event e = {.message = SIZE_MAX};
+	struct event e = {.message = SIZE_MAX,
+			  .of = {NAN, NAN, SIZE_MAX, 0, SIZE_MAX, SIZE_MAX}};
 	double ts = 0, duration = 0;
 	int rc = gf_json_string(at, "ph", &e.ph, err);
 

@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef GF_PLANNER_STRAGGLERS_H
-#define GF_PLANNER_STRAGGLERS_H
+#ifndef GF_REPORT_STRAGGLERS_H
+#define GF_REPORT_STRAGGLERS_H
 
 #include "base/text.h"
-#include "planner/traced.h"
+#include "import/job.h"
 
 /*
  * What slow ranks cost a run, by simulating its steps again without them (Lin
  * et al. 2025, "Understanding Stragglers in Large Model Training Using What-if
  * Analysis", OSDI).
  *
- * On every rank a step begins with the update of the step before, for which all
- * ranks have waited; loading, forward and backward follow. A message starts
- * when the last rank has made it, and then takes as long as it took in that
- * step of the run. A rank that is made like the median rank has the median of
- * all ranks' times in every step, tensor by tensor.
+ * On every rank a step begins where the last message of the step before has
+ * ended, for which all ranks have waited; update, loading, forward and backward
+ * follow. A message starts when the last rank has made it, and then takes as
+ * long as it took on the rank that came last. A rank that is made like the
+ * median rank has the median of all ranks' times in every step, message by
+ * message.
  */
 struct gf_straggler {
 	int rank;
@@ -35,9 +36,11 @@ struct gf_stragglers {
 	size_t slowest; /* the index of the one that costs most */
 };
 
-/* From the trace of a run of all ranks. -EINVAL: it lacks what this needs.
- * -ENOTSUP: gradients that are stale, or messages in halves. */
-int gf_stragglers_find(const struct gf_plan *p, const char *path,
+/* Of a job whose traces of all ranks are there. The lanes: of its plan, or as
+ * many messages as it had under way at once. -EINVAL: it lacks what this needs,
+ * with what is missing; -ENOTSUP: gradients that are stale, or messages in
+ * halves, of a plan that is not NULL. */
+int gf_stragglers_find(const struct gf_import_job *job, const struct gf_plan *p,
 		       struct gf_stragglers *out, struct gf_error *err);
 void gf_stragglers_release(struct gf_stragglers *s);
 

@@ -2,7 +2,7 @@
 #include "cli/human.h"
 #include "cli/table.h"
 #include "json/json.h"
-#include "planner/stragglers.h"
+#include "report/stragglers.h"
 
 void gf_stragglers_json(const struct gf_stragglers *s, struct gf_text *out)
 {

@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <errno.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/array.h"
+#include "base/text.h"
+#include "cli/command.h"
+#include "cli/list.h"
+#include "cli/share.h"
+#include "cli/window.h"
+#include "import/import.h"
+#include "report/against.h"
+#include "report/own_profile.h"
+#include "report/report.h"
+
+static const char help[] =
+	"Say what happened in a job, from the traces of its ranks: what a step "
+	"was made of, which rank came last and what that cost, what its "
+	"messages took. TRACE is a file, or a folder with a file for each "
+	"rank, of gf-train, gradflow.Record, PyTorch's profiler or NCCL's "
+	"Inspector.\v"
+	"Examples:\n"
+	"  gf-report traces/\n"
+	"  gf-report trace.json --plan plan.json --topology 4x2-1gbe\n"
+	"  gf-report tuesday/ --against monday/\n"
+	"  gf-report traces/ --profile - | gf-plan > plan.json";
+
+struct arguments {
+	struct gf_cli cli;
+	const char *plan, *topology, *costs, *profile, *against, *plot;
+	int plot_columns;
+	bool table, json;
+};
+
+#define AT(field) offsetof(struct arguments, field)
+
+#pragma GCC diagnostic ignored "-Wmissing-field-initializers" /* clang */
+static const struct gf_setting settings[] = {
+	{"plan", "FILE", 1, GF_SETTING_TEXT, AT(plan),
+	 "the plan that the job ran"},
+	{"topology", "FILE", 1, GF_SETTING_TEXT, AT(topology),
+	 "set messages beside what this topology allows (a path or a shipped "
+	 "name)",
+	 .share = "topologies"},
+	{"costs", "FILE", 1, GF_SETTING_TEXT, AT(costs),
+	 "set messages beside the costs in this profile"},
+	{"against", "TRACE", 1, GF_SETTING_TEXT, AT(against),
+	 "say what is slower than in this run, of the same kind or a table of "
+	 "all-reduces; exit status 1 if something is"},
+	{"profile", "FILE", 2, GF_SETTING_TEXT, AT(profile),
+	 "write the profile that the traces hold, for gf-plan, and no report "
+	 "if FILE is -",
+	 .written = true},
+	{"table", NULL, 2, GF_SETTING_FLAG, AT(table),
+	 "print lines for people (on a terminal)"},
+	{"json", NULL, 2, GF_SETTING_FLAG, AT(json),
+	 "print JSON Lines (into a file or a pipe)"},
+	{"plot", "FILE", 2, GF_SETTING_OWN, AT(plot),
+	 "draw what the ranks' steps are made of, to FILE.svg, .pdf or .png; "
+	 "FILE.csv: the numbers",
+	 .store = gf_plot_store, .written = true},
+	{"plot-columns", "N", 2, GF_SETTING_INT, AT(plot_columns),
+	 "width of the picture in columns of a paper", 1, 2},
+};
+
+static const struct gf_setting_rule rules[] = {
+	{"table json", NULL, "table json"},
+	{"plot-columns", "plot", NULL},
+	{"against", NULL, "topology costs profile plot"},
+};
+
+static const char *const groups[] = {
+	"What the traces stand beside:",
+	"What is printed:",
+};
+
+static const struct gf_command command = {
+	.name = "gf-report",
+	.arguments = "TRACE...",
+	.help = help,
+	.settings = settings,
+	.nsettings = GF_ARRAY_LENGTH(settings),
+	.groups = groups,
+	.rules = rules,
+	.nrules = GF_ARRAY_LENGTH(rules),
+};
+
+static bool for_people(const struct arguments *a)
+{
+	return a->table || (!a->json && gf_cli_to_terminal(&a->cli));
+}
+
+static int read_documents(const struct arguments *a, struct gf_documents *d,
+			  struct gf_error *err)
+{
+	char *path = NULL;
+	int rc = 0;
+
+	if (a->plan)
+		rc = gf_documents_add_of(d, a->plan, "gf-plan", err);
+	if (rc == 0 && a->costs)
+		rc = gf_documents_add_of(d, a->costs, "gf-profile", err);
+	if (rc == 0 && a->costs && !d->profile->network)
+		rc = gf_error_set(err, -EINVAL,
+				  "%s: want a network, found none", a->costs);
+	if (rc == 0 && a->topology)
+		rc = gf_cli_share("topologies", a->topology, &path, err);
+	if (rc == 0 && path)
+		rc = gf_documents_add_of(d, path, "gf-topology", err);
+	free(path);
+	return rc;
+}
+
+/* The profile that the traces hold. Who asked for it gets the reason if there
+ * is none; a report goes without. */
+static int own_profile(const struct arguments *a, const struct gf_documents *d,
+		       struct gf_profile *own, struct gf_text *notes,
+		       struct gf_error *err)
+{
+	struct gf_text remarks = {0};
+	struct gf_error why = {""};
+	int rc = gf_report_profile(a->cli.files[0], d->plan, own, &remarks,
+				   a->profile ? err : &why);
+
+	if (rc == 0 && a->profile)
+		gf_text_addf(notes, "%s", remarks.data ? remarks.data : "");
+	else if (rc < 0 && !a->profile)
+		gf_text_addf(notes, "no plan is made: %s\n", why.text);
+	gf_text_release(&remarks);
+	return a->profile ? rc : 0;
+}
+
+/* The profile takes the report's place. */
+static bool alone(const struct arguments *a)
+{
+	return a->profile && strcmp(a->profile, "-") == 0;
+}
+
+static int write_profile(const struct arguments *a,
+			 const struct gf_profile *own, struct gf_error *err)
+{
+	char *text = gf_profile_write(own);
+	int rc = alone(a) ? gf_cli_emit(&a->cli, text, err)
+			  : gf_cli_write(&a->cli, a->profile, text, err);
+
+	free(text);
+	return rc;
+}
+
+static int report(const struct arguments *a, struct gf_error *err)
+{
+	struct gf_documents d = {0};
+	struct gf_profile own = {0};
+	struct gf_report_whole r = {0};
+	struct gf_plot picture = {0};
+	struct gf_text notes = {0}, out = {0};
+	struct gf_import_job job = {0};
+	char *line;
+	int rc = read_documents(a, &d, err);
+
+	if (rc == 0)
+		rc = gf_import_job_read(&job, a->cli.files, a->cli.nfiles,
+					d.plan, err);
+	if (rc == 0)
+		rc = own_profile(a, &d, &own, &notes, err);
+	if (rc == 0 && a->profile)
+		rc = write_profile(a, &own, err);
+	if (rc == 0 && !alone(a))
+		rc = gf_report_find(&r, &job, &d, own.producer ? &own : NULL,
+				    &notes, err);
+	if (rc == 0 && !alone(a) && for_people(a))
+		gf_report_table(&r, gf_cli_width(&a->cli), &out);
+	else if (rc == 0 && !alone(a))
+		gf_report_json(&r, &out);
+	if (rc == 0 && a->plot) {
+		gf_report_plot(&r, &picture);
+		rc = gf_plot_finish(&picture, a->plot, a->plot_columns, err);
+	}
+	if (rc == 0) {
+		line = gf_imported_line(&job.imported, a->cli.files[0]);
+		gf_cli_note(&a->cli, 0, "%s", line);
+		free(line);
+		gf_cli_warn_lines(&a->cli, notes.data);
+	}
+	if (rc == 0 && !alone(a))
+		rc = gf_cli_emit(&a->cli, out.data, err);
+	gf_text_release(&out);
+	gf_text_release(&notes);
+	gf_report_free(&r);
+	gf_profile_release(&own);
+	gf_import_job_release(&job);
+	gf_documents_release(&d);
+	return rc;
+}
+
+static int against(const struct arguments *a, struct gf_error *err)
+{
+	struct gf_documents d = {0};
+	struct gf_against found = {0};
+	struct gf_text notes = {0}, out = {0};
+	int rc = read_documents(a, &d, err);
+
+	if (rc == 0)
+		rc = gf_against_make(&found, a->against, a->cli.files,
+				     a->cli.nfiles, d.plan, &notes, err);
+	gf_cli_warn_lines(&a->cli, notes.data);
+	if (rc == 0) {
+		if (for_people(a))
+			gf_against_table(&found, gf_cli_width(&a->cli), &out);
+		else
+			gf_against_json(&found, &out);
+		rc = gf_cli_emit(&a->cli, out.data, err);
+	}
+	if (rc == 0 && found.slower)
+		rc = gf_error_set(err, 1,
+				  "%zu of %zu times are slower than in "
+				  "%s",
+				  found.slower, found.nrows, a->against);
+	gf_text_release(&out);
+	gf_text_release(&notes);
+	gf_against_release(&found);
+	gf_documents_release(&d);
+	return rc;
+}
+
+int main(int argc, char **argv)
+{
+	struct arguments a = {0};
+	struct gf_error err = {""};
+	int rc;
+
+	gf_cli_parse(&command, argc, argv, &a);
+	rc = a.cli.nfiles
+		     ? gf_cli_try_outputs(&a.cli, &err)
+		     : gf_error_set(&err, -EINVAL, "want the traces of a job");
+	if (rc == 0)
+		rc = a.against ? against(&a, &err) : report(&a, &err);
+	return gf_cli_exit_rank(&a.cli, rc, false, &err);
+}

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef GF_DOC_TRACED_H
+#define GF_DOC_TRACED_H
+
+#include <stddef.h>
+
+#include "base/error.h"
+#include "doc/plan.h"
+
+/*
+ * The steps of all ranks as the Chrome trace of gf-train, gradflow.Record or
+ * gf-sim has them. Times are the trace's. NAN: the trace does not say.
+ */
+struct gf_traced_message {
+	double start_s, end_s;
+	size_t number;      /* in the step */
+	size_t size_bytes;  /* 0: the trace does not say */
+	size_t first, last; /* its tensors; SIZE_MAX: the trace does not say */
+};
+
+struct gf_traced_step {
+	double start_s, forward_end_s; /* of forward */
+	double late_s;                 /* of it: waiting for the step before */
+	double backward_end_s;
+	double update_start_s, update_end_s;
+	double end_s;    /* of the last slice */
+	double *ready_s; /* of the plan's tensors, or in the trace's order */
+	struct gf_traced_message *messages; /* the same */
+	size_t nready, nmessages;
+};
+
+struct gf_traced_rank {
+	int pid;
+	struct gf_traced_step *steps;
+	size_t nsteps; /* at least one */
+};
+
+struct gf_traced {
+	struct gf_traced_rank *ranks; /* by pid */
+	size_t nranks;
+};
+
+/* p: the plan that was run: its tensors by name, and its messages alone; NULL:
+ * it is not known. -EINVAL: no trace, or of another plan. */
+int gf_traced_read(const char *text, size_t size, const char *file,
+		   const struct gf_plan *p, struct gf_traced *t,
+		   struct gf_error *err);
+void gf_traced_release(struct gf_traced *t);
+
+#endif

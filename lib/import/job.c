@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "import/job.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/array.h"
+#include "base/heap.h"
+
+struct gf_import_job_rank *gf_import_job_rank(struct gf_import_job *job,
+					      int rank)
+{
+	struct gf_import_job_rank *r;
+	size_t i;
+
+	for (i = 0; i < job->nranks; i++)
+		if (job->ranks[i].rank == rank)
+			return &job->ranks[i];
+	r = gf_array_push(&job->ranks, &job->nranks, &job->capacity);
+	r->rank = rank;
+	return r;
+}
+
+int gf_import_job_kind(struct gf_import_job *job, const char *name)
+{
+	size_t i;
+
+	for (i = 0; i < job->nkinds; i++)
+		if (strcmp(job->kinds[i], name) == 0)
+			return (int)i;
+	*gf_array_push(&job->kinds, &job->nkinds, &job->kinds_capacity) =
+		gf_xstrdup(name);
+	return (int)i;
+}
+
+int gf_import_job_all_reduce(const struct gf_import_job *job)
+{
+	size_t i;
+
+	for (i = 0; i < job->nkinds; i++)
+		if (strcmp(job->kinds[i], "all-reduce") == 0)
+			return (int)i;
+	return -1;
+}
+
+struct gf_import_job_step *gf_import_job_add_step(struct gf_import_job_rank *r,
+						  double start_s, double end_s)
+{
+	struct gf_import_job_step *s =
+		gf_array_push(&r->steps, &r->nsteps, &r->steps_capacity);
+
+	s->start_s = start_s;
+	s->end_s = end_s;
+	s->forward_end_s = s->backward_end_s = NAN;
+	return s;
+}
+
+void gf_import_job_add_message(struct gf_import_job_rank *r,
+			       const struct gf_import_job_message *m)
+{
+	*gf_array_push(&r->messages, &r->nmessages, &r->messages_capacity) = *m;
+	gf_import_job_add_span(r, GF_IMPORT_SENDS, m->start_s, m->end_s);
+}
+
+void gf_import_job_add_span(struct gf_import_job_rank *r,
+			    enum gf_import_job_span_kind kind, double start_s,
+			    double end_s)
+{
+	struct gf_import_job_span *s =
+		gf_array_push(&r->spans, &r->nspans, &r->spans_capacity);
+
+	*s = (struct gf_import_job_span){start_s, end_s, kind};
+}
+
+/* --- the sums of steps -----------------------------------------------------
+ */
+
+/* A span begins or ends. */
+struct edge {
+	double at_s;
+	enum gf_import_job_span_kind kind;
+	int by;
+};
+
+static int by_time(const void *a, const void *b)
+{
+	const struct edge *x = a, *y = b;
+
+	return (x->at_s > y->at_s) - (x->at_s < y->at_s);
+}
+
+static int by_start(const void *a, const void *b)
+{
+	const struct gf_import_job_message *x = a, *y = b;
+
+	if (x->start_s != y->start_s)
+		return x->start_s < y->start_s ? -1 : 1;
+	return (x->sequence > y->sequence) - (x->sequence < y->sequence);
+}
+
+static int by_number(const void *a, const void *b)
+{
+	const struct gf_import_job_rank *x = a, *y = b;
+
+	return (x->rank > y->rank) - (x->rank < y->rank);
+}
+
+/* From one edge to the next, in which nothing begins or ends. */
+static void add_time(struct gf_import_job_step *s, double from_s, double to_s,
+		     const int open[])
+{
+	const bool computes =
+		open[GF_IMPORT_COMPUTES] && !open[GF_IMPORT_WAITS];
+	const double time_s = fmin(to_s, s->end_s) - fmax(from_s, s->start_s);
+
+	if (!(time_s > 0))
+		return;
+	s->compute_s += computes ? time_s : 0;
+	s->communication_s += open[GF_IMPORT_SENDS] ? time_s : 0;
+	s->exposed_s += open[GF_IMPORT_SENDS] && !computes ? time_s : 0;
+}
+
+static void sum_steps(struct gf_import_job_rank *r)
+{
+	struct edge *edges = gf_xcalloc(2 * r->nspans + 1, sizeof(*edges));
+	int open[GF_IMPORT_SENDS + 1] = {0};
+	size_t i, n = 0, first = 0, s;
+
+	for (i = 0; i < r->nspans; i++) {
+		const struct gf_import_job_span *of = &r->spans[i];
+
+		edges[n++] = (struct edge){of->start_s, of->kind, 1};
+		edges[n++] = (struct edge){of->end_s, of->kind, -1};
+	}
+	qsort(edges, n, sizeof(*edges), by_time);
+	for (i = 0; i + 1 < n; i++) {
+		const double from_s = edges[i].at_s, to_s = edges[i + 1].at_s;
+
+		open[edges[i].kind] += edges[i].by;
+		while (first < r->nsteps && r->steps[first].end_s <= from_s)
+			first++;
+		for (s = first; s < r->nsteps && r->steps[s].start_s < to_s;
+		     s++)
+			add_time(&r->steps[s], from_s, to_s, open);
+	}
+	free(edges);
+}
+
+static void place_messages(struct gf_import_job_rank *r)
+{
+	size_t i, at = 0;
+
+	if (r->nmessages)
+		qsort(r->messages, r->nmessages, sizeof(*r->messages),
+		      by_start);
+	for (i = 0; i < r->nsteps; i++) {
+		struct gf_import_job_step *s = &r->steps[i];
+
+		while (at < r->nmessages &&
+		       r->messages[at].start_s < s->start_s)
+			at++;
+		s->first = at;
+		while (at < r->nmessages && r->messages[at].start_s < s->end_s)
+			at++;
+		s->count = at - s->first;
+	}
+}
+
+void gf_import_job_finish(struct gf_import_job *job)
+{
+	size_t i;
+
+	for (i = 0; i < job->nranks; i++) {
+		struct gf_import_job_rank *r = &job->ranks[i];
+
+		sum_steps(r);
+		place_messages(r);
+		free(r->spans);
+		r->spans = NULL;
+		r->nspans = 0;
+	}
+	if (job->nranks)
+		qsort(job->ranks, job->nranks, sizeof(*job->ranks), by_number);
+}
+
+void gf_import_job_release(struct gf_import_job *job)
+{
+	size_t i;
+
+	for (i = 0; i < job->nranks; i++) {
+		free(job->ranks[i].steps);
+		free(job->ranks[i].messages);
+		free(job->ranks[i].spans);
+	}
+	for (i = 0; i < job->nkinds; i++)
+		free(job->kinds[i]);
+	free(job->ranks);
+	free(job->kinds);
+	gf_imported_release(&job->imported);
+	memset(job, 0, sizeof(*job));
+}

@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "report/against.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/array.h"
+#include "base/heap.h"
+#include "cli/human.h"
+#include "cli/table.h"
+#include "import/import.h"
+#include "json/json.h"
+#include "sim/doubt.h"
+
+/* A run's times by name. */
+struct rows {
+	struct row {
+		char *what;
+		struct gf_report_times times;
+	} * all;
+	size_t count, capacity;
+};
+
+static void add(struct rows *r, char *what, const struct gf_report_times *t)
+{
+	struct row *to = gf_array_push(&r->all, &r->count, &r->capacity);
+
+	to->what = what;
+	to->times = *t;
+}
+
+static void release(struct rows *r)
+{
+	size_t i;
+
+	for (i = 0; i < r->count; i++)
+		free(r->all[i].what);
+	free(r->all);
+}
+
+static void add_steps(struct rows *r, const struct gf_report_whole *of)
+{
+	const struct {
+		const char *what;
+		const struct gf_report_times *times;
+	} parts[] = {
+		{"step", &of->step},
+		{"compute", &of->compute},
+		{"communication", &of->communication},
+		{"exposed communication", &of->exposed},
+	};
+	size_t i;
+
+	for (i = 0; i < GF_ARRAY_LENGTH(parts) && of->nsteps; i++)
+		add(r, gf_xstrdup(parts[i].what), parts[i].times);
+}
+
+static int add_job(struct rows *r, const char *const *paths, size_t npaths,
+		   const struct gf_plan *p, struct gf_error *err)
+{
+	struct gf_documents none = {.plan = (struct gf_plan *)p};
+	struct gf_report_whole report = {0};
+	struct gf_import_job job = {0};
+	struct gf_text notes = {0};
+	struct gf_human h;
+	size_t i;
+	int rc = gf_import_job_read(&job, paths, npaths, p, err);
+
+	if (rc == 0)
+		rc = gf_report_find(&report, &job, &none, NULL, &notes, err);
+	if (rc == 0)
+		add_steps(r, &report);
+	for (i = 0; i < report.nsizes; i++) {
+		const struct gf_report_size *s = &report.sizes[i];
+
+		add(r,
+		    gf_xasprintf("%s %s, %d ranks", job.kinds[s->kind],
+				 gf_human_size((double)s->size_bytes, &h),
+				 s->ranks),
+		    &s->times);
+	}
+	gf_text_release(&notes);
+	gf_report_free(&report);
+	gf_import_job_release(&job);
+	return rc;
+}
+
+static int add_table(struct rows *r, const char *path, struct gf_text *notes,
+		     struct gf_error *err)
+{
+	struct gf_import in = {
+		.file = path, .forward_s = NAN, .backward_s = NAN};
+	struct gf_profile p = {0};
+	struct gf_human h;
+	size_t i, k;
+	int rc = gf_import_file(&in, NULL, NULL, &p, notes, err);
+
+	if (rc == 0 && !p.network)
+		rc = gf_error_set(err, -EINVAL,
+				  "%s: want times of all-reduces or of a job's "
+				  "steps, found a model's",
+				  path);
+	for (i = 0; rc == 0 && i < p.network->nallreduce; i++) {
+		const struct gf_allreduce_cost *c = &p.network->allreduce[i];
+
+		for (k = 0; k < c->fit.npoints; k++) {
+			const double t = c->fit.time_s[k];
+
+			add(r,
+			    gf_xasprintf(
+				    "%s%s%s %s", c->algorithm,
+				    c->codec ? " " : "",
+				    c->codec ? c->codec : "",
+				    gf_human_size((double)c->fit.size_bytes[k],
+						  &h)),
+			    &(struct gf_report_times){t, t, t});
+		}
+	}
+	gf_profile_release(&p);
+	return rc;
+}
+
+static int add_run(struct rows *r, const char *const *paths, size_t npaths,
+		   const struct gf_plan *p, struct gf_text *notes,
+		   struct gf_error *err)
+{
+	int is = gf_import_is_job(paths[0], err);
+
+	if (is < 0)
+		return is;
+	if (is)
+		return add_job(r, paths, npaths, p, err);
+	return npaths > 1 ? gf_error_set(err, -EINVAL,
+					 "%s: want one table, got more files",
+					 paths[0])
+			  : add_table(r, paths[0], notes, err);
+}
+
+static int judge(const struct gf_report_times *before,
+		 const struct gf_report_times *after)
+{
+	const double by = 1 + GF_DOUBT_RUNS;
+
+	return after->low_s > before->high_s * by   ? 1
+	       : after->high_s * by < before->low_s ? -1
+						    : 0;
+}
+
+/* The row of that name, which both runs may have. */
+static const struct row *find(const struct rows *r, const char *what)
+{
+	size_t i;
+
+	for (i = 0; i < r->count; i++)
+		if (strcmp(r->all[i].what, what) == 0)
+			return &r->all[i];
+	return NULL;
+}
+
+static void compare(struct gf_against *a, const struct rows *before,
+		    const struct rows *after)
+{
+	size_t i;
+
+	a->alone = before->count;
+	for (i = 0; i < after->count; i++) {
+		const struct row *now = &after->all[i];
+		const struct row *then = find(before, now->what);
+		struct gf_against_row *to;
+
+		if (!then) {
+			a->alone++;
+			continue;
+		}
+		a->alone--;
+		to = gf_array_push(&a->rows, &a->nrows, &a->capacity);
+		to->what = gf_xstrdup(now->what);
+		to->before = then->times;
+		to->after = now->times;
+		to->verdict = judge(&to->before, &to->after);
+		a->slower += to->verdict > 0;
+		a->faster += to->verdict < 0;
+	}
+}
+
+int gf_against_make(struct gf_against *a, const char *before,
+		    const char *const *after, size_t nafter,
+		    const struct gf_plan *p, struct gf_text *notes,
+		    struct gf_error *err)
+{
+	struct rows then = {0}, now = {0};
+	int rc = add_run(&then, &before, 1, p, notes, err);
+
+	if (rc == 0)
+		rc = add_run(&now, after, nafter, p, notes, err);
+	if (rc == 0)
+		compare(a, &then, &now);
+	if (rc == 0 && a->nrows == 0)
+		rc = gf_error_set(err, -EINVAL,
+				  "--against: want two runs of one kind, found "
+				  "nothing that %s and %s both have",
+				  before, after[0]);
+	if (rc == 0 && a->alone)
+		gf_text_addf(notes, "%zu rows are in one of the runs alone\n",
+			     a->alone);
+	release(&then);
+	release(&now);
+	return rc;
+}
+
+static const char *word(int verdict)
+{
+	return verdict > 0 ? "slower" : verdict < 0 ? "faster" : "same";
+}
+
+void gf_against_table(const struct gf_against *a, size_t window,
+		      struct gf_text *out)
+{
+	struct gf_table t = {0};
+	struct gf_human h;
+	size_t i;
+
+	gf_text_addf(out, "%zu of %zu times are slower, %zu are faster\n\n",
+		     a->slower, a->nrows, a->faster);
+	gf_table_row(&t, 5,
+		     (const char *[]){"", "before", "after", "ratio", ""});
+	for (i = 0; i < a->nrows; i++) {
+		const struct gf_against_row *r = &a->rows[i];
+
+		gf_table_begin(&t, 5);
+		gf_table_cell(&t, "%s", r->what);
+		gf_table_cell(&t, "%s", gf_human_time(r->before.median_s, &h));
+		gf_table_cell(&t, "%s", gf_human_time(r->after.median_s, &h));
+		gf_table_cell(&t, "%.3f",
+			      r->after.median_s / r->before.median_s);
+		gf_table_cell(&t, "%s", word(r->verdict));
+	}
+	gf_table_print_in(&t, window, out);
+	gf_table_release(&t);
+}
+
+void gf_against_json(const struct gf_against *a, struct gf_text *out)
+{
+	size_t i;
+
+	for (i = 0; i < a->nrows; i++) {
+		const struct gf_against_row *r = &a->rows[i];
+		struct gf_json_writer w = {0};
+
+		gf_json_open_line(&w, NULL);
+		gf_json_put_string(&w, "part", "against");
+		gf_json_put_string(&w, "what", r->what);
+		gf_json_put_real(&w, "before_s", r->before.median_s);
+		gf_json_put_real(&w, "after_s", r->after.median_s);
+		gf_json_put_string(&w, "verdict", word(r->verdict));
+		gf_json_close_line(&w, out);
+	}
+}
+
+void gf_against_release(struct gf_against *a)
+{
+	size_t i;
+
+	for (i = 0; i < a->nrows; i++)
+		free(a->rows[i].what);
+	free(a->rows);
+	memset(a, 0, sizeof(*a));
+}

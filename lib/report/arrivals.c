@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/array.h"
+#include "base/heap.h"
+#include "cost/stat.h"
+#include "report/report.h"
+
+/* A rank's part of a message. */
+struct part {
+	const struct gf_import_job_message *of;
+	size_t rank; /* an index */
+};
+
+/* A message that all traced ranks of its group have. */
+struct met {
+	int kind, ranks;
+	size_t size_bytes;
+	double time_s, waited_s;
+};
+
+struct mets {
+	struct met *all;
+	size_t count, capacity;
+};
+
+static double time_s(const struct part *p)
+{
+	return p->of->end_s - p->of->start_s;
+}
+
+static int order(size_t a, size_t b)
+{
+	return (a > b) - (a < b);
+}
+
+/* Parts of one message together, that of the rank that came last first. */
+static int by_message(const void *a, const void *b)
+{
+	const struct part *x = a, *y = b;
+
+	if (x->of->group != y->of->group)
+		return x->of->group < y->of->group ? -1 : 1;
+	if (x->of->sequence != y->of->sequence)
+		return order(x->of->sequence, y->of->sequence);
+	if (x->of->kind != y->of->kind)
+		return x->of->kind < y->of->kind ? -1 : 1;
+	if (time_s(x) != time_s(y))
+		return time_s(x) < time_s(y) ? -1 : 1;
+	return order(x->rank, y->rank);
+}
+
+static int by_size(const void *a, const void *b)
+{
+	const struct met *x = a, *y = b;
+
+	if (x->kind != y->kind)
+		return x->kind < y->kind ? -1 : 1;
+	if (x->ranks != y->ranks)
+		return x->ranks < y->ranks ? -1 : 1;
+	if (x->size_bytes != y->size_bytes)
+		return order(x->size_bytes, y->size_bytes);
+	return (x->time_s > y->time_s) - (x->time_s < y->time_s);
+}
+
+/* How many parts the message has that begins here. */
+static size_t parts_of(const struct part *p, const struct part *end)
+{
+	const struct part *q = p + 1;
+
+	while (q < end && q->of->group == p->of->group &&
+	       q->of->sequence == p->of->sequence && q->of->kind == p->of->kind)
+		q++;
+	return (size_t)(q - p);
+}
+
+/* Does each part belong to another rank? */
+static bool apart(const struct part *p, size_t n, size_t nranks)
+{
+	size_t i, k;
+
+	if (n > nranks)
+		return false;
+	for (i = 0; i < n; i++)
+		for (k = 0; k < i; k++)
+			if (p[i].rank == p[k].rank)
+				return false;
+	return true;
+}
+
+/* Those of a group that are traced: as many as its best matched message has. */
+static size_t traced_of(const struct part *p, const struct part *end,
+			size_t nranks)
+{
+	const struct part *at;
+	size_t most = 1, n;
+
+	for (at = p; at < end && at->of->group == p->of->group; at += n) {
+		n = parts_of(at, end);
+		if (n > most && apart(at, n, nranks))
+			most = n;
+	}
+	return most;
+}
+
+static void meet(struct gf_report_whole *r, struct mets *m,
+		 const struct part *p, size_t n)
+{
+	struct met *to = gf_array_push(&m->all, &m->count, &m->capacity);
+	size_t i;
+
+	to->kind = p->of->kind;
+	to->ranks = p->of->ranks;
+	to->size_bytes = p->of->size_bytes;
+	to->time_s = time_s(p);
+	for (i = 1; i < n; i++) {
+		const double waits_s = time_s(&p[i]) - time_s(p);
+
+		to->waited_s += waits_s / (double)(n - 1);
+		r->ranks[p[i].rank].waits_s += waits_s;
+	}
+	if (n > 1) {
+		r->ranks[p->rank].last++;
+		r->ranks[p->rank].late_s += time_s(&p[1]) - time_s(p);
+		r->matched++;
+	}
+}
+
+static void sum_sizes(struct gf_report_whole *r, struct mets *m)
+{
+	double *times = gf_xcalloc(m->count + 1, sizeof(*times));
+	size_t i, n, k;
+
+	if (m->count)
+		qsort(m->all, m->count, sizeof(*m->all), by_size);
+	r->sizes = gf_xcalloc(m->count + 1, sizeof(*r->sizes));
+	for (i = 0; i < m->count; i += n) {
+		const struct met *first = &m->all[i];
+		struct gf_report_size *to = &r->sizes[r->nsizes++];
+
+		for (n = 0; i + n < m->count && first[n].kind == first->kind &&
+			    first[n].ranks == first->ranks &&
+			    first[n].size_bytes == first->size_bytes;
+		     n++) {
+			times[n] = first[n].time_s;
+			to->waited_s += first[n].waited_s;
+		}
+		for (k = 0; k < n; k++)
+			to->waited_s /= k ? 1 : (double)n;
+		to->kind = first->kind;
+		to->ranks = first->ranks;
+		to->size_bytes = first->size_bytes;
+		to->count = n;
+		to->times.median_s = gf_stat_median(times, n);
+		to->times.low_s = gf_stat_quantile(times, n, 0.25);
+		to->times.high_s = gf_stat_quantile(times, n, 0.75);
+		to->expected_s = NAN;
+	}
+	free(times);
+}
+
+/* Per step, or per message where there are no steps. */
+static void share_lateness(struct gf_report_whole *r)
+{
+	const double by = (double)(r->nsteps ? r->nsteps : r->matched);
+	size_t i;
+
+	for (i = 0; i < r->nranks && by > 0; i++) {
+		r->ranks[i].late_s /= by;
+		r->ranks[i].waits_s /= by;
+		if (r->ranks[i].late_s > r->ranks[r->latest].late_s)
+			r->latest = i;
+	}
+}
+
+void gf_report_arrivals(struct gf_report_whole *r)
+{
+	const struct gf_import_job *job = r->job;
+	struct part *parts, *at, *end;
+	struct mets m = {0};
+	size_t i, k, n = 0, traced = 1;
+
+	for (i = 0; i < job->nranks; i++)
+		n += job->ranks[i].nmessages;
+	parts = at = gf_xcalloc(n + 1, sizeof(*parts));
+	for (i = 0; i < job->nranks; i++)
+		for (k = 0; k < job->ranks[i].nmessages; k++)
+			*at++ = (struct part){&job->ranks[i].messages[k], i};
+	end = at;
+	qsort(parts, n, sizeof(*parts), by_message);
+	for (at = parts; at < end; at += n) {
+		n = parts_of(at, end);
+		if (at == parts || at->of->group != at[-1].of->group)
+			traced = traced_of(at, end, r->nranks);
+		if (n == traced && apart(at, n, r->nranks))
+			meet(r, &m, at, n);
+		else
+			r->unmatched++;
+		if (at->of->ranks > r->of_ranks)
+			r->of_ranks = at->of->ranks;
+	}
+	sum_sizes(r, &m);
+	share_lateness(r);
+	free(parts);
+	free(m.all);
+}

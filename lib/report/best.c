@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/heap.h"
+#include "coll/algorithm.h"
+#include "planner/make.h"
+#include "planner/plan_sweep.h"
+#include "report/report.h"
+#include "sim/price.h"
+
+/* No cluster that is planned for is larger. */
+enum { SCALE_MOST = 4096, DOUBLINGS_MOST = 12 };
+
+/* What the cheapest algorithm takes; NAN: nothing is known. */
+static double expected_s(const struct gf_fabric *f, double bytes)
+{
+	double best_s = NAN;
+	size_t i;
+
+	for (i = 0; gf_algorithms[i]; i++) {
+		const struct gf_priced m = {.algorithm = gf_algorithms[i]->name,
+					    .bytes = bytes};
+		struct gf_price p;
+
+		if (gf_price_message(f, &m, &p, NULL) == 0)
+			best_s = fmin(best_s,
+				      p.startup_s + p.per_byte_s * bytes);
+	}
+	return best_s;
+}
+
+void gf_report_expect(struct gf_report_whole *r, const struct gf_documents *d)
+{
+	struct gf_fabric f = {
+		.network = d->profile ? d->profile->network : NULL,
+		.levels = d->topology ? d->topology->levels : NULL,
+		.nlevels = d->topology ? d->topology->nlevels : 0,
+	};
+	size_t i;
+
+	for (i = 0; i < r->nsizes && (f.network || f.levels); i++) {
+		struct gf_report_size *s = &r->sizes[i];
+
+		f.ranks = s->ranks;
+		if (s->kind == gf_import_job_all_reduce(r->job) && s->ranks > 1)
+			s->expected_s = expected_s(&f, (double)s->size_bytes);
+	}
+}
+
+/* --- the best plan, and other ranks --------------------------------------- */
+
+static int add_scale(struct gf_report_whole *r, struct gf_text *notes,
+		     struct gf_error *err)
+{
+	struct gf_plan *plans[] = {r->best};
+	char *names[] = {(char *)"best"};
+	int ranks[DOUBLINGS_MOST];
+	struct gf_sweep s = {.plans = plans,
+			     .names = names,
+			     .nplans = 1,
+			     .ranks = ranks,
+			     .replan = true};
+	struct gf_swept found = {0};
+	size_t i;
+	int n = r->best->ranks, rc;
+
+	for (; n <= SCALE_MOST && s.nranks < DOUBLINGS_MOST; n *= 2)
+		ranks[s.nranks++] = n;
+	rc = gf_sweep_run(&s, &found, notes, err);
+	if (rc < 0)
+		return rc;
+	r->scale = gf_xcalloc(s.nranks, sizeof(*r->scale));
+	for (i = 0; i < found.nrows; i++) {
+		const struct gf_row *row = &found.rows[i];
+		struct gf_report_scale *to = &r->scale[r->nscale];
+
+		if (row->plan == r->best)
+			continue;
+		to->ranks = row->outcome.ranks;
+		to->iteration_s = row->outcome.iteration_s;
+		to->low_s = row->plan->predicted->iteration_low_s;
+		to->high_s = row->plan->predicted->iteration_high_s;
+		to->efficiency = row->outcome.efficiency;
+		if (!r->knee && to->efficiency < GF_REPORT_KNEE)
+			r->knee = to->ranks;
+		r->nscale++;
+	}
+	gf_swept_release(&found);
+	return 0;
+}
+
+int gf_report_plan(struct gf_report_whole *r, const struct gf_documents *d,
+		   const struct gf_profile *own, struct gf_text *notes,
+		   struct gf_error *err)
+{
+	struct gf_documents known = {.topology = d->topology,
+				     .profile = (struct gf_profile *)own};
+	struct gf_request request = {0};
+	struct gf_axes axes;
+	int rc;
+
+	if (!own || !own->model)
+		return 0;
+	gf_axes_init(&axes);
+	request.axes = &axes;
+	gf_request_documents(&request, &known);
+	if (!request.fabric.ranks)
+		request.fabric.ranks = r->of_ranks;
+	if (request.fabric.ranks < 2 ||
+	    !(request.fabric.network || request.fabric.levels)) {
+		gf_text_addf(notes, "no plan is made: nothing says what an "
+				    "all-reduce costs (--topology)\n");
+		gf_axes_release(&axes);
+		return 0;
+	}
+	r->best = gf_xcalloc(1, sizeof(*r->best));
+	rc = gf_request_plan(&request, r->best, notes, err);
+	gf_axes_release(&axes);
+	if (rc < 0) {
+		free(r->best);
+		r->best = NULL;
+		return rc;
+	}
+	return add_scale(r, notes, err);
+}

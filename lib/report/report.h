@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* lib/report: what happened in a job: its steps and messages, the ranks that
+ * came last, and what a step would take without them, by the best plan, and on
+ * other ranks. */
+#ifndef GF_REPORT_REPORT_H
+#define GF_REPORT_REPORT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/text.h"
+#include "cli/plot.h"
+#include "doc/stream.h"
+#include "import/job.h"
+#include "report/stragglers.h"
+
+/* Of the steps of all ranks: the median, and the quartiles about it. */
+struct gf_report_times {
+	double median_s, low_s, high_s;
+};
+
+/* Messages of one kind, group size and size, which all traced ranks have. */
+struct gf_report_size {
+	int kind;  /* of the job's */
+	int ranks; /* of the group */
+	size_t size_bytes;
+	size_t count;
+	struct gf_report_times times; /* of the rank that came last */
+	double waited_s;              /* by the other ranks, for it: the mean */
+	double expected_s; /* by the profile or the topology; NAN: neither */
+};
+
+struct gf_report_rank {
+	int rank;
+	double step_s, compute_s; /* medians of its steps; NAN: it has none */
+	size_t last;              /* messages to which it came last */
+	/* What it cost the others in messages: in each to which it came last,
+	 * the time from the arrival of the next to last to its own. Of a step;
+	 * where the traces have no steps, of a message. */
+	double late_s;
+	double waits_s; /* for others that come later than it; likewise */
+};
+
+/* On so many ranks, by the plan that would be made there. */
+struct gf_report_scale {
+	int ranks;
+	double iteration_s, low_s, high_s; /* low_s 0: nothing is known */
+	double efficiency; /* to one rank, which exchanges nothing */
+};
+
+struct gf_report_whole {
+	const char *kind;      /* of traces */
+	size_t nranks, nsteps; /* that all of them have */
+	struct gf_report_times step, compute, communication, exposed;
+	struct gf_report_size *sizes;
+	size_t nsizes;
+	struct gf_report_rank *ranks;
+	size_t latest;             /* the index of that which cost most */
+	size_t matched, unmatched; /* messages */
+	int of_ranks; /* of the largest group: more than nranks if traces are
+		       * not there */
+	const struct gf_import_job *job; /* borrowed */
+
+	struct gf_stragglers stragglers; /* nranks 0: not simulated */
+	struct gf_text why_not;          /* the reason */
+
+	struct gf_plan *best; /* NULL: there is no profile of the job */
+	struct gf_report_scale *scale;
+	size_t nscale;
+	int knee; /* the first ranks with an efficiency below GF_REPORT_KNEE;
+		   * 0: none that was tried */
+};
+
+#define GF_REPORT_KNEE 0.5
+
+/*
+ * Fills a zeroed report. d: its plan (that the job ran), topology and profile
+ * (costs that messages are expected to have) may each be NULL. own: the job's
+ * own profile, or NULL. notes: lines for the user. -EINVAL: the traces hold
+ * neither steps nor messages.
+ */
+int gf_report_find(struct gf_report_whole *r, const struct gf_import_job *job,
+		   const struct gf_documents *d, const struct gf_profile *own,
+		   struct gf_text *notes, struct gf_error *err);
+void gf_report_free(struct gf_report_whole *r);
+
+/* Ten lines and a table of sizes for people; or rows of `part` job, message,
+ * rank and scale. */
+void gf_report_table(const struct gf_report_whole *r, size_t window,
+		     struct gf_text *out);
+void gf_report_json(const struct gf_report_whole *r, struct gf_text *out);
+/* A bar for each rank: what its step is made of. */
+void gf_report_plot(const struct gf_report_whole *r, struct gf_plot *picture);
+
+/* The parts of gf_report_find. */
+void gf_report_steps(struct gf_report_whole *r);
+void gf_report_arrivals(struct gf_report_whole *r);
+void gf_report_expect(struct gf_report_whole *r, const struct gf_documents *d);
+int gf_report_plan(struct gf_report_whole *r, const struct gf_documents *d,
+		   const struct gf_profile *own, struct gf_text *notes,
+		   struct gf_error *err);
+
+#endif

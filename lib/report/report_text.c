@@ -1,0 +1,330 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <math.h>
+
+#include "cli/human.h"
+#include "cli/table.h"
+#include "json/json.h"
+#include "report/report.h"
+
+/* A kind's rate on the bus: nccl-tests' busbw, which is that of the link where
+ * every rank has one; 0: none is defined. */
+static double bus_bytes_per_s(const struct gf_report_whole *r,
+			      const struct gf_report_size *s)
+{
+	const double n = s->ranks;
+
+	if (s->kind != gf_import_job_all_reduce(r->job) || n < 2 ||
+	    !(s->times.median_s > 0))
+		return 0;
+	return (double)s->size_bytes / s->times.median_s * 2 * (n - 1) / n;
+}
+
+/* --- for people ------------------------------------------------------------
+ */
+
+static void add_times(const char *what, const struct gf_report_times *t,
+		      struct gf_text *out)
+{
+	struct gf_human a, b, c;
+
+	gf_text_addf(out, "%-14s %s (half of them %s to %s)", what,
+		     gf_human_time(t->median_s, &a),
+		     gf_human_time(t->low_s, &b), gf_human_time(t->high_s, &c));
+}
+
+static void add_steps(const struct gf_report_whole *r, struct gf_text *out)
+{
+	add_times("step", &r->step, out);
+	gf_text_addf(out, "\n");
+	add_times("compute", &r->compute, out);
+	gf_text_addf(out, "\n");
+	add_times("communication", &r->communication, out);
+	gf_text_addf(out, "\n");
+	add_times("  exposed", &r->exposed, out);
+	if (r->step.median_s > 0)
+		gf_text_addf(out, ", %.0f %% of a step",
+			     100 * r->exposed.median_s / r->step.median_s);
+	gf_text_addf(out, "\n");
+}
+
+static void add_latest(const struct gf_report_whole *r, struct gf_text *out)
+{
+	const struct gf_report_rank *k = &r->ranks[r->latest];
+	struct gf_human a, b, c;
+
+	if (r->matched)
+		gf_text_addf(out,
+			     "rank %d came last to %.0f %% of %zu messages; "
+			     "the others waited %s for it in a %s\n",
+			     k->rank,
+			     100 * (double)k->last / (double)r->matched,
+			     r->matched, gf_human_time(k->late_s, &a),
+			     r->nsteps ? "step" : "message");
+	else
+		gf_text_addf(out, "which rank came last is not known: want the "
+				  "traces of several ranks\n");
+	if (r->stragglers.nranks)
+		gf_text_addf(
+			out,
+			"without slow ranks a step would take %s instead "
+			"of %s; rank %d alone costs %s\n",
+			gf_human_time(r->stragglers.without_s, &a),
+			gf_human_time(r->stragglers.iteration_s, &b),
+			r->stragglers.ranks[r->stragglers.slowest].rank,
+			gf_human_time(r->stragglers.ranks[r->stragglers.slowest]
+					      .cost_s,
+				      &c));
+	else
+		gf_text_addf(out, "what slow ranks cost is not simulated: %s\n",
+			     r->why_not.data);
+}
+
+static void add_interval(double low_s, double high_s, struct gf_text *out)
+{
+	struct gf_human a, b;
+
+	if (low_s > 0)
+		gf_text_addf(out, " (%s to %s)", gf_human_time(low_s, &a),
+			     gf_human_time(high_s, &b));
+}
+
+static void add_best(const struct gf_report_whole *r, struct gf_text *out)
+{
+	const struct gf_plan *p = r->best;
+	const struct gf_report_scale *last;
+	struct gf_human a;
+
+	if (!p)
+		return;
+	gf_text_addf(out,
+		     "by the best plan (%s, %zu message%s) it is "
+		     "predicted to take %s",
+		     p->policy, p->nmessages, p->nmessages == 1 ? "" : "s",
+		     gf_human_time(p->predicted->iteration_s, &a));
+	add_interval(p->predicted->iteration_low_s,
+		     p->predicted->iteration_high_s, out);
+	gf_text_addf(out, "\n");
+	if (!r->nscale)
+		return;
+	last = &r->scale[r->nscale - 1];
+	gf_text_addf(out, "on %d ranks %s", last->ranks,
+		     gf_human_time(last->iteration_s, &a));
+	add_interval(last->low_s, last->high_s, out);
+	if (r->knee)
+		gf_text_addf(out,
+			     "; from %d ranks on, less than half of the "
+			     "time is compute\n",
+			     r->knee);
+	else
+		gf_text_addf(out, ", %.0f %% of it compute\n",
+			     100 * last->efficiency);
+}
+
+static void add_sizes(const struct gf_report_whole *r, size_t window,
+		      struct gf_text *out)
+{
+	struct gf_table t = {0};
+	struct gf_human h;
+	bool expected = false;
+	size_t i;
+
+	for (i = 0; i < r->nsizes; i++)
+		expected |= !isnan(r->sizes[i].expected_s);
+	gf_table_row(&t, 7 + expected,
+		     (const char *[]){"message", "ranks", "size", "count",
+				      "time", "bus", "waited", "expected"});
+	for (i = 0; i < r->nsizes; i++) {
+		const struct gf_report_size *s = &r->sizes[i];
+		const double bus = bus_bytes_per_s(r, s);
+
+		gf_table_begin(&t, 7 + expected);
+		gf_table_cell(&t, "%s", r->job->kinds[s->kind]);
+		gf_table_cell(&t, "%d", s->ranks);
+		gf_table_cell(&t, "%s",
+			      gf_human_size((double)s->size_bytes, &h));
+		gf_table_cell(&t, "%zu", s->count);
+		gf_table_cell(&t, "%s", gf_human_time(s->times.median_s, &h));
+		gf_table_cell(&t, "%s", bus > 0 ? gf_human_rate(bus, &h) : "-");
+		gf_table_cell(&t, "%s", gf_human_time(s->waited_s, &h));
+		if (expected)
+			gf_table_cell(
+				&t, "%s",
+				isnan(s->expected_s)
+					? "-"
+					: gf_human_time(s->expected_s, &h));
+	}
+	if (r->nsizes) {
+		gf_text_addf(out, "\n");
+		gf_table_print_in(&t, window, out);
+	}
+	gf_table_release(&t);
+}
+
+void gf_report_table(const struct gf_report_whole *r, size_t window,
+		     struct gf_text *out)
+{
+	gf_text_addf(out, "%s: %zu rank%s, %zu step%s", r->kind, r->nranks,
+		     r->nranks == 1 ? "" : "s", r->nsteps,
+		     r->nsteps == 1 ? "" : "s");
+	if ((size_t)r->of_ranks > r->nranks)
+		gf_text_addf(out,
+			     "; a group has %d ranks, whose other traces "
+			     "are not here",
+			     r->of_ranks);
+	if (r->unmatched)
+		gf_text_addf(out, "; %zu messages are not in all traces",
+			     r->unmatched);
+	gf_text_addf(out, "\n");
+	if (r->nsteps)
+		add_steps(r, out);
+	add_latest(r, out);
+	add_best(r, out);
+	add_sizes(r, window, out);
+}
+
+/* --- for programs ----------------------------------------------------------
+ */
+
+static void put_times(struct gf_json_writer *w, const char *what,
+		      const struct gf_report_times *t)
+{
+	static const char *const ends[] = {"_s", "_low_s", "_high_s"};
+	const double values[] = {t->median_s, t->low_s, t->high_s};
+	char key[48];
+	size_t i;
+
+	for (i = 0; i < 3 && !isnan(t->median_s); i++) {
+		snprintf(key, sizeof(key), "%s%s", what, ends[i]);
+		gf_json_put_real(w, key, values[i]);
+	}
+}
+
+static void job_json(const struct gf_report_whole *r, struct gf_text *out)
+{
+	struct gf_json_writer w = {0};
+
+	gf_json_open_line(&w, NULL);
+	gf_json_put_string(&w, "part", "job");
+	gf_json_put_string(&w, "kind", r->kind);
+	gf_json_put_size(&w, "ranks", r->nranks);
+	gf_json_put_int(&w, "of_ranks", r->of_ranks);
+	gf_json_put_size(&w, "steps", r->nsteps);
+	put_times(&w, "step", &r->step);
+	put_times(&w, "compute", &r->compute);
+	put_times(&w, "communication", &r->communication);
+	put_times(&w, "exposed", &r->exposed);
+	gf_json_put_size(&w, "matched", r->matched);
+	gf_json_put_size(&w, "unmatched", r->unmatched);
+	if (r->matched)
+		gf_json_put_int(&w, "latest_rank", r->ranks[r->latest].rank);
+	if (r->stragglers.nranks) {
+		gf_json_put_real(&w, "iteration_s", r->stragglers.iteration_s);
+		gf_json_put_real(&w, "without_stragglers_s",
+				 r->stragglers.without_s);
+		gf_json_put_int(
+			&w, "slowest_rank",
+			r->stragglers.ranks[r->stragglers.slowest].rank);
+	}
+	if (r->best) {
+		gf_json_put_string(&w, "best_policy", r->best->policy);
+		gf_json_put_real(&w, "best_s", r->best->predicted->iteration_s);
+	}
+	if (r->knee)
+		gf_json_put_int(&w, "knee_ranks", r->knee);
+	gf_json_close_line(&w, out);
+}
+
+static void rank_json(const struct gf_report_whole *r, size_t i,
+		      struct gf_text *out)
+{
+	const struct gf_report_rank *k = &r->ranks[i];
+	struct gf_json_writer w = {0};
+
+	gf_json_open_line(&w, NULL);
+	gf_json_put_string(&w, "part", "rank");
+	gf_json_put_int(&w, "rank", k->rank);
+	if (!isnan(k->step_s)) {
+		gf_json_put_real(&w, "step_s", k->step_s);
+		gf_json_put_real(&w, "compute_s", k->compute_s);
+	}
+	gf_json_put_size(&w, "last", k->last);
+	gf_json_put_real(&w, "late_s", k->late_s);
+	if (r->stragglers.nranks) {
+		gf_json_put_real(&w, "factor", r->stragglers.ranks[i].factor);
+		gf_json_put_real(&w, "noise", r->stragglers.ranks[i].noise);
+		gf_json_put_real(&w, "cost_s", r->stragglers.ranks[i].cost_s);
+	}
+	gf_json_close_line(&w, out);
+}
+
+static void size_json(const struct gf_report_whole *r,
+		      const struct gf_report_size *s, struct gf_text *out)
+{
+	struct gf_json_writer w = {0};
+
+	gf_json_open_line(&w, NULL);
+	gf_json_put_string(&w, "part", "message");
+	gf_json_put_string(&w, "message", r->job->kinds[s->kind]);
+	gf_json_put_int(&w, "ranks", s->ranks);
+	gf_json_put_size(&w, "size_bytes", s->size_bytes);
+	gf_json_put_size(&w, "count", s->count);
+	put_times(&w, "time", &s->times);
+	gf_json_put_real(&w, "waited_s", s->waited_s);
+	if (bus_bytes_per_s(r, s) > 0)
+		gf_json_put_real(&w, "busbw_bytes_per_s",
+				 bus_bytes_per_s(r, s));
+	if (!isnan(s->expected_s))
+		gf_json_put_real(&w, "expected_s", s->expected_s);
+	gf_json_close_line(&w, out);
+}
+
+static void scale_json(const struct gf_report_scale *s, struct gf_text *out)
+{
+	struct gf_json_writer w = {0};
+
+	gf_json_open_line(&w, NULL);
+	gf_json_put_string(&w, "part", "scale");
+	gf_json_put_int(&w, "ranks", s->ranks);
+	gf_json_put_real(&w, "iteration_s", s->iteration_s);
+	if (s->low_s > 0) {
+		gf_json_put_real(&w, "iteration_low_s", s->low_s);
+		gf_json_put_real(&w, "iteration_high_s", s->high_s);
+	}
+	gf_json_put_real(&w, "efficiency", s->efficiency);
+	gf_json_close_line(&w, out);
+}
+
+void gf_report_json(const struct gf_report_whole *r, struct gf_text *out)
+{
+	size_t i;
+
+	job_json(r, out);
+	for (i = 0; i < r->nranks; i++)
+		rank_json(r, i, out);
+	for (i = 0; i < r->nsizes; i++)
+		size_json(r, &r->sizes[i], out);
+	for (i = 0; i < r->nscale; i++)
+		scale_json(&r->scale[i], out);
+}
+
+void gf_report_plot(const struct gf_report_whole *r, struct gf_plot *picture)
+{
+	size_t i;
+
+	picture->script = "bars";
+	gf_plot_text(picture, "ylabel", "time of a step");
+	gf_plot_text(picture, "unit", "s");
+	gf_plot_number(picture, "stacked", 1);
+	gf_text_addf(&picture->csv,
+		     "rank,compute,waiting for the last rank,the rest\n");
+	for (i = 0; i < r->nranks; i++) {
+		const struct gf_report_rank *k = &r->ranks[i];
+		const double rest_s = k->step_s - k->compute_s;
+
+		gf_text_addf(&picture->csv, "rank %d", k->rank);
+		gf_plot_cell(&picture->csv, k->compute_s);
+		gf_plot_cell(&picture->csv, fmin(k->waits_s, rest_s));
+		gf_plot_cell(&picture->csv, fmax(rest_s - k->waits_s, 0));
+		gf_text_addf(&picture->csv, "\n");
+	}
+}

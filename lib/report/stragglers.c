@@ -1,0 +1,361 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "report/stragglers.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/heap.h"
+#include "cost/stat.h"
+#include "sim/step.h"
+
+/* Of a normal distribution. */
+#define SPREAD_PER_DEVIATION 1.349
+
+/*
+ * A rank's times in a step, from the end of the step before: when each message
+ * was ready, then when forward and backward ended.
+ */
+struct study {
+	size_t nmessages, ntimes; /* nmessages + 2 */
+	size_t nsteps, nranks;
+	int lanes;
+	double *times;   /* [(step * nranks + rank) * ntimes + i] */
+	double *lasts_s; /* [step * nmessages + i]: how long message i took */
+	/* room for one simulation */
+	double *values; /* for medians: steps or ranks */
+	struct gf_sim_message *messages;
+	struct gf_predicted_message *predicted;
+	struct gf_tensor *tensors;
+};
+
+static double *times_of(const struct study *s, size_t step, size_t rank)
+{
+	return s->times + (step * s->nranks + rank) * s->ntimes;
+}
+
+static double backward_s(const struct study *s, const double *times)
+{
+	return times[s->ntimes - 1];
+}
+
+/* --- what the traces say -------------------------------------------------- */
+
+static int by_sequence(const void *a, const void *b)
+{
+	const struct gf_import_job_message *x = a, *y = b;
+
+	return (x->sequence > y->sequence) - (x->sequence < y->sequence);
+}
+
+/* When all messages of the step had ended. */
+static double end_s(const struct gf_import_job_rank *r, size_t step)
+{
+	const struct gf_import_job_step *s = &r->steps[step];
+	double latest_s = -INFINITY;
+	size_t i;
+
+	for (i = 0; i < s->count; i++)
+		latest_s = fmax(latest_s, r->messages[s->first + i].end_s);
+	return latest_s;
+}
+
+/* Step `step + 1` of the rank is the study's step `step`. */
+static int take_step(struct study *s, const struct gf_import_job_rank *r,
+		     size_t rank, size_t step,
+		     struct gf_import_job_message *sorted, struct gf_error *err)
+{
+	const struct gf_import_job_step *of = &r->steps[step + 1];
+	const double from_s = end_s(r, step);
+	double *times = times_of(s, step, rank);
+	size_t i;
+
+	if (of->count != s->nmessages || r->steps[step].count != s->nmessages)
+		return gf_error_set(err, -EINVAL,
+				    "want %zu messages in every step, found "
+				    "%zu in one of rank %d",
+				    s->nmessages, of->count, r->rank);
+	memcpy(sorted, &r->messages[of->first], of->count * sizeof(*sorted));
+	qsort(sorted, of->count, sizeof(*sorted), by_sequence);
+	for (i = 0; i < s->nmessages; i++) {
+		double *lasts_s = &s->lasts_s[step * s->nmessages + i];
+
+		times[i] = sorted[i].ready_s - from_s;
+		*lasts_s = rank ? fmin(*lasts_s,
+				       sorted[i].end_s - sorted[i].start_s)
+				: sorted[i].end_s - sorted[i].start_s;
+	}
+	times[i++] = of->forward_end_s - from_s;
+	times[i] = of->backward_end_s - from_s;
+	for (i = 0; i < s->ntimes; i++)
+		if (isnan(times[i]))
+			return gf_error_set(
+				err, -EINVAL,
+				"want forward, backward and the instant at "
+				"which each message is ready in every step of "
+				"rank %d",
+				r->rank);
+	return 0;
+}
+
+static int take(struct study *s, const struct gf_import_job *job,
+		struct gf_error *err)
+{
+	struct gf_import_job_message *sorted =
+		gf_xcalloc(s->nmessages + 1, sizeof(*sorted));
+	size_t rank, step;
+	int rc = 0;
+
+	for (step = 0; step < s->nsteps && rc == 0; step++)
+		for (rank = 0; rank < s->nranks && rc == 0; rank++)
+			rc = take_step(s, &job->ranks[rank], rank, step, sorted,
+				       err);
+	free(sorted);
+	return rc;
+}
+
+/* As many messages as a rank had under way at once. */
+static int lanes_of(const struct gf_import_job_rank *r)
+{
+	int most = 1, open;
+	size_t i, k;
+
+	for (i = 0; i < r->nmessages; i++) {
+		for (open = 1, k = i; k-- > 0 && i - k < 64;)
+			open += r->messages[k].end_s > r->messages[i].start_s;
+		most = open > most ? open : most;
+	}
+	return most;
+}
+
+static int check(const struct gf_import_job *job, const struct gf_plan *p,
+		 struct study *s, struct gf_error *err)
+{
+	size_t i;
+
+	if (job->nranks < 2 || (p && (size_t)p->ranks != job->nranks))
+		return gf_error_set(err, -EINVAL,
+				    "want the traces of all %d ranks%s, at "
+				    "least 2, found %zu",
+				    p ? p->ranks : 2, p ? " of the plan" : "",
+				    job->nranks);
+	s->nranks = job->nranks;
+	s->nsteps = SIZE_MAX;
+	for (i = 0; i < s->nranks; i++)
+		if (job->ranks[i].nsteps < s->nsteps)
+			s->nsteps = job->ranks[i].nsteps;
+	if (s->nsteps < 2)
+		return gf_error_set(err, -EINVAL,
+				    "want at least 2 steps of every rank, "
+				    "found %zu",
+				    s->nsteps);
+	s->nsteps--;
+	s->nmessages = job->ranks[0].steps[0].count;
+	if (s->nmessages == 0)
+		return gf_error_set(err, -EINVAL,
+				    "want messages in every step, found none");
+	s->ntimes = s->nmessages + 2;
+	s->lanes = p ? p->lanes : lanes_of(&job->ranks[0]);
+	if (p && p->staleness > 1)
+		return gf_error_set(err, -ENOTSUP,
+				    "want a plan without stale gradients, got "
+				    "a staleness of %d",
+				    p->staleness);
+	for (i = 0; p && i < p->nmessages; i++)
+		if (p->messages[i].half == GF_HALF_SPLIT)
+			return gf_error_set(err, -ENOTSUP,
+					    "want messages that are whole, got "
+					    "halves");
+	return 0;
+}
+
+/* --- steps simulated again ------------------------------------------------ */
+
+/* A step in which all ranks have these times, and messages take so long. */
+static double step_s(struct study *s, const double *times,
+		     const double *lasts_s)
+{
+	size_t n = s->nmessages, i;
+	double forward = times[n], ready = 0;
+	struct gf_model_profile model = {.forward_s = forward,
+					 .overlap_slowdown = 1,
+					 .tensors = s->tensors,
+					 .ntensors = n};
+	struct gf_sim_input in = {&model, s->messages, n, s->lanes};
+	struct gf_sim_result r = {.messages = s->predicted};
+
+	for (i = 0; i < n; i++) {
+		ready = fmax(ready, times[i] - forward);
+		s->tensors[i].ready_s = ready;
+		s->messages[i] = (struct gf_sim_message){
+			.first = i,
+			.last = i,
+			.mode = s->lanes > 1 ? GF_MODE_SIMULTANEOUS
+					     : GF_MODE_NORMAL,
+			.startup_s = lasts_s[i],
+		};
+	}
+	model.backward_s = fmax(ready, backward_s(s, times) - forward);
+	gf_sim_step(&in, &r);
+	return r.iteration_s;
+}
+
+/* Rank by rank, each time the latest. */
+static void latest(const struct study *s, const double *times, double *out)
+{
+	size_t i;
+
+	for (i = 0; i < s->ntimes; i++)
+		out[i] = fmax(out[i], times[i]);
+}
+
+/* Of a step, over ranks. */
+static void median_rank(const struct study *s, size_t step, double *out)
+{
+	size_t i, rank;
+
+	for (i = 0; i < s->ntimes; i++) {
+		for (rank = 0; rank < s->nranks; rank++)
+			s->values[rank] = times_of(s, step, rank)[i];
+		out[i] = gf_stat_median(s->values, s->nranks);
+	}
+}
+
+/* Of a rank, over steps. */
+static void median_step(const struct study *s, size_t rank, double *out)
+{
+	size_t i, step;
+
+	for (i = 0; i < s->ntimes; i++) {
+		for (step = 0; step < s->nsteps; step++)
+			s->values[step] = times_of(s, step, rank)[i];
+		out[i] = gf_stat_median(s->values, s->nsteps);
+	}
+}
+
+static double steady_s(struct study *s)
+{
+	double *all = gf_xcalloc(s->ntimes, sizeof(*all));
+	double *own = gf_xcalloc(s->ntimes, sizeof(*own));
+	size_t n = s->nmessages, rank, step, i;
+	double *lasts_s = gf_xcalloc(n + 1, sizeof(*lasts_s)), iteration_s;
+
+	for (rank = 0; rank < s->nranks; rank++) {
+		median_step(s, rank, own);
+		latest(s, own, all);
+	}
+	for (i = 0; i < n; i++) {
+		for (step = 0; step < s->nsteps; step++)
+			s->values[step] = s->lasts_s[step * n + i];
+		lasts_s[i] = gf_stat_median(s->values, s->nsteps);
+	}
+	iteration_s = step_s(s, all, lasts_s);
+	free(all);
+	free(own);
+	free(lasts_s);
+	return iteration_s;
+}
+
+/* Adds one step's share to what the ranks cost. */
+static void cost(struct study *s, size_t step, struct gf_stragglers *out)
+{
+	const double *lasts_s = s->lasts_s + step * s->nmessages;
+	double *median = gf_xcalloc(s->ntimes, sizeof(*median));
+	double *now = gf_xcalloc(s->ntimes, sizeof(*now));
+	double share = 1 / (double)s->nsteps, without_s;
+	size_t rank;
+
+	median_rank(s, step, median);
+	without_s = step_s(s, median, lasts_s);
+	out->without_s += without_s * share;
+	for (rank = 0; rank < s->nranks; rank++) {
+		memcpy(now, median, s->ntimes * sizeof(*now));
+		latest(s, times_of(s, step, rank), now);
+		out->ranks[rank].cost_s +=
+			(step_s(s, now, lasts_s) - without_s) * share;
+	}
+	for (rank = 0; rank < s->nranks; rank++)
+		latest(s, times_of(s, step, rank), now);
+	out->iteration_s += step_s(s, now, lasts_s) * share;
+	free(median);
+	free(now);
+}
+
+/* How much longer it computes, and how unevenly. */
+static void describe(struct study *s, size_t rank, struct gf_straggler *out)
+{
+	double *ratios = gf_xcalloc(s->nsteps, sizeof(*ratios)), median_s;
+	size_t step, other;
+
+	for (step = 0; step < s->nsteps; step++) {
+		for (other = 0; other < s->nranks; other++)
+			s->values[other] =
+				backward_s(s, times_of(s, step, other));
+		median_s = gf_stat_median(s->values, s->nranks);
+		ratios[step] = backward_s(s, times_of(s, step, rank)) /
+			       fmax(median_s, 1e-12);
+	}
+	out->factor = gf_stat_median(ratios, s->nsteps);
+	for (step = 0; step < s->nsteps; step++)
+		s->values[step] = backward_s(s, times_of(s, step, rank));
+	median_s = gf_stat_median(s->values, s->nsteps);
+	out->noise = gf_stat_spread(s->values, s->nsteps) /
+		     SPREAD_PER_DEVIATION / fmax(median_s, 1e-12);
+	free(ratios);
+}
+
+static double measured_s(const struct study *s,
+			 const struct gf_import_job_rank *r)
+{
+	return (end_s(r, s->nsteps) - end_s(r, 0)) / (double)s->nsteps;
+}
+
+int gf_stragglers_find(const struct gf_import_job *job, const struct gf_plan *p,
+		       struct gf_stragglers *out, struct gf_error *err)
+{
+	struct study s = {0};
+	size_t i, most, n;
+	int rc = check(job, p, &s, err);
+
+	memset(out, 0, sizeof(*out));
+	if (rc < 0)
+		return rc;
+	n = s.nmessages;
+	most = s.nsteps > s.nranks ? s.nsteps : s.nranks;
+	s.times = gf_xcalloc(s.nsteps * s.nranks * s.ntimes, sizeof(*s.times));
+	s.lasts_s = gf_xcalloc(s.nsteps * n, sizeof(*s.lasts_s));
+	s.values = gf_xcalloc(most, sizeof(*s.values));
+	s.messages = gf_xcalloc(n, sizeof(*s.messages));
+	s.predicted = gf_xcalloc(n, sizeof(*s.predicted));
+	s.tensors = gf_xcalloc(n, sizeof(*s.tensors));
+	rc = take(&s, job, err);
+	if (rc == 0) {
+		out->nsteps = s.nsteps;
+		out->nranks = s.nranks;
+		out->ranks = gf_xcalloc(s.nranks, sizeof(*out->ranks));
+		out->measured_s = measured_s(&s, &job->ranks[0]);
+		out->steady_s = steady_s(&s);
+		for (i = 0; i < s.nsteps; i++)
+			cost(&s, i, out);
+	}
+	for (i = 0; rc == 0 && i < s.nranks; i++) {
+		out->ranks[i].rank = job->ranks[i].rank;
+		describe(&s, i, &out->ranks[i]);
+		if (out->ranks[i].cost_s > out->ranks[out->slowest].cost_s)
+			out->slowest = i;
+	}
+	free(s.times);
+	free(s.lasts_s);
+	free(s.values);
+	free(s.messages);
+	free(s.predicted);
+	free(s.tensors);
+	return rc;
+}
+
+void gf_stragglers_release(struct gf_stragglers *s)
+{
+	free(s->ranks);
+	memset(s, 0, sizeof(*s));
+}
