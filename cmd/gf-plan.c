@@ -142,6 +142,8 @@ static const struct gf_setting own_settings[] = {
 	 .names = gf_release_names},
 	{"halves", NULL, 4, GF_SETTING_FLAG, AT(request.halves),
 	 "let auto split messages in halves, too (policy dear)"},
+	{"reproducible", NULL, 4, GF_SETTING_FLAG, AT(request.reproducible),
+	 "add gradients in one order, whatever messages they are in"},
 	{"staleness", "K", 5, GF_SETTING_INT, AT(axes.staleness),
 	 "apply the gradients of K - 1 steps before (1: synchronous)", 1, 1024},
 	{"pipeline-warmup", "STEPS", 5, GF_SETTING_OWN, AT(axes),

@@ -99,6 +99,8 @@ static const struct gf_setting own_settings[] = {
 	 "if a gradient is infinite or not a number, end the run or skip "
 	 "the step (end)",
 	 .names = bad_gradient_names},
+	{"reproducible", NULL, 3, GF_SETTING_FLAG, AT(reproducible),
+	 "add gradients in one order, whatever messages they are in"},
 	{"check-replicas", "N", 3, GF_SETTING_WHOLE, AT(config.check_every),
 	 "compare parameters and momentum of all ranks every N steps; 0 is "
 	 "never (100 if the plan uses the MPI library's all-reduce, else 0)",

@@ -135,6 +135,13 @@ static size_t list_candidates(const struct gf_chooser *c, size_t count_elems,
 		if (c->config.same_bits && !way.algorithm->build &&
 		    c->config.comm->ranks > 1)
 			continue;
+		if (c->config.reproducible &&
+		    !gf_algorithm_reproduces(
+			    way.algorithm->name,
+			    c->config.element.codec
+				    ? c->config.element.codec->name
+				    : "f32"))
+			continue;
 		/* without servers this is direct once more */
 		if (gf_algorithm_has(way.algorithm->name, GF_ALGORITHM_SERVERS))
 			continue;

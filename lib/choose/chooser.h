@@ -34,6 +34,7 @@ struct gf_chooser_config {
 	 * bits of it, on every rank and in every run, and it has no steps that
 	 * could be proved. */
 	bool same_bits;
+	bool reproducible; /* only what gf_algorithm_reproduces */
 };
 
 struct gf_chooser;

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "codec/codec.h"
 
 #define ROW(name, traits) {#name, traits},
 
@@ -21,6 +22,15 @@ bool gf_algorithm_has(const char *name, unsigned traits)
 		if (strcmp(a->name, name) == 0)
 			return (a->traits & traits) == traits;
 	return false;
+}
+
+bool gf_algorithm_reproduces(const char *name, const char *codec)
+{
+	const struct gf_codec *c = gf_codec_find(codec);
+
+	return c && c->block_elems == 0 &&
+	       gf_algorithm_has(name, c->plain ? GF_ALGORITHM_ONE_ORDER
+					       : GF_ALGORITHM_ONE_ROUNDING);
 }
 
 /* clang-format off */

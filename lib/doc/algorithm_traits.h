@@ -35,6 +35,13 @@ enum gf_algorithm_trait {
 	/* Cuts the message among the power of two below the ranks; the others
 	 * fold in. */
 	GF_ALGORITHM_FOLDS = 1 << 9,
+	/* Adds every element in one order, wherever it stands in a message:
+	 * ranks beyond the largest power of two p' to rank - p', then
+	 * neighbours, then pairs of them, and so on. So sums do not depend on
+	 * how gradients are cut into messages. */
+	GF_ALGORITHM_ONE_ORDER = 1 << 10,
+	/* ... and rounds every term before it adds, under a codec, too. */
+	GF_ALGORITHM_ONE_ROUNDING = 1 << 11,
 };
 
 #define GF_ALGORITHM_OWN_STEPS (GF_ALGORITHM_ENCODED | GF_ALGORITHM_SAME_BITS)
@@ -50,8 +57,9 @@ enum gf_algorithm_trait {
 #define GF_ALGORITHMS(X) \
 	X(ring, GF_ALGORITHM_OWN_STEPS | GF_ALGORITHM_HALVES) \
 	X(rhd, GF_ALGORITHM_OWN_STEPS | GF_ALGORITHM_HALVES | \
-		GF_ALGORITHM_FOLDS) \
-	X(butterfly, GF_ALGORITHM_OWN_STEPS) \
+		GF_ALGORITHM_FOLDS | GF_ALGORITHM_ONE_ORDER) \
+	X(butterfly, GF_ALGORITHM_OWN_STEPS | GF_ALGORITHM_ONE_ORDER | \
+		GF_ALGORITHM_ONE_ROUNDING) \
 	X(tree, GF_ALGORITHM_OWN_STEPS) \
 	X(linear, GF_ALGORITHM_OWN_STEPS) \
 	X(hierarchical, GF_ALGORITHM_OWN_STEPS | GF_ALGORITHM_LEVELS | \
@@ -81,6 +89,10 @@ extern const struct gf_algorithm_traits gf_algorithm_traits[];
 
 /* Has the algorithm of that name all of these traits? */
 bool gf_algorithm_has(const char *name, unsigned traits);
+/* Are the sums of that algorithm, of messages in that codec, the same bits
+ * however gradients are cut into messages? A codec with a scale per block has
+ * blocks that begin where messages do. */
+bool gf_algorithm_reproduces(const char *name, const char *codec);
 
 /*
  * What carries out a stage: the reduction of one factor of a decomposition (Cho

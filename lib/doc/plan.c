@@ -158,6 +158,7 @@ static const struct gf_field plan_fields[] = {
 	{"servers", GF_FIELD_INT, GF_OMITTED, .offset = AT(servers), .high = 1},
 	{"lanes", GF_FIELD_INT, GF_OMITTED, .offset = AT(lanes), .low = 1,
 	 .high = GF_MAX_COUNT},
+	{"reproducible", GF_FIELD_BOOL, GF_OMITTED, .offset = AT(reproducible)},
 	{"segment_bytes", GF_FIELD_SIZE, GF_OMITTED,
 	 .offset = AT(segment_bytes), .high = GF_MAX_SIZE},
 	{"model", GF_FIELD_OBJECT, GF_OMITTED, .offset = AT(model),
@@ -291,6 +292,11 @@ char *gf_plan_runs_text(const struct gf_plan *p, size_t first, size_t last,
 	gf_stages_text_of(&t, name, like->stages,
 			  name == like->algorithm ? like->nstages : 0);
 	return gf_text_take(&t);
+}
+
+bool gf_message_is_open(const struct gf_message *m)
+{
+	return strcmp(m->algorithm, "auto") == 0;
 }
 
 bool gf_message_goes_as(const struct gf_message *a, const struct gf_message *b)

@@ -102,6 +102,9 @@ struct gf_plan {
 	size_t threshold_bytes; /* fusion; 0: none */
 	struct gf_selection selection;
 	int staleness; /* K >= 1 */
+	/* Sums do not depend on how gradients are cut into messages:
+	 * gf_algorithm_reproduces holds of all of them. */
+	bool reproducible;
 	size_t pipeline_warmup_steps;
 	struct gf_steps_part pipeline_warmup_part;
 	struct gf_prediction *predicted; /* or NULL */
@@ -135,6 +138,8 @@ const char *gf_plan_runs(const struct gf_plan *p, size_t first, size_t last,
 /* The same with its stages: "blueconnect 2:shm 4:mpi". The caller frees. */
 char *gf_plan_runs_text(const struct gf_plan *p, size_t first, size_t last,
 			const struct gf_message *like);
+/* Is its algorithm left to those who run it? */
+bool gf_message_is_open(const struct gf_message *m);
 /* Do both go alike: by one algorithm, in the same stages, as one codec? */
 bool gf_message_goes_as(const struct gf_message *a, const struct gf_message *b);
 

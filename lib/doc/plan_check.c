@@ -129,6 +129,19 @@ static int check_codec(const struct gf_json_at *at, const char *place,
 			at, place, err,
 			"want \"f32\" with selection %s, %s, got \"%.40s\"",
 			selection->name, selection->encoding, m->codec);
+	if (p->reproducible && !(selection->traits & GF_SELECT_LOSSLESS))
+		return gf_json_refuse(at, "selection/method", err,
+				      "want \"dense\" in a reproducible plan, "
+				      "got \"%s\", which chooses by message",
+				      selection->name);
+	if (p->reproducible && !gf_message_is_open(m) &&
+	    !gf_algorithm_reproduces(m->algorithm, m->codec))
+		return gf_json_refuse(
+			at, place, err,
+			"want rhd or butterfly with f32, or butterfly with a "
+			"codec without blocks, in a reproducible plan, got "
+			"%.40s with %.40s",
+			m->algorithm, m->codec);
 	if (selection->traits & GF_SELECT_SETS)
 		return 0; /* they have algorithms of their own */
 	if (!gf_algorithm_has(m->algorithm, GF_ALGORITHM_ENCODED) && codec &&
@@ -247,11 +260,12 @@ static int check_entry(const struct gf_json_at *at, const struct gf_plan *p,
 		       size_t index, struct gf_error *err)
 {
 	const struct gf_rule_algorithm *a = &p->rule->algorithms[index];
-	struct gf_message m = {.algorithm = a->algorithm, .codec = a->codec};
+	struct gf_message m = {.algorithm = a->algorithm,
+			       .codec = a->codec ? a->codec : (char *)"f32"};
 	char place[64];
 
 	snprintf(place, sizeof(place), "rule/algorithms/%zu/codec", index);
-	return a->codec ? check_codec(at, place, p, &m, err) : 0;
+	return check_codec(at, place, p, &m, err);
 }
 
 /* A rule binds to any model and any number of ranks: it names none. */

@@ -195,7 +195,7 @@ int gf_job_bind(struct gf_job *g, const struct gradflow_tensor *tensors,
 	if (from->file)
 		rc = gf_train_read_plan(g->comm, 0, from->file, &g->plan, err);
 	else if (!from->given)
-		gf_train_default_plan(&g->plan);
+		gf_train_default_plan(&g->plan, false);
 	if (rc)
 		return rc;
 	g->order = gf_xcalloc(g->ntensors, sizeof(*g->order));

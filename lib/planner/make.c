@@ -4,6 +4,7 @@
 #include <errno.h>
 
 #include "base/heap.h"
+#include "cli/human.h"
 #include "planner/contradictions.h"
 #include "planner/make_parts.h"
 #include "sim/doubt.h"
@@ -49,6 +50,32 @@ static int note_halves(const struct gf_task *t, const struct gf_plan *p,
 				       takes_s / p->predicted->iteration_s));
 	}
 	return rc;
+}
+
+/* What one order of additions costs. */
+static int note_reproducible(const struct gf_task *t, const struct gf_plan *p,
+			     struct gf_text *notes, struct gf_error *err)
+{
+	struct gf_task open = *t;
+	struct gf_plan other;
+	struct gf_human h;
+	double takes_s;
+	int rc;
+
+	if (!t->problem.reproducible)
+		return 0;
+	open.problem.reproducible = false;
+	rc = gf_task_plan_by(&open, t->policy, &other, err);
+	if (rc < 0)
+		return rc;
+	takes_s = other.predicted->iteration_s;
+	gf_plan_release(&other);
+	gf_text_addf(notes,
+		     "reproducible: %.1f %% slower than the plan in any order, "
+		     "which is predicted %s\n",
+		     100 * (p->predicted->iteration_s / takes_s - 1),
+		     gf_human_time(takes_s, &h));
+	return 0;
 }
 
 /* A system goes by the levels: are there better factors? */
@@ -103,6 +130,7 @@ static int plan_whole(const struct gf_request *r, const struct gf_task *t,
 	if (!t->policy && !r->halves)
 		rc = note_halves(t, p, notes, err);
 	rc = rc ? rc : note_factors(t, p, notes, err);
+	rc = rc ? rc : note_reproducible(t, p, notes, err);
 	if (rc < 0) {
 		gf_plan_release(p);
 		return rc;

@@ -115,6 +115,14 @@ static void add(struct filling *f, const char *algorithm,
 		return;
 	}
 	for (i = 0; codecs[i]; i++) {
+		if (f->in->reproducible &&
+		    !gf_algorithm_reproduces(algorithm, codecs[i])) {
+			gf_error_set(&f->why, -ENOTSUP,
+				     "--reproducible: %s with %s adds in an "
+				     "order that depends on the message",
+				     algorithm, codecs[i]);
+			continue;
+		}
 		if (!carries(f, algorithm, stages, nstages, codecs[i]))
 			continue;
 		if (!gf_algorithm_has(algorithm, GF_ALGORITHM_ENCODED) &&

@@ -40,6 +40,7 @@ static void collect(const struct gf_request *r, struct gf_problem *p)
 		.threshold_zero = r->threshold_zero,
 		.algorithm = r->algorithm,
 		.max_messages = r->max_messages,
+		.reproducible = r->reproducible,
 		.codecs = r->codecs,
 	};
 }

@@ -110,6 +110,7 @@ int gf_task_plan_by(const struct gf_task *t, const struct gf_policy *policy,
 		return rc;
 	free(p->system);
 	p->system = gf_xstrdup(t->system.name);
+	p->reproducible = t->problem.reproducible;
 	if (gf_task_is_plain(t)) {
 		rc = gf_plan_check(p, err);
 	} else {

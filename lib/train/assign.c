@@ -177,7 +177,7 @@ int gf_train_open_data(struct gf_comm *comm, const char *path,
 	return gf_comm_agree(comm, rc, err);
 }
 
-void gf_train_default_plan(struct gf_plan *rule)
+void gf_train_default_plan(struct gf_plan *rule, bool reproducible)
 {
 	struct gf_rule *r = gf_xcalloc(1, sizeof(*r));
 
@@ -185,13 +185,15 @@ void gf_train_default_plan(struct gf_plan *rule)
 	r->lanes = 1;
 	r->algorithms = gf_xcalloc(1, sizeof(*r->algorithms));
 	r->nalgorithms = 1;
-	r->algorithms[0].algorithm = gf_xstrdup(DEFAULT_ALGORITHM);
+	r->algorithms[0].algorithm =
+		gf_xstrdup(reproducible ? "rhd" : DEFAULT_ALGORITHM);
 	memset(rule, 0, sizeof(*rule));
 	rule->producer = gf_xstrdup("gf-train " GF_VERSION);
 	rule->system = gf_xstrdup("auto");
 	rule->policy = gf_xstrdup("threshold");
 	rule->lanes = 1;
 	rule->staleness = 1;
+	rule->reproducible = reproducible;
 	rule->rule = r;
 }
 

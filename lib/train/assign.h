@@ -39,8 +39,9 @@ int gf_train_open_data(struct gf_comm *comm, const char *path,
 		       const struct gf_model *model, size_t seed,
 		       struct gf_dataset *data, struct gf_error *err);
 
-/* The plan of a run without one: threshold fusion with one lane. */
-void gf_train_default_plan(struct gf_plan *rule);
+/* The plan of a run without one: threshold fusion with one lane; by an
+ * algorithm that gf_algorithm_reproduces, if that is wanted. */
+void gf_train_default_plan(struct gf_plan *rule, bool reproducible);
 
 /* Makes `plan` one of these tensors on so many ranks: a rule is bound, a whole
  * plan must fit. */

@@ -19,17 +19,12 @@
 #include "choose/chooser.h"
 #include "run/snapshot.h"
 
-static bool is_open(const struct gf_message *m)
-{
-	return strcmp(m->algorithm, "auto") == 0;
-}
-
 bool gf_train_is_open(const struct gf_plan *plan)
 {
 	size_t i;
 
 	for (i = 0; i < plan->nmessages; i++)
-		if (is_open(&plan->messages[i]))
+		if (gf_message_is_open(&plan->messages[i]))
 			return true;
 	return false;
 }
@@ -140,7 +135,8 @@ int gf_train_take_ways(struct gf_plan *plan, const char *ways,
 	int rc = 0;
 
 	while (!rc && (one = strsep(&rest, ";"))) {
-		if (n < plan->nmessages && is_open(&plan->messages[n]))
+		if (n < plan->nmessages &&
+		    gf_message_is_open(&plan->messages[n]))
 			rc = take_way(&plan->messages[n], one, err);
 		n++;
 	}
@@ -244,7 +240,7 @@ static size_t largest_open(const struct gf_plan *plan)
 	for (i = 0; i < plan->nmessages; i++) {
 		size_t n = gf_plan_message_elems(plan, i);
 
-		if (is_open(&plan->messages[i]) && n > most)
+		if (gf_message_is_open(&plan->messages[i]) && n > most)
 			most = n;
 	}
 	return most;
@@ -265,7 +261,7 @@ static int choose_coded(struct gf_chooser_config *c, struct gf_plan *plan,
 	for (i = 0; !rc && i < plan->nmessages; i++) {
 		struct gf_message *m = &plan->messages[i];
 
-		if (!is_open(m) || strcmp(m->codec, name))
+		if (!gf_message_is_open(m) || strcmp(m->codec, name))
 			continue;
 		rc = gf_chooser_pick(chooser, gf_plan_message_elems(plan, i),
 				     data, &way, err);
@@ -290,6 +286,7 @@ static int measure(const struct gf_train_config *k, struct gf_plan *plan,
 		.lanes = plan->lanes,
 		.segment_bytes = plan->segment_bytes,
 		.same_bits = true,
+		.reproducible = plan->reproducible,
 	};
 	size_t elems = largest_open(plan), i;
 	void *data = NULL;
@@ -303,7 +300,7 @@ static int measure(const struct gf_train_config *k, struct gf_plan *plan,
 	gf_watch_init(&watch, comm, k->timeout_s);
 	watch.self.phase = GF_PHASE_CALL;
 	for (i = 0; !rc && i < plan->nmessages; i++)
-		if (is_open(&plan->messages[i]))
+		if (gf_message_is_open(&plan->messages[i]))
 			rc = choose_coded(&c, plan, plan->messages[i].codec,
 					  data, err);
 	if (rc && rc != -EINVAL && rc != -ENOTSUP && rc != -ENOMEM)
@@ -320,7 +317,7 @@ void gf_train_use_library(struct gf_plan *plan, bool open_only)
 	for (i = 0; i < plan->nmessages; i++) {
 		struct gf_message *m = &plan->messages[i];
 
-		if (open_only && !is_open(m))
+		if (open_only && !gf_message_is_open(m))
 			continue;
 		free(m->algorithm);
 		m->algorithm = gf_xstrdup(

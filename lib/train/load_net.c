@@ -56,7 +56,7 @@ static int load_plan(const struct gf_train_options *o, struct gf_comm *comm,
 	int rc = 0;
 
 	if (!o->plan && !t->plan) {
-		gf_train_default_plan(plan);
+		gf_train_default_plan(plan, o->reproducible);
 		return 0;
 	}
 	if (o->plan)
@@ -65,6 +65,11 @@ static int load_plan(const struct gf_train_options *o, struct gf_comm *comm,
 		rc = find_named("training", "plan", t->plan, &path, err);
 	rc = gf_train_read_plan(comm, rc, path, plan, err);
 	free(path);
+	if (rc == 0 && o->reproducible && !plan->reproducible)
+		rc = gf_error_set(err, -EINVAL,
+				  "--reproducible: want a plan of gf-plan "
+				  "--reproducible, got %s",
+				  o->plan ? o->plan : t->plan);
 	return rc;
 }
 

@@ -23,6 +23,7 @@ struct gf_train_options {
 	size_t log_every, threads;
 	double target;
 	bool replay, list, print_training;
+	bool reproducible; /* sums, of a run without a plan, too */
 	/* Where a run's configuration begins; not the documents, and not the
 	 * place (train/load_net.h, train/compute_place.h). */
 	struct gf_train_config config;

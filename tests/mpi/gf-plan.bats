@@ -29,3 +29,48 @@ load ../cli/common
 	one_line
 	says "want tensors 0 to 5 in message 0 of the plan, got 0 to 0"
 }
+
+@test "--reproducible: bits do not depend on messages, lanes and algorithms" {
+	gf-topo -q --synthetic "host:3@1GB/s,10us" > topo.json
+	gf-profile -q --estimate --flops 1e9 --model digits-mlp > prof.json
+	local n=0 options first
+	while read -r options; do
+		# shellcheck disable=SC2086
+		wants 0 gf-plan --reproducible topo.json prof.json $options
+		says "reproducible: "
+		cp out.txt plan.json
+		wants 0 mpi 3 gf-train -q --reproducible --plan plan.json --data digits --batch 16 --steps 5 --seed 3 --export w.safetensors
+		[[ $options == *--codecs* ]] || first=${first:-$(sha256sum < w.safetensors)}
+		[[ $options == *--codecs* ]] || [ "$(sha256sum < w.safetensors)" = "$first" ]
+		[[ $options != *--codecs* ]] || coded+=("$(sha256sum < w.safetensors)")
+		n=$((n + 1))
+	done <<-END
+	--policy wfbp
+	--policy single --algorithm rhd
+	--policy wfbp --algorithm butterfly --lanes 3
+	--policy mg-wfbp --lanes 2
+	--policy dear
+	--policy wfbp --codecs f16
+	--policy single --lanes 2 --codecs f16
+	END
+	[ "$n" -eq 7 ]
+	[ "${coded[0]}" = "${coded[1]}" ]
+	# a run of its own, and plans that are not
+	wants 0 mpi 3 gf-train -q --reproducible --model digits-mlp --data digits --batch 16 --steps 5 --seed 3 --export w.safetensors
+	[ "$(sha256sum < w.safetensors)" = "$first" ]
+	gf-plan -q topo.json prof.json --algorithm ring > ring.json
+	wants 2 mpi 3 gf-train -q --reproducible --plan ring.json --data digits --steps 1
+	says "want a plan of gf-plan --reproducible"
+	jq '.reproducible = true' ring.json > claims.json
+	wants 2 gf-sim claims.json
+	says "want rhd or butterfly"
+	while IFS='|' read -r status text options; do
+		# shellcheck disable=SC2086
+		wants "$status" gf-plan --reproducible topo.json prof.json $options
+		says "$text"
+	done <<-END
+	1|ring with f32 adds in an order|--algorithm ring
+	1|adds in an order|--codecs q8
+	2|reproducible|--selection topk
+	END
+}

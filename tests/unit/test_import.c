@@ -581,11 +581,12 @@ static void test_refused(void)
 		 "tensor), gf-allreduce (the table, JSON or CSV of "
 		 "gf-allreduce), nccl-tests (all_reduce_perf's table or its "
 		 "JSON (-J)), osu (the table of osu_allreduce), inspector "
-		 "(NCCL Inspector's JSON Lines), kineto (a trace of PyTorch's "
+		 "(NCCL Inspector's JSON Lines), gf-train (a trace of gf-train "
+		 "or gradflow.Record), kineto (a trace of PyTorch's "
 		 "profiler), found none of them"},
 		{"abacus", "", "",
-		 "--format: want csv, gf-allreduce, nccl-tests, osu, inspector "
-		 "or kineto, got \"abacus\""},
+		 "--format: want csv, gf-allreduce, nccl-tests, osu, inspector, "
+		 "gf-train or kineto, got \"abacus\""},
 		{"csv", "", "name,ready_s\na,1\n",
 		 "f:1: want a column count_elems, got none"},
 		{"csv", head, "", "f: want tensors, got none"},

@@ -12,6 +12,7 @@
 #include "codec/encode.h"
 #include "coll/algorithm.h"
 #include "coll/verify.h"
+#include "doc/algorithm_traits.h"
 #include "gf_kernels.h"
 #include "test.h"
 
@@ -459,8 +460,110 @@ static void test_refused(void)
 		gf_schedule_release(&s[rank]);
 }
 
+/* --- one order of additions ------------------------------------------------
+ */
+
+static float term(int rank, size_t k)
+{
+	return (float)(1 + rank) / (float)(3 + k) *
+	       (k % 3 ? 1 : (float)(1 << rank % 12));
+}
+
+/* As the trait GF_ALGORITHM_ONE_ORDER has it: neighbours, pairs of them, ...,
+ * of ranks into which those beyond p' were folded. */
+static float sum_in_order(int first, int n, int ranks, int core, size_t k,
+			  round_fn *round)
+{
+	float a, b;
+
+	if (n == 1) {
+		a = term(first, k);
+		if (first + core < ranks) {
+			b = term(first + core, k);
+			round(&b, 1);
+			a += b;
+		}
+		return a;
+	}
+	a = sum_in_order(first, n / 2, ranks, core, k, round);
+	b = sum_in_order(first + n / 2, n / 2, ranks, core, k, round);
+	round(&a, 1);
+	round(&b, 1);
+	return a + b;
+}
+
+/* Messages of `cut` elements, one after the other. */
+static void check_order(const char *name, int ranks, size_t cut, size_t segment,
+			round_fn *round)
+{
+	enum { ELEMS = 40 };
+	struct gf_coll_args args = {.ranks = ranks,
+				    .elem_bytes = sizeof(float),
+				    .segment_elems = segment,
+				    .lossy = round != keep};
+	int core = 1, rank;
+	size_t first, k, wrong = 0;
+
+	while (core * 2 <= ranks)
+		core *= 2;
+	for (first = 0; first < ELEMS; first += args.count_elems) {
+		struct rig r = {.round = round};
+
+		args.count_elems = first + cut < ELEMS ? cut : ELEMS - first;
+		for (rank = 0; rank < ranks; rank++) {
+			r.data[rank] =
+				gf_xcalloc(args.count_elems, sizeof(float));
+			for (k = 0; k < args.count_elems; k++)
+				r.data[rank][k] = term(rank, first + k);
+		}
+		EXPECT(run(name, &args, &r) == 0, "%s on %d", name, ranks);
+		for (k = 0; k < args.count_elems; k++) {
+			float want = sum_in_order(0, core, ranks, core,
+						  first + k, round);
+
+			if (core < ranks)
+				round(&want, 1);
+			for (rank = 0; rank < ranks; rank++)
+				wrong += memcmp(&r.data[rank][k], &want,
+						sizeof(want)) != 0;
+		}
+		for (rank = 0; rank < ranks; rank++)
+			free(r.data[rank]);
+	}
+	EXPECT(wrong == 0, "%s on %d ranks, cut at %zu: %zu sums differ", name,
+	       ranks, cut, wrong);
+}
+
+static void test_one_order(void)
+{
+	static const size_t cuts[] = {1, 3, 8, 17, 40};
+	static round_fn *const rounds[] = {f16, bf16, trunc16};
+	const struct gf_algorithm_traits *a;
+	size_t c, k, found = 0;
+	int ranks;
+
+	for (a = gf_algorithm_traits; a->name; a++)
+		for (ranks = 2; ranks <= MAX_RANKS; ranks++)
+			for (c = 0; c < GF_ARRAY_LENGTH(cuts); c++) {
+				if (!gf_algorithm_reproduces(a->name, "f32"))
+					continue;
+				found++;
+				check_order(a->name, ranks, cuts[c], 0, keep);
+				check_order(a->name, ranks, cuts[c], 2, keep);
+				if (!gf_algorithm_reproduces(a->name, "f16"))
+					continue;
+				for (k = 0; k < GF_ARRAY_LENGTH(rounds); k++)
+					check_order(a->name, ranks, cuts[c], 0,
+						    rounds[k]);
+			}
+	EXPECT(found > 0, "some algorithm adds in one order");
+	EXPECT(!gf_algorithm_reproduces("butterfly", "q8"), "blocks");
+	EXPECT(!gf_algorithm_reproduces("ring", "f32"), "a ring");
+}
+
 int main(void)
 {
+	test_one_order();
 	test_again();
 	test_errors();
 	test_vector();

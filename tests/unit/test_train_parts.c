@@ -78,7 +78,7 @@ static void test_bind(void)
 	EXPECT(gf_train_bind(&plan, NULL, 3, &err) == -EINVAL, "ranks");
 	EXPECT_TEXT(err.text, "the plan is for 2 ranks, this job has 3");
 	EXPECT(gf_train_bind(&plan, NULL, 2, &err) == 0, "%s", err.text);
-	gf_train_default_plan(&rule);
+	gf_train_default_plan(&rule, false);
 	EXPECT(gf_train_bind(&rule, NULL, 2, &err) == -EINVAL &&
 		       strstr(err.text, "to replay, got a rule"),
 	       "%s", err.text);

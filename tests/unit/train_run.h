@@ -91,7 +91,7 @@ static inline void train_rank(struct gf_comm *comm, void *ctx)
 	int rc;
 
 	read_model(run->model, &model);
-	gf_train_default_plan(&plan);
+	gf_train_default_plan(&plan, false);
 	plan.rule->threshold_bytes = 64; /* several messages */
 	plan.rule->lanes = run->lanes ? run->lanes : 1;
 	plan.staleness = run->staleness ? run->staleness : 1;

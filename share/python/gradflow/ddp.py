@@ -29,11 +29,12 @@ _TAKES_LIST = "bucket_cap_mb_list" in inspect.signature(DistributedDataParallel)
 
 
 def ddp(model, plan=None, momentum=0.0, epoch_steps=0, timeout_s=c.TIMEOUT_S, library=None,
-        tune=False, transport=None, **arguments):
+        tune=False, transport=None, reproducible=False, **arguments):
     """DistributedDataParallel(model, **arguments) that exchanges gradients by plan;
     its attribute `gradflow` is the State. The first arguments are State's. With
     tune=True, or a dictionary of Tuner's settings, a plan is made in the first steps;
-    `gradflow.tuner` is the Tuner.
+    `gradflow.tuner` is the Tuner. With reproducible=True the plan must be one of gf-plan
+    --reproducible, whose sums have the same bits however gradients are cut into messages.
 
     Where this PyTorch takes sizes of buckets, they are the plan's; without a plan
     on processors there are sixteen, of 1 to 25 MiB; unless arguments has others.
@@ -48,6 +49,9 @@ def ddp(model, plan=None, momentum=0.0, epoch_steps=0, timeout_s=c.TIMEOUT_S, li
     _check_bare(model)
     group = _group_of(arguments)
     document, where = _agreed(plan, group, library)
+    if reproducible and not (document or {}).get("reproducible"):
+        raise PlanError(f"{where}: reproducible: want a plan of gf-plan --reproducible"
+                        if document else "gradflow.ddp: reproducible: want a plan, got none")
     if not {"bucket_cap_mb", "bucket_cap_mb_list"} & set(arguments):
         sizes = bucket_bytes(document) if document and _TAKES_LIST else []
         if sizes:
