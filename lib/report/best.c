@@ -68,7 +68,7 @@ static int add_scale(struct gf_report_whole *r, struct gf_text *notes,
 
 	for (; n <= SCALE_MOST && s.nranks < DOUBLINGS_MOST; n *= 2)
 		ranks[s.nranks++] = n;
-	rc = gf_sweep_run(&s, &found, notes, err);
+	rc = gf_sweep_run(&s, &found, err);
 	if (rc < 0)
 		return rc;
 	r->scale = gf_xcalloc(s.nranks, sizeof(*r->scale));
@@ -76,12 +76,15 @@ static int add_scale(struct gf_report_whole *r, struct gf_text *notes,
 		const struct gf_row *row = &found.rows[i];
 		struct gf_report_scale *to = &r->scale[r->nscale];
 
-		if (row->plan == r->best)
+		if (row->left_out)
+			gf_text_addf(notes, "%d ranks are left out: %s\n",
+				     row->outcome.ranks, row->left_out);
+		if (row->left_out || row->plan == r->best)
 			continue;
 		to->ranks = row->outcome.ranks;
 		to->iteration_s = row->outcome.iteration_s;
-		to->low_s = row->plan->predicted->iteration_low_s;
-		to->high_s = row->plan->predicted->iteration_high_s;
+		to->low_s = row->outcome.low_s;
+		to->high_s = row->outcome.high_s;
 		to->efficiency = row->outcome.efficiency;
 		if (!r->knee && to->efficiency < GF_REPORT_KNEE)
 			r->knee = to->ranks;

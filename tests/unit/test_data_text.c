@@ -175,7 +175,7 @@ static void test_masked(void)
 	for (i = 0; i < SAMPLES; i++) {
 		size_t before = sum.labels;
 
-		gf_dataset_batch(&d, GF_PART_TRAIN, &i, 1, plain, labels);
+		gf_dataset_batch(&d, GF_PART_TRAIN, &i, 1, plain, labels, &err);
 		memcpy(x, plain, sizeof(x));
 		gf_mask_sample(&d, GF_PART_TRAIN, 3, 1, i, x, labels);
 		add_masking(&d, plain, x, labels, &sum);
@@ -202,7 +202,7 @@ static void test_masked(void)
 	EXPECT(differ > SAMPLES - 10, "%zu differ", differ);
 	/* the test part, in every epoch */
 	i = 3;
-	gf_dataset_batch(&d, GF_PART_TEST, &i, 1, plain, labels);
+	gf_dataset_batch(&d, GF_PART_TEST, &i, 1, plain, labels, &err);
 	memcpy(x, plain, sizeof(x));
 	memcpy(again, plain, sizeof(again));
 	gf_mask_sample(&d, GF_PART_TEST, 3, 1, i, x, labels);
