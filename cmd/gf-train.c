@@ -72,7 +72,7 @@ static const struct gf_setting own_settings[] = {
 	 "stop after N steps in all (a replay: 50)", 1, 1e12},
 	{"optimizer", "NAME", 2, GF_SETTING_TEXT, AT(training.optimizer),
 	 "sgd, nesterov, lars, lars-paper or adamw (sgd; with attention "
-	 "adamw)",
+	 "adamw, else of stale gradients nesterov)",
 	 .from = {{gf_optimizers}}},
 	{GF_SETTINGS_OF(2, AT(training), gf_training_optimizer_fields)},
 	{GF_SETTINGS_OF(2, AT(training), gf_training_rate_fields)},

@@ -136,6 +136,12 @@ struct gradflow_exchange_options {
  * rank alone. 0: yes, if it fits the tensors and ranks. -ENOTSUP: no; -EINVAL:
  * it is no plan. */
 int gradflow_exchange_check(const char *plan_text, int on_device);
+/* What that plan wants of the caller's optimiser, whose momentum is `momentum`
+ * (Nesterov's, if nesterov is not 0), in words: less momentum, or a lower rate
+ * than dense gradients. "": nothing, or it is no plan. Until this thread's next
+ * call. */
+const char *gradflow_exchange_wants(const char *plan_text, double momentum,
+				    int nesterov);
 /*
  * Tensors in the order in which backward makes their gradients, last layer
  * first; a plan that names tensors may have them in another order. By MPI:

@@ -66,7 +66,7 @@ static size_t warm(const void *params, size_t step, size_t epoch_steps,
 			       &((struct gf_randomk_params *)then)->density);
 }
 
-static const struct gf_randomk_params defaults = {.density = 0.01, .seed = 1};
+static const struct gf_randomk_params defaults = {.density = 0.1, .seed = 1};
 
 const struct gf_select_plan gf_select_plan_randomk = {
 	.name = "randomk",
@@ -75,6 +75,7 @@ const struct gf_select_plan gf_select_plan_randomk = {
 	.traits = GF_SELECT_ADDS | GF_SELECT_HALVES | GF_SELECT_SCALES,
 	.record = &record,
 	.defaults = &defaults,
+	.no_momentum = "an element goes out as the sum of many steps at once",
 	.wire = wire,
 	.warm = warm,
 };

@@ -92,6 +92,9 @@ struct gf_select_plan {
 	const struct gf_record *record;
 	/* gf-plan's values for options that were not given; such a struct */
 	const void *defaults;
+	/* Why an optimiser does better without momentum (doc/wants.h), in words
+	 * that follow "because"; NULL: it does not. */
+	const char *no_momentum;
 	/* Why no codec goes on top, after the selection's name; NULL: one may.
 	 * It encodes sums where GF_SELECT_ADDS, else sets (codec/codec.h). */
 	const char *encoding;

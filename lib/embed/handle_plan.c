@@ -1,13 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The plan of an exchange, as its caller has it. */
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/array.h"
 #include "base/heap.h"
+#include "base/text.h"
 #include "doc/stream.h"
+#include "doc/wants.h"
 #include "embed/handle.h"
+
+/* A rate / (1 - momentum) wants a momentum below 1. */
+#define MOST_MOMENTUM 0.999
 
 #define API __attribute__((visibility("default")))
 
@@ -47,6 +53,41 @@ API int gradflow_exchange_check(const char *plan_text, int on_device)
 	gf_plan_release(&plan);
 	gf_locale_leave(before);
 	return rc;
+}
+
+static void put_wants(const struct gf_plan *plan, double momentum,
+		      bool nesterov, struct gf_text *out)
+{
+	struct gf_text why = {0};
+	struct gf_wants w = gf_plan_wants(
+		plan, nesterov, fmin(fmax(momentum, 0), MOST_MOMENTUM), &why);
+
+	if (momentum > w.momentum)
+		gf_text_addf(out, "momentum %g, not %g, ", w.momentum,
+			     momentum);
+	if (w.share < 1)
+		gf_text_addf(out, "%.2g of a rate that suits dense gradients, ",
+			     w.share);
+	if (out->length)
+		gf_text_addf(out, "because %s", why.data);
+	gf_text_release(&why);
+}
+
+API const char *gradflow_exchange_wants(const char *plan_text, double momentum,
+					int nesterov)
+{
+	struct gf_error *err = gf_embed_error();
+	const locale_t before = gf_locale_enter();
+	struct gf_plan plan = {0};
+	struct gf_text out = {0};
+
+	if (plan_text && !gf_embed_plan_text(&plan, plan_text, err))
+		put_wants(&plan, momentum, nesterov != 0, &out);
+	gf_error_set(err, 0, "%s", out.length ? out.data : "");
+	gf_text_release(&out);
+	gf_plan_release(&plan);
+	gf_locale_leave(before);
+	return err->text;
 }
 
 int gf_embed_plan_cut(struct gf_plan *plan,

@@ -6,6 +6,7 @@
 
 #include "codec/codec.h"
 #include "doc/algorithm_traits.h"
+#include "doc/wants.h"
 #include "planner/policies.h"
 
 /* Can the algorithm that was asked for add up what one of the codecs makes? */
@@ -124,14 +125,16 @@ void gf_task_note_served(const struct gf_task *t, const struct gf_request *r,
 			 const struct gf_plan *p, struct gf_text *notes)
 {
 	const struct gf_policy *found = gf_policy_find(p->policy);
+	struct gf_text why = {0};
 
-	if (p->staleness > 1 && !p->pipeline_warmup_steps &&
-	    !p->pipeline_warmup_part.of)
+	(void)gf_plan_wants(p, false, 0, &why);
+	if (why.length)
 		gf_text_addf(notes,
-			     "stale gradients from the first step on often "
-			     "keep a training from converging: "
-			     "--pipeline-warmup makes the first steps "
-			     "synchronous\n");
+			     "an optimiser that suits dense gradients wants "
+			     "less rate or momentum, as gf-train gives it: "
+			     "%s\n",
+			     why.data);
+	gf_text_release(&why);
 	if (!t->policy && gf_request_has_threshold(r) && found &&
 	    !found->thresholds &&
 	    !gf_selection_has(&t->selection, GF_SELECT_RECUTS))

@@ -5,7 +5,10 @@
 #include <stdlib.h>
 
 #include "base/heap.h"
+#include "base/text.h"
+#include "doc/wants.h"
 #include "data/augment.h"
+#include "optim/optimizers.h"
 #include "optim/rate.h"
 #include "train/train.h"
 
@@ -129,9 +132,87 @@ static void fill_for_text(struct gf_training *t)
 	gf_training_fill(t, &text);
 }
 
+/* Stale gradients do better with a momentum that looks ahead. */
+static void fill_for_plan(struct gf_training *t, const struct gf_plan *p)
+{
+	struct gf_training own;
+
+	gf_training_init(&own);
+	if (gf_plan_wants(p, true, 0, NULL).nesterov)
+		own.optimizer = (char *)gf_optimizer_nesterov.name;
+	gf_training_fill(t, &own);
+}
+
+static double momentum_of(const struct gf_training *t)
+{
+	return isnan(t->momentum) ? 0 : t->momentum;
+}
+
+/* A rate in place of the default one. */
+static void set_rate(struct gf_training *t, double rate, double peak,
+		     struct gf_text *out)
+{
+	if (fabs(rate - peak) < 1e-9 * peak)
+		return;
+	t->rate = rate;
+	t->rate_batch = NAN;
+	gf_text_addf(out, "peak rate %.3g (--lr) instead of %.3g, ", rate,
+		     peak);
+}
+
+/*
+ * What the plan's way to exchange gradients bears of momentum and rate
+ * (doc/wants.h), where the user has not set the rate, and a remark. A rate
+ * suits the batch that it is for, and a smaller one of this run at that one's
+ * peak; a larger batch calls for more, and bears no more.
+ */
+static void suit_plan(struct gf_train_config *k, const struct gf_training *own)
+{
+	struct gf_training *t = &k->training;
+	const struct gf_optimizer_ops *ops =
+		gf_optimizer_find(t->optimizer, NULL);
+	const double before = momentum_of(t), peak = gf_train_peak(k);
+	const double usual = isnan(t->momentum) ? 0 : defaults.momentum;
+	struct gf_text why = {0}, out = {0};
+	struct gf_wants wants;
+
+	if (!ops || before >= 1)
+		return;
+	wants = gf_plan_wants(k->plan, ops->nesterov, before, &why);
+	if (!why.length)
+		return;
+	if (!own->optimizer && ops->nesterov)
+		gf_text_addf(&out, "optimizer %s (--optimizer) instead of %s, ",
+			     t->optimizer, defaults.optimizer);
+	if (before > wants.momentum) {
+		if (isnan(own->momentum) && isnan(own->rate))
+			t->momentum = wants.momentum;
+		gf_text_addf(&out, "momentum %g (--momentum) %s %g, ",
+			     wants.momentum,
+			     t->momentum < before ? "instead of"
+						  : "would do better than",
+			     before);
+	}
+	if (isnan(own->rate))
+		set_rate(t,
+			 fmin(peak, wants.share * t->rate) *
+				 (1 - momentum_of(t)) / (1 - usual),
+			 peak, &out);
+	else if (wants.share < 1)
+		gf_text_addf(&out,
+			     "of a rate that suits dense gradients %.2g is "
+			     "stable, ",
+			     wants.share);
+	if (out.length)
+		gf_text_addf(&out, "because %s", why.data);
+	gf_text_release(&why);
+	k->remark = gf_text_take(&out);
+}
+
 int gf_train_complete(struct gf_train_config *k, struct gf_error *err)
 {
 	struct gf_training *t = &k->training;
+	const struct gf_training own = *t; /* what the user has set */
 
 	if (isnan(t->rate) && !isnan(t->rate_batch))
 		return gf_error_set(err, -EINVAL,
@@ -140,6 +221,8 @@ int gf_train_complete(struct gf_train_config *k, struct gf_error *err)
 				    "meant for",
 				    t->rate_batch);
 	fill_for_attention(t, k->model);
+	if (!t->optimizer && isnan(t->rate))
+		fill_for_plan(t, k->plan);
 	fill_for_optimizer(t);
 	if (gf_model_vocabulary(k->model))
 		fill_for_text(t);
@@ -150,6 +233,7 @@ int gf_train_complete(struct gf_train_config *k, struct gf_error *err)
 	if (!t->batch)
 		t->batch = k->plan->model->batch_per_rank;
 	fill_defaults(t);
+	suit_plan(k, &own);
 	free(t->producer);
 	t->producer = gf_xstrdup("gf-train " GF_VERSION);
 	return check(t, err);

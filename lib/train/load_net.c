@@ -178,4 +178,5 @@ void gf_train_unload(struct gf_train_config *config, struct gf_train_inputs *in)
 	gf_model_release(&in->model);
 	gf_plan_release(&in->plan);
 	gf_training_release(&config->training);
+	free(config->remark);
 }

@@ -219,20 +219,10 @@ char *gf_report_start(const struct gf_train_config *c, bool replay)
 {
 	struct gf_text out = {0};
 
+	if (c->remark && c->remark[0] && !replay)
+		gf_text_addf(&out, "%s\n", c->remark);
 	if (!replay)
 		add_training(&out, c);
-	if (c->plan->staleness > 1 && !c->plan->pipeline_warmup_steps)
-		gf_text_addf(&out,
-			     "staleness %d from the first step on often keeps "
-			     "a training from converging (gf-plan "
-			     "--pipeline-warmup makes the first steps "
-			     "synchronous)\n",
-			     c->plan->staleness);
-	if (c->plan->staleness > 2)
-		gf_text_addf(&out,
-			     "staleness %d: gradients older than one step "
-			     "often keep a training from converging\n",
-			     c->plan->staleness);
 	if (c->choose_s > 1)
 		gf_text_addf(&out, "choosing algorithms took %.1f s\n",
 			     c->choose_s);

@@ -91,6 +91,8 @@ struct gf_train_config {
 	bool half;               /* it is f16: the loss scale is wanted */
 
 	struct gf_training training; /* owned by the caller */
+	char *remark; /* how completing it suited the plan, or NULL; owned by
+		       * the caller */
 	size_t steps; /* stop after so many in all; 0: after the epochs */
 	size_t top_k; /* tests count labels among so many; 0: not */
 
@@ -126,7 +128,8 @@ struct gf_train_result {
 };
 
 /* Fills in what is absent in config->training: the plan's batch, and defaults
- * that suit the shipped models. -EINVAL: it contradicts itself. */
+ * that suit the shipped models and the plan, with a remark if they differ from
+ * those for dense gradients. -EINVAL: it contradicts itself. */
 int gf_train_complete(struct gf_train_config *config, struct gf_error *err);
 /* Its optimiser; strings are borrowed. */
 struct gf_optim_config gf_train_optim(const struct gf_training *t);

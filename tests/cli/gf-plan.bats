@@ -859,7 +859,7 @@ ms() { # OPTION...: of a plan of the job, as people read it
 	six --system gtopk --warmup-densities 0.5,0.25
 	jq -e '.selection.warmup_densities == [0.5, 0.25] and .selection.density == 0.001' out.txt
 	six --staleness 2
-	says 'stale gradients from the first step on often keep a training from converging'
+	says 'wants less rate or momentum, as gf-train gives it: gradients are 1 step late'
 	six --staleness 3 --pipeline-warmup 5 --release backward_end
 	jq -e '.pipeline == {"staleness": 3, "warmup_steps": 5} and all(.messages[]; .release == "backward_end")' out.txt
 	six --system pipe-sgd --staleness 1 --codecs f32 --release ready

@@ -823,6 +823,20 @@ def stale():
     raises(lambda: gradflow.ddp(build(), rule(None, 3)), "/pipeline/staleness", "1 or 2", "3")
 
 
+def judged():
+    """Rank 0 tells what a plan wants of the optimiser, once."""
+    for method, late, make, wanted in (("randomk", 1, momentum, "SGD momentum 0, not 0.9, because an element"),
+                                       ("randomk", 1, adamw, None), ("topk", 1, momentum, None),
+                                       (None, 2, momentum, "SGD 0.2 of a rate that suits dense gradients"),
+                                       (None, 2, adamw, "AdamW 0.2 of a rate")):
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            model = train(gradflow.ddp(build(), rule(method, late)), make, steps=2)
+            model.gradflow.close()
+        found = [str(w.message) for w in told if "want of" in str(w.message)]
+        check(len(found) == bool(wanted and not rank()) and all(wanted in f for f in found), method, found)
+
+
 def file():
     """Rank 0 reads the plan's file, and buckets are the plan's where PyTorch can."""
     with tempfile.NamedTemporaryFile("w", suffix=".json") as f:

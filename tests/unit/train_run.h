@@ -134,6 +134,7 @@ static inline void train_rank(struct gf_comm *comm, void *ctx)
 	}
 	gf_train_result_release(&result);
 	gf_training_release(&config.training);
+	free(config.remark);
 	gf_dataset_close(&data);
 	gf_model_release(&model);
 	gf_plan_release(&plan);

@@ -16,7 +16,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 from . import library as c
 from .common import agree, on_gradient, trained, want_module, want_number, weakly
-from .exchange import Exchange, check_plan, device_of, job, misfit, runs_between_gpus
+from .exchange import Exchange, check_plan, device_of, job, misfit, runs_between_gpus, wants
 from .measure import Clock
 from .plan import (PlanError, bucket_bytes, check_names, in_order, read, selects_all,
                    slower_than_none, staleness, synchronous, wants_momentum)
@@ -301,6 +301,8 @@ class State:
                 "accelerate's prepare() does, and its gradients would go twice: prepare the bare "
                 "model, then give the prepared one a hook: "
                 "model.register_comm_hook(gradflow.State(model, plan), gradflow.hook)")
+        if self.plan and not self.alone and dist.get_rank(self.group) == 0:
+            self._judge_optimizers()
         self.alone = True
         begun = bool(self.pending) or self.due and not self.done and bool(self.reached)
         if begun or not self.settled:  # it is looked for in the first steps
@@ -318,6 +320,15 @@ class State:
                 b.number(self.numbers)
         self.due, self.done = model.require_backward_grad_sync, False
         self.reached.clear()
+
+    def _judge_optimizers(self):
+        """A warning of what is too much for gradients that come late or in part."""
+        for o in gc.get_objects():
+            if issubclass(type(o), torch.optim.Optimizer) and any(
+                    id(p) in self.names for g in o.param_groups for p in g["params"]):
+                wanted = wants(self.plan, o, self.settings["library"])
+                if wanted:
+                    warnings.warn(f"gradflow: {self.where}: want of {type(o).__name__} {wanted}")
 
     def _check_model(self, model, begun):
         """Parameters may be frozen for a while, as GANs do, in passes that reach none."""

@@ -47,6 +47,13 @@ def check_plan(plan, where, library=None):
         raise PlanError(lib.gradflow_error().decode(errors="replace").replace("plan_text", where))
 
 
+def wants(plan, optimizer, library=None):
+    """What the plan wants of the optimiser, in words, or "" (gradflow.h)."""
+    of = optimizer.param_groups[0]
+    return c.load(library).gradflow_exchange_wants(
+        json.dumps(plan).encode(), of.get("momentum", 0), bool(of.get("nesterov"))).decode()
+
+
 class Exchange:
     """Means of tensors over the ranks of a process group, by a plan.
 

@@ -52,6 +52,7 @@ _STATUS, _COUNT = ctypes.c_int, ctypes.c_uint64
 _FUNCTIONS = (
     ("error", _TEXT, []),
     ("exchange_check", _STATUS, [_TEXT, ctypes.c_int]),
+    ("exchange_wants", _TEXT, [_TEXT, ctypes.c_double, ctypes.c_int]),
     ("exchange_open", _STATUS, [ctypes.POINTER(Tensor), _SIZE, ctypes.POINTER(ExchangeOptions),
                                 ctypes.POINTER(_JOB)]),
     ("exchange_close", None, [_JOB]),
