@@ -314,7 +314,8 @@ static int emit(struct session *s, const struct gf_train_result *result,
 		gf_cli_note(&s->a->cli, 0, "no prediction: %s", err->text);
 	if (s->o->trace)
 		rc = gf_train_trace(s->comm, &s->inputs.plan, predicted,
-				    &result->timeline, &s->offset, &trace, err);
+				    &result->timeline, &result->speed,
+				    &s->offset, &trace, err);
 	if (!rc && s->comm->rank == 0)
 		rc = write_out(s, result, predicted, trace, err);
 	free(trace);

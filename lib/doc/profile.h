@@ -71,6 +71,8 @@ size_t gf_model_micro_batches(const struct gf_model_profile *m); /* >= 1 */
 double gf_model_forward_s(const struct gf_model_profile *m);
 /* Gives the model that many. */
 void gf_model_accumulate(struct gf_model_profile *m, size_t micro_batches);
+/* Forward, backward and what happens in them take `factor` times as long. */
+void gf_model_slow(struct gf_model_profile *m, double factor);
 
 /* What whole passes of a model take, where no more is known; its layers' times
  * follow (cost/layer_times.h). */

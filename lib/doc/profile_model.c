@@ -209,3 +209,15 @@ void gf_model_accumulate(struct gf_model_profile *m, size_t micro_batches)
 	m->forward_s = n * forward_s + (n - 1) * m->backward_s;
 	m->accumulate = micro_batches > 1 ? micro_batches : 0;
 }
+
+void gf_model_slow(struct gf_model_profile *m, double factor)
+{
+	size_t i;
+
+	m->forward_s *= factor;
+	m->backward_s *= factor;
+	for (i = 0; i < m->ntensors; i++) {
+		m->tensors[i].ready_s *= factor;
+		m->tensors[i].need_s *= factor;
+	}
+}

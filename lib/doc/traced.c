@@ -18,6 +18,8 @@
 struct process {
 	bool predicted; /* not measured: the prediction drawn beside it */
 	size_t next_ready;
+	size_t nalone; /* passes without exchange, and what they took */
+	double alone_s;
 	size_t capacity; /* of the rank's steps */
 	struct gf_traced_rank rank;
 };
@@ -128,6 +130,11 @@ static void take_slice(const struct reading *r, struct process *p,
 {
 	struct gf_traced_step *s;
 
+	if (strcmp(e->cat, "alone") == 0) {
+		p->alone_s += e->end_s - e->ts_s;
+		p->rank.alone_s = p->alone_s / (double)++p->nalone;
+		return;
+	}
 	if (strcmp(e->cat, "forward") == 0)
 		begin_step(r, p, e);
 	s = last_step(p);

@@ -32,7 +32,8 @@ struct gf_traced_step {
 struct gf_traced_rank {
 	int pid;
 	struct gf_traced_step *steps;
-	size_t nsteps; /* at least one */
+	size_t nsteps;  /* at least one */
+	double alone_s; /* forward and backward without exchange; 0: unknown */
 };
 
 struct gf_traced {

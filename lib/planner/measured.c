@@ -175,6 +175,8 @@ int gf_measured_read(const char *text, size_t size, const char *file,
 	if (rc < 0)
 		return rc;
 	take_all(&r, &traced);
+	for (i = 0; i < traced.nranks; i++)
+		later(&m->alone_s, traced.ranks[i].alone_s);
 	gf_traced_release(&traced);
 	rc = summarise(&r, m, err);
 	if (rc < 0)

@@ -16,7 +16,9 @@
  * with them.
  */
 struct gf_measured {
-	size_t nsteps; /* that the medians are of */
+	size_t nsteps;  /* that the medians are of */
+	double alone_s; /* forward and backward of a batch without exchange, the
+			 * slowest rank's mean; 0: the trace does not say */
 	double forward_s, forward_end_s, backward_end_s, update_s, iteration_s;
 	double *ready_s;                       /* per tensor */
 	struct gf_predicted_message *messages; /* per message */

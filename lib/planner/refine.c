@@ -32,6 +32,12 @@ static double issued_s(const struct gf_sim_input *in, size_t i, size_t *next,
 	return so_far_s;
 }
 
+/* Forward and backward of one. */
+static double batch_s(const struct gf_model_profile *m)
+{
+	return gf_model_forward_s(m) + m->backward_s;
+}
+
 static struct gf_model_profile *refine_model(const struct gf_plan *p,
 					     const struct gf_traffic *t,
 					     const struct gf_measured *m)
@@ -55,6 +61,8 @@ static struct gf_model_profile *refine_model(const struct gf_plan *p,
 		model->tensors[i].ready_s = ready;
 	}
 	model->backward_s = fmax(work_s[n] - gf_sim_issues_s(&in), ready);
+	if (m->alone_s > 0 && batch_s(model) > 0)
+		gf_model_slow(model, m->alone_s / batch_s(model));
 	free(at_s);
 	free(work_s);
 	return model;
@@ -80,6 +88,13 @@ static int refine(const struct gf_plan *p, struct gf_refined *out,
 		     gf_human_time(out->model->forward_s, &h[1]),
 		     gf_human_time(p->model->backward_s, &h[2]),
 		     gf_human_time(out->model->backward_s, &h[3]), m->nsteps);
+	if (m->alone_s > 0 && batch_s(p->model) > 0)
+		gf_text_addf(
+			notes,
+			"without exchange they take %s a batch, %.3f times "
+			"as long as in the profile\n",
+			gf_human_time(m->alone_s, &h[0]),
+			m->alone_s / batch_s(p->model));
 	r.model = out->model;
 	rc = gf_refine_network(&r, &out->network, notes, err);
 	if (rc == 0) {

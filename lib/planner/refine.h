@@ -12,6 +12,8 @@
  *
  * Compute and ready times are the measured ones, less what messages in flight
  * slowed them by the plan's own factors, and less what issuing messages took.
+ * Where the run also computed without exchange, one factor makes forward and
+ * backward of a batch what they took there.
  *
  * An algorithm whose messages, of one codec, ran one at a time in at least
  * three sizes is fitted again; else its costs are multiplied by the median of

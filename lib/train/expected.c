@@ -38,13 +38,35 @@ static int predict_again(const struct gf_plan *plan,
 	return gf_doubt_predict(&run, err);
 }
 
+bool gf_train_times_hold(const struct gf_plan *plan,
+			 const struct gf_training *training)
+{
+	size_t made_for = plan->model->batch_per_rank;
+
+	return !made_for || made_for == training->batch;
+}
+
+int gf_train_predict_at(const struct gf_plan *plan,
+			const struct gf_training *training, double factor,
+			struct gf_prediction *out, struct gf_error *err)
+{
+	struct gf_model_profile *m = gf_model_profile_copy(plan->model);
+	int rc;
+
+	gf_model_accumulate(m, training->accumulate);
+	gf_model_slow(m, factor);
+	m->update_s *= factor;
+	rc = predict_again(plan, m, out, err);
+	gf_model_profile_free(m);
+	return rc;
+}
+
 const struct gf_prediction *
 gf_train_prediction(const struct gf_plan *plan,
 		    const struct gf_training *training, bool replay,
 		    struct gf_prediction *own, struct gf_error *why)
 {
 	struct gf_model_profile model = *plan->model;
-	size_t made_for = model.batch_per_rank;
 
 	why->text[0] = '\0';
 	if (replay) {
@@ -53,11 +75,11 @@ gf_train_prediction(const struct gf_plan *plan,
 		model.spread_s = model.drift = 0;
 		return predict_again(plan, &model, own, why) ? NULL : own;
 	}
-	if (made_for && made_for != training->batch) {
+	if (!gf_train_times_hold(plan, training)) {
 		gf_error_set(why, -EINVAL,
 			     "the plan's times are for batch %zu, this run has "
 			     "%zu",
-			     made_for, training->batch);
+			     model.batch_per_rank, training->batch);
 		return NULL;
 	}
 	if (!plan->predicted ||

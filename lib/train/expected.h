@@ -23,4 +23,14 @@ gf_train_prediction(const struct gf_plan *plan,
 		    const struct gf_training *training, bool replay,
 		    struct gf_prediction *own, struct gf_error *why);
 
+/* Are the plan's times those of a batch of this training? */
+bool gf_train_times_hold(const struct gf_plan *plan,
+			 const struct gf_training *training);
+
+/* The step model again on a machine that takes `factor` times as long to
+ * compute; the caller frees out->messages. */
+int gf_train_predict_at(const struct gf_plan *plan,
+			const struct gf_training *training, double factor,
+			struct gf_prediction *out, struct gf_error *err);
+
 #endif

@@ -311,8 +311,26 @@ static void tell_begin(const struct gf_train_config *k)
 		k->watch.begin(k->watch.ctx);
 }
 
+/* By a micro-batch of the run's first or last step. */
+static int measure_speed(struct gf_trainer *t, size_t step, size_t part,
+			 struct gf_speed_pass *pass, struct gf_error *err)
+{
+	const struct gf_train_config *k = t->config;
+
+	if (t->result->first_step > t->total_steps ||
+	    !gf_speed_wanted(k->plan, &k->training))
+		return 0;
+	t->compute.ops->load(&t->compute, step, part);
+	return gf_team_agree(&t->team,
+			     gf_speed_measure(&t->compute,
+					      gf_model_param_count(k->model),
+					      pass, err),
+			     err);
+}
+
 static int run(struct gf_trainer *t, struct gf_error *err)
 {
+	struct gf_speed *speed = &t->result->speed;
 	struct stretch here = stretch_from(t, t->result->last_step);
 	struct gf_step_outcome outcome;
 	size_t step;
@@ -325,6 +343,9 @@ static int run(struct gf_trainer *t, struct gf_error *err)
 	 * ranks may have a higher step and would count as newer */
 	if (t->resharded)
 		rc = save(t, t->result->last_step, err);
+	rc = rc ? rc
+		: measure_speed(t, t->result->first_step, 0, &speed->first,
+				err);
 	for (step = t->result->first_step; !rc && step <= t->total_steps;
 	     step++) {
 		rc = gf_train_step(&t->stepper, step, rate_of(t, step),
@@ -345,6 +366,12 @@ static int run(struct gf_trainer *t, struct gf_error *err)
 	if (!rc && !t->result->test.part)
 		rc = test(t, t->result->last_step, err);
 	rc = rc ? rc : export(t, err);
+	rc = rc ? rc
+		: measure_speed(t, t->result->last_step,
+				t->config->training.accumulate - 1,
+				&speed->last, err);
+	if (!rc)
+		gf_speed_compare(t->config->plan, &t->config->training, speed);
 	return rc ? rc : add_up_bytes(&t->method, t->result, err);
 }
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "train/run_report.h"
 
+#include <math.h>
+
 #include "base/text.h"
 #include "cli/human.h"
 #include "cli/table.h"
@@ -115,6 +117,41 @@ static void add_iteration(struct gf_text *out, const struct gf_report *r)
 								    : "inside");
 }
 
+/* 12.3 % slower */
+static void add_slower(struct gf_text *out, double factor)
+{
+	gf_text_addf(out, "%.1f %% %s", 100 * fabs(factor - 1),
+		     factor < 1 ? "faster" : "slower");
+}
+
+/* What the machine has to do with a difference, and what the exchange. */
+static void add_speed(struct gf_text *out, const struct gf_speed *m,
+		      const struct gf_report *r)
+{
+	double exchange = gf_speed_exchange(m, r->iteration_s);
+	struct gf_human h;
+
+	if (!r->has_prediction || !(m->factor > 0))
+		return;
+	gf_text_addf(out, "without exchange, the machine is ");
+	add_slower(out, m->factor);
+	gf_text_addf(out, " than in the profile (at the start ");
+	add_slower(out, m->at_start);
+	gf_text_addf(out, ", at the end ");
+	add_slower(out, m->at_end);
+	gf_text_addf(out,
+		     "): by that an iteration is predicted %s, "
+		     "measured/predicted %.3f\n",
+		     gf_human_time(m->iteration_s, &h),
+		     r->iteration_s / m->iteration_s);
+	if (exchange > 0)
+		gf_text_addf(out,
+			     "the exchange took %.1f %% %s than predicted, "
+			     "as far as compute does not hide it\n",
+			     100 * fabs(exchange - 1),
+			     exchange < 1 ? "less" : "more");
+}
+
 /* Steps that send more than the prediction counts. */
 static void add_warmup(struct gf_text *out,
 		       const struct gf_train_result *result,
@@ -170,6 +207,7 @@ char *gf_report_text(const struct gf_plan *plan,
 	if (r.nsteps) {
 		add_times_table(&out, plan, &r);
 		add_iteration(&out, &r);
+		add_speed(&out, &result->speed, &r);
 		add_warmup(&out, result, &r);
 	}
 	add_bytes(&out, plan, result);

@@ -195,6 +195,15 @@ static void draw_measured(const struct drawing *d, int rank,
 	free(messages);
 }
 
+static void draw_alone(const struct drawing *d, int rank,
+		       const struct gf_speed_pass *p, double shift_s)
+{
+	if (p->seconds > 0)
+		gf_trace_slice(d->trace, rank, COMPUTE, "alone",
+			       "without exchange", p->start_s - shift_s,
+			       p->seconds, NULL);
+}
+
 /* --- predicted ------------------------------------------------------------ */
 
 /* A predicted step's compute, from the step's start. */
@@ -278,7 +287,8 @@ static size_t first_shown(const struct gf_plan *plan,
 
 static void draw_rank(struct gf_comm *comm, const struct gf_plan *plan,
 		      const struct gf_prediction *prediction,
-		      const struct gf_timeline *timeline, double shift_s,
+		      const struct gf_timeline *timeline,
+		      const struct gf_speed *speed, double shift_s,
 		      struct gf_trace *trace)
 {
 	size_t i = first_shown(plan, timeline);
@@ -295,6 +305,8 @@ static void draw_rank(struct gf_comm *comm, const struct gf_plan *plan,
 	char *name = gf_xasprintf("rank %d", comm->rank);
 
 	draw_names(&d, comm->rank, name);
+	draw_alone(&d, comm->rank, &speed->first, shift_s);
+	draw_alone(&d, comm->rank, &speed->last, shift_s);
 	if (predicts) {
 		draw_names(&d, comm->ranks, "predicted");
 		computed = compute_of(plan);
@@ -319,14 +331,15 @@ static void draw_rank(struct gf_comm *comm, const struct gf_plan *plan,
 int gf_train_trace(struct gf_comm *comm, const struct gf_plan *plan,
 		   const struct gf_prediction *prediction,
 		   const struct gf_timeline *timeline,
+		   const struct gf_speed *speed,
 		   const struct gf_clock_offset *offset, char **text,
 		   struct gf_error *err)
 {
 	struct gf_trace own = {0};
 	int rc;
 
-	draw_rank(comm, plan, prediction, timeline, gf_trace_shift_s(offset),
-		  &own);
+	draw_rank(comm, plan, prediction, timeline, speed,
+		  gf_trace_shift_s(offset), &own);
 	rc = gf_trace_gather(&own, comm, offset, "gf-train", text, err);
 	gf_trace_release(&own);
 	return rc;

@@ -19,6 +19,7 @@
 #include "optim/optimizer.h"
 #include "run/folder.h"
 #include "train/event_ring.h"
+#include "train/speed.h"
 
 /*
  * Data-parallel training by a plan. Every rank makes the same calls with the
@@ -125,6 +126,7 @@ struct gf_train_result {
 	/* By all ranks in the steps that were run, as in rows. */
 	uint64_t sent_bytes, dense_bytes;
 	struct gf_train_times times; /* this rank's, of those steps */
+	struct gf_speed speed;
 };
 
 /* Fills in what is absent in config->training: the plan's batch, and defaults

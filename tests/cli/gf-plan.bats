@@ -522,6 +522,18 @@ ms() { # OPTION...: of a plan of the job, as people read it
 	says "forward 3 s -> 6 s, backward 17 s -> 34 s"
 }
 
+@test "--refine: passes without exchange say how fast the machine is" {
+	six --policy optimal --lanes 2 -o plan.json
+	gf-sim plan.json --trace trace.json -o /dev/null
+	# 20 s in the profile; of two ranks the slower counts, by the mean of its passes
+	jq '.traceEvents |= [{ph: "X", pid: 0, tid: 0, cat: "alone", name: "without exchange", ts: 0, dur: 21e6}]
+		+ . + [{ph: "X", pid: 0, tid: 0, cat: "alone", name: "without exchange", ts: 1e9, dur: 23e6}]' trace.json > alone.json
+	wants 0 gf-plan --refine alone.json plan.json
+	says "without exchange they take 22 s a batch, 1.100 times as long as in the profile"
+	jq -e --slurpfile p plan.json '[.model.forward_s / 3.3, .model.backward_s / 18.7, .tensors[1].ready_s / $p[0].tensors[1].ready_s / 1.1]
+		| all(. - 1 | fabs < 1e-9)' out.txt
+}
+
 @test "--refine: what forward waits for is not compute" {
 	local alike='(.model | [.forward_s, .backward_s] + [.update_s]) as $now
 		| ($p[0].model | [.forward_s, .backward_s] + [.update_s]) as $before

@@ -782,3 +782,17 @@ flip() {
 	wants 0 gf-train $quick --steps 3 --log log.jsonl
 	jq -se 'map(select(has("loss_scale"))) == []' log.jsonl
 }
+
+@test "the machine's speed is measured, and changes nothing" {
+	gf-topo -q --synthetic "host:1@8GB/s,1us" > topo.json
+	gf-plan -q --model digits-cnn --ranks 1 topo.json > plan.json
+	jq 'del(.predicted)' plan.json > silent.json
+	for p in silent plan; do
+		wants 0 gf-train --model digits-cnn --threads 1 --plan $p.json --steps 12 --export $p.safetensors --trace $p-trace.json
+		mv out.txt $p.txt
+	done
+	grep -q '^without exchange, the machine is .* than in the profile' plan.txt
+	fails grep 'without exchange' silent.txt
+	cmp plan.safetensors silent.safetensors
+	[ "$(jq '[.traceEvents[] | select(.cat == "alone")] | length' plan-trace.json)" -eq 2 ]
+}

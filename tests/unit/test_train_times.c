@@ -205,6 +205,62 @@ static void test_prediction(void)
 	gf_plan_release(&plan);
 }
 
+/* A machine that is slower than the profile's, 1 s forward and 2 backward, by
+ * 10 % and then by 20: forward takes 1.15, message 0 goes from 1.725 to 2.725
+ * and halves backward's speed, message 1 goes from 3.95 to 5.45, and the update
+ * takes .575. */
+static void test_speed(void)
+{
+	static const struct {
+		double batch, first_s, last_s, iteration_s; /* of steps */
+		const char *says[2];                        /* NULL: no word */
+	} cases[] = {
+		{4,
+		 3.3,
+		 3.6,
+		 6.5,
+		 {"the machine is 15.0 % slower than in the profile (at "
+		  "the start 10.0 % slower, at the end 20.0 % slower): by that "
+		  "an iteration is predicted 6.02 s, measured/predicted 1.079",
+		  "the exchange took 23.8 % more than predicted"}},
+		{4, 3.3, 3.6, 5.5, {NULL, "the exchange took 26.2 % less"}},
+		{4, 3, 3, 6.5, {"0.0 % slower", "took 50.0 % more"}},
+		{4, 3, 2.4, 6.5, {"is 10.0 % faster", NULL}},
+		{4, 3, 0, 6.5, {NULL, NULL}},
+		{8, 3, 3, 6.5, {NULL, NULL}},
+	};
+	struct gf_plan plan = two_messages();
+	size_t i, k, step;
+
+	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++) {
+		const struct gf_training training = {
+			.batch = (size_t)cases[i].batch, .accumulate = 1};
+		struct gf_train_result result = {
+			.speed = {.first = {0, cases[i].first_s},
+				  .last = {0, cases[i].last_s}}};
+		char *text;
+
+		gf_timeline_init(&result.timeline, 2, 2);
+		for (step = 1; step <= 20; step++)
+			record(&result.timeline, step,
+			       cases[i].iteration_s - 3.5);
+		if (gf_speed_wanted(&plan, &training))
+			gf_speed_compare(&plan, &training, &result.speed);
+		text = gf_report_text(&plan, plan.predicted, &result);
+		for (k = 0; k < 2; k++)
+			EXPECT(!cases[i].says[k] ||
+				       strstr(text, cases[i].says[k]),
+			       "case %zu: want %s, got %s", i, cases[i].says[k],
+			       text);
+		if (!cases[i].says[0] && !cases[i].says[1])
+			EXPECT(!strstr(text, "machine"), "case %zu: %s", i,
+			       text);
+		free(text);
+		gf_timeline_release(&result.timeline);
+	}
+	gf_plan_release(&plan);
+}
+
 /* --- trace ------------------------------------------------------------------
  */
 
@@ -217,6 +273,7 @@ static void trace_rank(struct gf_comm *comm, void *ctx)
 	struct tracing *c = ctx;
 	struct gf_plan plan = two_messages();
 	struct gf_clock_offset offset = {.offset_s = comm->rank * 1000.};
+	const struct gf_speed speed = {.first = {50, 3}};
 	struct gf_timeline timeline;
 	struct gf_error err = {""};
 	char *text = NULL;
@@ -248,8 +305,8 @@ static void trace_rank(struct gf_comm *comm, void *ctx)
 			}
 		}
 	}
-	EXPECT(gf_train_trace(comm, &plan, plan.predicted, &timeline, &offset,
-			      &text, &err) == 0,
+	EXPECT(gf_train_trace(comm, &plan, plan.predicted, &timeline, &speed,
+			      &offset, &text, &err) == 0,
 	       "%s", err.text);
 	EXPECT(!text == (comm->rank != 0), "rank %d", comm->rank);
 	if (text)
@@ -275,6 +332,7 @@ static void test_trace(void)
 	} cases[] = {
 		/* 3 steps on 2 ranks, and the prediction */
 		{"\"name\": \"forward\"", 9},
+		{"\"cat\": \"alone\"", 2},
 		{"\"cat\": \"backward\"", 27},
 		{"\"cat\": \"ready\"", 18},
 		{"\"name\": \"message 1\"", 9},
@@ -491,6 +549,7 @@ int main(void)
 	test_stale_report();
 	test_median();
 	test_prediction();
+	test_speed();
 	test_trace();
 	test_clocks();
 	test_log();

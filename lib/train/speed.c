@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "train/speed.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/heap.h"
+#include "cost/stat.h"
+#include "train/expected.h"
+
+/* The first passes of a run prepare kernels and touch memory. Of a slow net
+ * fewer passes say as much. */
+enum { UNTIMED = 2, TIMED = 5, LEAST = 2 };
+static const double enough_s = 0.5;
+
+/* Less of an iteration is no exchange to speak of. */
+#define EXCHANGE_SHARE 0.01
+
+static void ignore(void *ctx, size_t tensor)
+{
+	(void)ctx;
+	(void)tensor;
+}
+
+static int pass_once(struct gf_compute *c, float *grads, double *seconds,
+		     struct gf_error *err)
+{
+	double began_s = gf_clock_s();
+	int rc = c->ops->forward(c, err);
+
+	rc = rc ? rc : c->ops->backward(c, grads, ignore, NULL, err);
+	*seconds = gf_clock_s() - began_s;
+	return rc;
+}
+
+int gf_speed_measure(struct gf_compute *c, size_t count_elems,
+		     struct gf_speed_pass *pass, struct gf_error *err)
+{
+	double seconds[TIMED], sum_s = 0;
+	float *grads, *running, *kept;
+	size_t count, n = 0;
+	int rc = 0, i;
+
+	if (!count_elems || gf_compute_device_params(c))
+		return 0;
+	grads = gf_xcalloc(count_elems, sizeof(*grads));
+	running = gf_compute_running(c, &count);
+	kept = gf_xcalloc(count + 1, sizeof(*kept));
+	if (count)
+		memcpy(kept, running, count * sizeof(*kept));
+	c->on_need = NULL;
+	pass->start_s = gf_clock_s();
+	for (i = 0; !rc && i < UNTIMED + TIMED; i++) {
+		rc = pass_once(c, grads, &seconds[n], err);
+		sum_s += seconds[n];
+		n += i >= UNTIMED;
+		if (n >= LEAST && sum_s > enough_s)
+			break;
+	}
+	if (count)
+		memcpy(running, kept, count * sizeof(*kept));
+	if (!rc)
+		pass->seconds = gf_stat_median(seconds, n);
+	free(grads);
+	free(kept);
+	return rc;
+}
+
+bool gf_speed_wanted(const struct gf_plan *plan,
+		     const struct gf_training *training)
+{
+	const struct gf_model_profile *m = plan->model;
+
+	return plan->predicted && gf_train_times_hold(plan, training) &&
+	       gf_model_forward_s(m) + m->backward_s > 0;
+}
+
+void gf_speed_compare(const struct gf_plan *plan,
+		      const struct gf_training *training, struct gf_speed *m)
+{
+	const double profiled_s =
+		gf_model_forward_s(plan->model) + plan->model->backward_s;
+	struct gf_prediction there;
+	struct gf_error ignored;
+
+	if (!(m->first.seconds > 0 && m->last.seconds > 0))
+		return;
+	m->at_start = m->first.seconds / profiled_s;
+	m->at_end = m->last.seconds / profiled_s;
+	m->factor = (m->at_start + m->at_end) / 2;
+	if (gf_train_predict_at(plan, training, m->factor, &there, &ignored)) {
+		m->factor = 0;
+		return;
+	}
+	m->iteration_s = there.iteration_s;
+	m->compute_s = there.compute_s;
+	free(there.messages);
+}
+
+double gf_speed_exchange(const struct gf_speed *m, double iteration_s)
+{
+	double predicted_s = m->iteration_s - m->compute_s;
+
+	return predicted_s > EXCHANGE_SHARE * m->iteration_s
+		       ? (iteration_s - m->compute_s) / predicted_s
+		       : 0;
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef GF_TRAIN_SPEED_H
+#define GF_TRAIN_SPEED_H
+
+#include "base/error.h"
+#include "doc/plan.h"
+#include "doc/training.h"
+#include "train/computing.h"
+
+/*
+ * The speed of the machine beside that of the profile, apart from the exchange.
+ * At the start and at the end of a run, each rank computes forward and backward
+ * of a batch a few times and sends nothing. The gradients are discarded, and
+ * what a pass changes besides, running statistics, is put back.
+ */
+struct gf_speed_pass {
+	double start_s; /* gf_clock_s when the passes began */
+	double seconds; /* of one, the median; 0: not measured */
+};
+
+struct gf_speed {
+	struct gf_speed_pass first, last; /* passes, this rank's */
+	/* The times of both by the profile's, and their mean; 0: unknown. */
+	double at_start, at_end, factor;
+	/* The plan's prediction for such a machine, where factor is not 0. */
+	double iteration_s, compute_s;
+};
+
+/* Of the batch that is loaded, between steps. A net on a device is not
+ * measured. */
+int gf_speed_measure(struct gf_compute *c, size_t count_elems,
+		     struct gf_speed_pass *pass, struct gf_error *err);
+/* Has the plan times to compare with, and for this batch? */
+bool gf_speed_wanted(const struct gf_plan *plan,
+		     const struct gf_training *training);
+/* Fills in what follows from the passes. */
+void gf_speed_compare(const struct gf_plan *plan,
+		      const struct gf_training *training, struct gf_speed *m);
+
+/* What the exchange of an iteration took by what it was to take there; 0: next
+ * to nothing was predicted. */
+double gf_speed_exchange(const struct gf_speed *m, double iteration_s);
+
+#endif
