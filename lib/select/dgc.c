@@ -12,9 +12,7 @@
  * Until the step has ended and is found finite, u and v are as before it. The
  * pool has the values that v is to become, and `next` those of u.
  */
-#include <errno.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/heap.h"
@@ -23,19 +21,33 @@
 #include "select/selections.h"
 #include "select/topk_host.h"
 
-struct dgc {
-	const struct gf_dgc_params *params; /* borrowed */
-	float *velocity, *next;             /* u, laid out as the pool */
-	float clipping;                     /* of this step's gradients */
-};
+/* u, what it is to become, and the factor for this step's gradients. */
+static float *velocity_of(const struct gf_selector *s)
+{
+	return ((struct gf_topk_select *)s->priv)->arrays[0];
+}
+
+static float *next_of(const struct gf_selector *s)
+{
+	return ((struct gf_topk_select *)s->priv)->arrays[1];
+}
+
+static float *clipping_of(const struct gf_selector *s)
+{
+	return &((struct gf_topk_select *)s->priv)->factor;
+}
+
+static const struct gf_dgc_params *params_of(const struct gf_selector *s)
+{
+	return gf_dgc_params(&s->env.plan->selection);
+}
 
 /* --- on the thread that moves messages ------------------------------------ */
 
 /* The factor for gradients: 1, or less to clip them. */
-static float clipping(const struct gf_selector *s, const struct dgc *p,
-		      const struct gf_pool *pool)
+static float clipping(const struct gf_selector *s, const struct gf_pool *pool)
 {
-	const double most = p->params->clip_norm / sqrt(s->env.plan->ranks);
+	const double most = params_of(s)->clip_norm / sqrt(s->env.plan->ranks);
 	double norm;
 
 	if (most == 0)
@@ -45,31 +57,25 @@ static float clipping(const struct gf_selector *s, const struct dgc *p,
 	return norm > most ? (float)(most / norm) : 1;
 }
 
-static struct dgc *dgc_of(const struct gf_selector *s)
-{
-	return ((struct gf_topk_select *)s->priv)->more;
-}
-
 static int prepare(void *ctx, size_t slot, size_t message,
 		   struct gf_gpu_stream *q, struct gf_error *err)
 {
 	struct gf_selector *s = ctx;
-	struct dgc *p = dgc_of(s);
 	const struct gf_pool *pool = &s->env.pools[slot];
 	struct gf_sparse_message *m = &gf_topk_slot(s, slot)->messages[message];
 	const size_t bytes = m->count_elems * sizeof(*m->data);
-	float *next = p->next + (m->data - pool->data);
-	const double momentum = isnan(p->params->momentum)
+	float *next = next_of(s) + (m->data - pool->data);
+	const double momentum = isnan(params_of(s)->momentum)
 					? s->env.momentum
-					: p->params->momentum;
+					: params_of(s)->momentum;
 
 	(void)q;
 	(void)err;
 	if (message == 0) /* no other gradient has been touched yet */
-		p->clipping = clipping(s, p, pool);
+		*clipping_of(s) = clipping(s, pool);
 	/* u becomes g + m u in `next`, then in the pool */
-	memcpy(next, p->velocity + (m->data - pool->data), bytes);
-	gf_kernels()->axpby_f32(p->clipping, m->data, (float)momentum, next,
+	memcpy(next, velocity_of(s) + (m->data - pool->data), bytes);
+	gf_kernels()->axpby_f32(*clipping_of(s), m->data, (float)momentum, next,
 				m->count_elems);
 	memcpy(m->data, next, bytes);
 	gf_sparse_select(m, m->k, s->env.rank);
@@ -89,7 +95,6 @@ static int end(void *ctx, size_t slot, struct gf_gpu_stream *q,
 	       struct gf_error *err)
 {
 	struct gf_selector *s = ctx;
-	struct dgc *p = dgc_of(s);
 	const struct gf_pool *pool = &s->env.pools[slot];
 	const struct gf_topk_slot *t = gf_topk_slot(s, slot);
 	size_t i;
@@ -98,10 +103,11 @@ static int end(void *ctx, size_t slot, struct gf_gpu_stream *q,
 	(void)q;
 	if (rc || s->slots[slot].bad.found)
 		return rc;
-	for (i = 0; i < s->env.plan->nmessages && p->params->masking; i++)
+	for (i = 0; i < s->env.plan->nmessages && params_of(s)->masking; i++)
 		mask(&t->messages[i],
-		     p->next + (t->messages[i].data - pool->data));
-	memcpy(p->velocity, p->next, pool->count_elems * sizeof(*p->next));
+		     next_of(s) + (t->messages[i].data - pool->data));
+	memcpy(velocity_of(s), next_of(s),
+	       pool->count_elems * sizeof(*pool->data));
 	gf_topk_commit(s, slot);
 	return 0;
 }
@@ -110,39 +116,14 @@ static int end(void *ctx, size_t slot, struct gf_gpu_stream *q,
 
 static int open_dgc(struct gf_selector *s, struct gf_error *err)
 {
-	const struct gf_dgc_params *params =
-		gf_dgc_params(&s->env.plan->selection);
+	const struct gf_dgc_params *params = params_of(s);
 	const struct gf_topk_kind kind = {
 		.density = params->density,
 		.warmup_densities = params->warmup_densities,
 		.nwarmup = params->nwarmup,
 	};
-	const size_t count = s->env.pools[0].count_elems;
-	struct dgc *p;
 
-	gf_topk_open(s, &kind);
-	((struct gf_topk_select *)s->priv)->more = p =
-		gf_xcalloc(1, sizeof(*p));
-	p->params = params;
-	p->velocity = calloc(count + 1, sizeof(*p->velocity));
-	p->next = calloc(count + 1, sizeof(*p->next));
-	if (!p->velocity || !p->next)
-		return gf_error_set(
-			err, -ENOMEM,
-			"no memory for the momentum of %zu gradients", count);
-	return gf_topk_open_messages(s, err);
-}
-
-static void close_dgc(struct gf_selector *s)
-{
-	struct dgc *p = s->priv ? dgc_of(s) : NULL;
-
-	if (p) {
-		free(p->velocity);
-		free(p->next);
-		free(p);
-	}
-	gf_topk_close(s);
+	return gf_topk_open_arrays(s, &kind, err);
 }
 
 static void begin(struct gf_selector *s, size_t slot, size_t step,
@@ -152,7 +133,7 @@ static void begin(struct gf_selector *s, size_t slot, size_t step,
 	size_t i;
 
 	gf_topk_begin(s, slot, step, list, n);
-	for (i = 0; i < *n && dgc_of(s)->params->clip_norm > 0; i++)
+	for (i = 0; i < *n && params_of(s)->clip_norm > 0; i++)
 		work[i].at_end = true;
 }
 
@@ -161,7 +142,7 @@ static void state(struct gf_selector *s, struct gf_state *list)
 	const struct gf_shape shape = {1, {s->env.pools[0].count_elems}};
 
 	gf_state_add(list, GF_STATE_OWN, gf_xstrdup("dgc.velocity"), &shape,
-		     dgc_of(s)->velocity)
+		     velocity_of(s))
 		->rule = GF_STATE_SUM;
 }
 
@@ -171,7 +152,7 @@ const struct gf_select_ops gf_select_dgc = {
 	.residual = "dgc.residual",
 	.check = gf_select_check_whole,
 	.open = open_dgc,
-	.close = close_dgc,
+	.close = gf_topk_close,
 	.begin = begin,
 	.state = state,
 };

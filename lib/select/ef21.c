@@ -6,8 +6,6 @@
  * doc/select_ef21.h has the equations and an example. Until the step has ended
  * and is found finite, h and s are as before it. Then the pool becomes s.
  */
-#include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/heap.h"
@@ -16,13 +14,15 @@
 #include "select/selections.h"
 #include "select/topk_host.h"
 
-struct ef21 {
-	float *estimate, *sum; /* h and s, laid out as the pool */
-};
-
-static struct ef21 *ef21_of(const struct gf_selector *s)
+/* h and s, laid out as the pool. */
+static float *estimate_of(const struct gf_selector *s)
 {
-	return ((struct gf_topk_select *)s->priv)->more;
+	return ((struct gf_topk_select *)s->priv)->arrays[0];
+}
+
+static float *sum_of(const struct gf_selector *s)
+{
+	return ((struct gf_topk_select *)s->priv)->arrays[1];
 }
 
 static int prepare(void *ctx, size_t slot, size_t message,
@@ -34,9 +34,8 @@ static int prepare(void *ctx, size_t slot, size_t message,
 
 	(void)q;
 	(void)err;
-	gf_kernels()->axpby_f32(-1,
-				ef21_of(s)->estimate + (m->data - pool->data),
-				1, m->data, m->count_elems);
+	gf_kernels()->axpby_f32(-1, estimate_of(s) + (m->data - pool->data), 1,
+				m->data, m->count_elems);
 	gf_sparse_select(m, m->k, s->env.rank);
 	return 0;
 }
@@ -45,7 +44,6 @@ static int end(void *ctx, size_t slot, struct gf_gpu_stream *q,
 	       struct gf_error *err)
 {
 	struct gf_selector *s = ctx;
-	struct ef21 *p = ef21_of(s);
 	const struct gf_pool *pool = &s->env.pools[slot];
 	size_t i;
 	int rc = gf_topk_conclude(s, slot, err);
@@ -58,13 +56,13 @@ static int end(void *ctx, size_t slot, struct gf_gpu_stream *q,
 			&gf_topk_slot(s, slot)->messages[i];
 		const size_t at = (size_t)(m->data - pool->data);
 
-		gf_kernels()->scatter_add_f32(p->estimate + at, m->sent_value,
-					      m->sent, m->k);
+		gf_kernels()->scatter_add_f32(estimate_of(s) + at,
+					      m->sent_value, m->sent, m->k);
 		gf_sparse_expand(m, m->data);
-		gf_kernels()->axpby_f32(1, m->data, 1, p->sum + at,
+		gf_kernels()->axpby_f32(1, m->data, 1, sum_of(s) + at,
 					m->count_elems);
 	}
-	memcpy(pool->data, p->sum, pool->count_elems * sizeof(*p->sum));
+	memcpy(pool->data, sum_of(s), pool->count_elems * sizeof(*pool->data));
 	return 0;
 }
 
@@ -77,31 +75,8 @@ static int open_ef21(struct gf_selector *s, struct gf_error *err)
 		.warmup_densities = params->warmup_densities,
 		.nwarmup = params->nwarmup,
 	};
-	const size_t count = s->env.pools[0].count_elems;
-	struct ef21 *p;
 
-	gf_topk_open(s, &kind);
-	((struct gf_topk_select *)s->priv)->more = p =
-		gf_xcalloc(1, sizeof(*p));
-	p->estimate = calloc(count + 1, sizeof(*p->estimate));
-	p->sum = calloc(count + 1, sizeof(*p->sum));
-	if (!p->estimate || !p->sum)
-		return gf_error_set(
-			err, -ENOMEM,
-			"no memory for the estimates of %zu gradients", count);
-	return gf_topk_open_messages(s, err);
-}
-
-static void close_ef21(struct gf_selector *s)
-{
-	struct ef21 *p = s->priv ? ef21_of(s) : NULL;
-
-	if (p) {
-		free(p->estimate);
-		free(p->sum);
-		free(p);
-	}
-	gf_topk_close(s);
+	return gf_topk_open_arrays(s, &kind, err);
 }
 
 static void state(struct gf_selector *s, struct gf_state *list)
@@ -109,10 +84,10 @@ static void state(struct gf_selector *s, struct gf_state *list)
 	const struct gf_shape shape = {1, {s->env.pools[0].count_elems}};
 
 	gf_state_add(list, GF_STATE_OWN, gf_xstrdup("ef21.estimate"), &shape,
-		     ef21_of(s)->estimate)
+		     estimate_of(s))
 		->rule = GF_STATE_MEAN;
 	gf_state_add(list, GF_STATE_SHARED, gf_xstrdup("ef21.sum"), &shape,
-		     ef21_of(s)->sum)
+		     sum_of(s))
 		->rule = GF_STATE_SUM;
 }
 
@@ -121,7 +96,7 @@ const struct gf_select_ops gf_select_ef21 = {
 	.slot_bytes = sizeof(struct gf_topk_slot),
 	.check = gf_select_check_whole,
 	.open = open_ef21,
-	.close = close_ef21,
+	.close = gf_topk_close,
 	.begin = gf_topk_begin,
 	.state = state,
 };

@@ -119,8 +119,8 @@ static int make_program(struct gf_sparse_gpu *n, struct gf_error *err)
 	};
 	struct gf_schedule s;
 	int rc = gf_algorithm_schedule(
-		gf_sparse_find(gathers ? "topk" : "gtopk"), &args, n->c.rank,
-		&s, err);
+		gf_sparse_find(gf_wire_algorithm(gf_sparse_kind(&n->as))),
+		&args, n->c.rank, &s, err);
 
 	if (rc)
 		return rc;
@@ -180,7 +180,7 @@ void gf_sparse_gpu_work(const struct gf_sparse_gpu *n, struct gf_work *w)
 {
 	const bool gathers = gf_sparse_gathers(&n->as);
 
-	w->sparse = gf_sparse_find(gathers ? "topk" : "gtopk");
+	w->sparse = gf_sparse_find(gf_wire_algorithm(gf_sparse_kind(&n->as)));
 	w->half = gathers ? GF_COLL_ALL_GATHER : GF_COLL_WHOLE;
 	w->sets = &n->form;
 	w->data = n->sets;

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/heap.h"
 #include "doc/select_density.h"
 #include "select/selections.h"
@@ -145,6 +146,28 @@ int gf_topk_open_messages(struct gf_selector *s, struct gf_error *err)
 	return rc;
 }
 
+int gf_topk_open_arrays(struct gf_selector *s, const struct gf_topk_kind *kind,
+			struct gf_error *err)
+{
+	const size_t count = s->env.pools[0].count_elems;
+	struct gf_topk_select *p;
+	size_t i;
+
+	gf_topk_open(s, kind);
+	p = s->priv;
+	for (i = 0; i < GF_ARRAY_LENGTH(p->arrays); i++) {
+		p->arrays[i] = calloc(count + 1, sizeof(float));
+		if (!p->arrays[i])
+			return gf_error_set(
+				err, -ENOMEM,
+				"no memory for what %s keeps of "
+				"%zu gradients",
+				gf_selection_name(&s->env.plan->selection),
+				count);
+	}
+	return gf_topk_open_messages(s, err);
+}
+
 void gf_topk_close(struct gf_selector *s)
 {
 	struct gf_topk_select *p = s->priv;
@@ -159,6 +182,8 @@ void gf_topk_close(struct gf_selector *s)
 			gf_sparse_release(&t->messages[k]);
 		free(t->messages);
 	}
+	for (i = 0; i < GF_ARRAY_LENGTH(p->arrays); i++)
+		free(p->arrays[i]);
 	free(p->scratch);
 	free(p);
 }
@@ -253,7 +278,8 @@ void gf_topk_begin(struct gf_selector *s, size_t slot, size_t step,
 
 		m->k = gf_topk_k(s, step, m->count_elems);
 		work[i] = s->plan_work[slot][i];
-		work[i].sparse = gf_sparse_find(gathers ? "topk" : "gtopk");
+		work[i].sparse =
+			gf_sparse_find(gf_wire_algorithm(gf_sparse_kind(m)));
 		work[i].half = gathers ? GF_COLL_ALL_GATHER : GF_COLL_WHOLE;
 		work[i].element = gf_element_set(gf_sparse_set_bytes(m, m->k),
 						 gf_sparse_merge, m);

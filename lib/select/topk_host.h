@@ -31,7 +31,9 @@ struct gf_topk_select {
 	uint32_t *scratch; /* of the thread that moves messages */
 	size_t sets_bytes; /* of a slot */
 	struct gf_topk_gpu *gpu;
-	void *more; /* of a selection that is built on this */
+	/* of a selection that is built on this: arrays laid out as the pool */
+	float *arrays[2];
+	float factor;
 };
 
 static inline struct gf_topk_slot *gf_topk_slot(const struct gf_selector *s,
@@ -44,6 +46,10 @@ static inline struct gf_topk_slot *gf_topk_slot(const struct gf_selector *s,
 void gf_topk_open(struct gf_selector *s, const struct gf_topk_kind *kind);
 /* The kind of the plan's topk or gtopk. */
 struct gf_topk_kind gf_topk_kind(const struct gf_selector *s);
+/* Such a selection opens with arrays of zeros, and messages; it closes as topk.
+ * -ENOMEM. */
+int gf_topk_open_arrays(struct gf_selector *s, const struct gf_topk_kind *kind,
+			struct gf_error *err);
 /* Messages on the host, with their sets in one piece of memory per slot. */
 int gf_topk_open_messages(struct gf_selector *s, struct gf_error *err);
 void gf_topk_close(struct gf_selector *s);

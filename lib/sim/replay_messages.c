@@ -23,7 +23,8 @@ static int make_part(const struct gf_replay_setting *s, size_t i,
 	/* an element is one rank's whole set */
 	if (wire->kind != GF_WIRE_REDUCE) {
 		part->way = (struct gf_way){
-			.algorithm = gf_sparse_find(gathers ? "topk" : "gtopk"),
+			.algorithm =
+				gf_sparse_find(gf_wire_algorithm(wire->kind)),
 		};
 		*args = gf_way_args(&part->way, s->variant.fabric.ranks);
 		args->count_elems = gathers ? (size_t)args->ranks : 1;
