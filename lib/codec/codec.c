@@ -29,7 +29,7 @@ const struct gf_codec gf_codecs[GF_CODECS + 1] = {
 			  .elem_bits = 16,
 			  .adds = true,
 			  .dtype = GF_F16,
-			  .overflows = true,
+			  .greatest = 65504,
 			  .error = 0x1p-11},
 	[GF_CODEC_BF16] = {.name = "bf16",
 			   .description = "bfloat16, to nearest even",

@@ -27,9 +27,9 @@ struct gf_codec {
 	/* Encoded values are numbers of this type, which a library can add. */
 	bool adds;
 	enum gf_dtype dtype;
-	/* Gradients that f32 holds may become infinite, so that training scales
-	 * its loss. No codec with a scale per block does this. */
-	bool overflows;
+	/* Larger values become infinite, so that training scales its loss; 0:
+	 * none that f32 holds does, as with a scale per block. */
+	double greatest;
 	/* The most that one encoding changes a value, as a share of it (in the
 	 * codec's normal range) or, with blocks, of the block's largest. */
 	double error;

@@ -157,6 +157,18 @@ void gf_sparse_selected(struct gf_sparse_message *m, size_t k, int rank)
 	memcpy(m->sent_value, own.value, k * sizeof(*own.value));
 }
 
+/* What is finite stays so under a codec whose greatest value is less: the codec
+ * loses the rest. */
+static void saturate(const struct gf_sparse_message *m, float *value)
+{
+	const float most = (float)m->codec->greatest;
+	size_t i;
+
+	for (i = 0; most > 0 && i < m->k; i++)
+		if (isfinite(value[i]))
+			value[i] = fminf(fmaxf(value[i], -most), most);
+}
+
 /* Encodes a set of k; `before` becomes what the codec loses of its values. */
 static void encode(struct gf_sparse_message *m, void *wire,
 		   const uint32_t *index, float *value)
@@ -164,6 +176,7 @@ static void encode(struct gf_sparse_message *m, void *wire,
 	size_t i;
 
 	memcpy(m->before, value, m->k * sizeof(*value));
+	saturate(m, value);
 	gf_codec_write_set(m->codec, m->count_elems, wire, index, value, m->k);
 	for (i = 0; i < m->k; i++)
 		m->before[i] -= value[i];

@@ -15,7 +15,8 @@
  * sparse sets (gTop-k, Shi et al. 2019).
  *
  * A SET is exactly k values at distinct ascending indices, which count from the
- * message's first element. It travels as codec/codec.h has it. What the codec
+ * message's first element. It travels as codec/codec.h has it; a finite value
+ * beyond the codec's greatest goes as that. What the codec
  * loses of a value returns to `data` of the rank that encodes it; where sets
  * are merged, only if the value's index is in the result or partial sums are
  * conserved: else the ranks that sent the value put all of it back.

@@ -17,7 +17,7 @@ bool gf_loss_scale_wanted(const struct gf_plan *plan)
 
 	for (i = 0; i < plan->nmessages; i++) {
 		codec = gf_codec_find(plan->messages[i].codec);
-		if (codec && codec->overflows)
+		if (codec && codec->greatest > 0)
 			return true;
 	}
 	return false;
