@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "doc/processing.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +12,16 @@
 #include "json/record.h"
 
 #define OF(member) offsetof(struct gf_processing_entry, member)
+static const struct gf_field common_fields[] = {
+	{"backward_share", GF_FIELD_REAL, GF_OMITTED,
+	 .offset = OF(backward_share), .high = 1},
+	{"assumed", GF_FIELD_BOOL, GF_OMITTED, .offset = OF(assumed)},
+	{"fit", GF_FIELD_GROUP, GF_OMITTED, .offset = OF(fit),
+	 .record = &gf_fit_record},
+	{NULL},
+};
+static const struct gf_record common = {.fields = common_fields};
+
 #define AT(member) offsetof(struct gf_codec_cost, member)
 static const struct gf_field codec_fields[] = {
 	{"codec", GF_FIELD_STRING, .offset = OF(name)},
@@ -19,9 +30,13 @@ static const struct gf_field codec_fields[] = {
 	 .high = GF_MAX_TIME_S},
 	{"decode_s_per_byte", GF_FIELD_REAL, .offset = AT(decode_s_per_byte),
 	 .high = GF_MAX_TIME_S},
-	{"assumed", GF_FIELD_BOOL, GF_OMITTED, .offset = OF(assumed)},
-	{"fit", GF_FIELD_GROUP, GF_OMITTED, .offset = OF(fit),
-	 .record = &gf_fit_record},
+	{"set_encode_s_per_byte", GF_FIELD_REAL, GF_OMITTED,
+	 .offset = AT(set_encode_s_per_byte), .high = GF_MAX_TIME_S},
+	{"set_decode_s_per_byte", GF_FIELD_REAL, GF_OMITTED,
+	 .offset = AT(set_decode_s_per_byte), .high = GF_MAX_TIME_S},
+	{"scale_s_per_byte", GF_FIELD_REAL, GF_OMITTED,
+	 .offset = AT(scale_s_per_byte), .high = GF_MAX_TIME_S},
+	{NULL, GF_FIELD_INCLUDE, .record = &common},
 	{NULL},
 };
 #undef AT
@@ -57,9 +72,9 @@ static const struct gf_field selection_fields[] = {
 	 .high = GF_MAX_TIME_S},
 	{"beta_s_per_byte", GF_FIELD_REAL, .offset = AT(beta_s_per_byte),
 	 .high = GF_MAX_TIME_S},
-	{"assumed", GF_FIELD_BOOL, GF_OMITTED, .offset = OF(assumed)},
-	{"fit", GF_FIELD_GROUP, GF_OMITTED, .offset = OF(fit),
-	 .record = &gf_fit_record},
+	{"sent_s_per_byte", GF_FIELD_REAL, GF_OMITTED,
+	 .offset = AT(sent_s_per_byte), .high = GF_MAX_TIME_S},
+	{NULL, GF_FIELD_INCLUDE, .record = &common},
 	{NULL},
 };
 #undef AT
@@ -83,6 +98,38 @@ const struct gf_record gf_selection_cost_record = {
 	.fields = selection_fields,
 	.finish = finish_selection,
 };
+
+/* Linear between the measured points, per byte as the last one beyond it. */
+static double fitted_s(const struct gf_fit *f, double bytes)
+{
+	const double last = (double)f->size_bytes[f->npoints - 1];
+	size_t i = 0;
+	double from, to;
+
+	if (bytes >= last)
+		return f->time_s[f->npoints - 1] * bytes / last;
+	while ((double)f->size_bytes[i] < bytes)
+		i++;
+	if (i == 0)
+		return f->time_s[0];
+	from = (double)f->size_bytes[i - 1];
+	to = (double)f->size_bytes[i];
+	return f->time_s[i - 1] +
+	       (f->time_s[i] - f->time_s[i - 1]) * (bytes - from) / (to - from);
+}
+
+double gf_selection_passes_s(const struct gf_selection_cost *c,
+			     double message_bytes, double model_bytes)
+{
+	const struct gf_fit *f = &c->of.fit;
+	double start_s;
+
+	if (f->npoints == 0 || !(model_bytes > 0))
+		return c->alpha_s + c->beta_s_per_byte * message_bytes;
+	start_s = fmin(c->alpha_s, f->time_s[0]);
+	return start_s + fmax(0, fitted_s(f, model_bytes) - start_s) *
+				 message_bytes / model_bytes;
+}
 
 /* --- lists of either kind of entry ---------------------------------------- */
 
@@ -143,6 +190,8 @@ struct gf_selection_cost *gf_processing_selection_of(struct gf_processing *p,
 	} else {
 		costs.alpha_s = p->selections[i].alpha_s;
 		costs.beta_s_per_byte = p->selections[i].beta_s_per_byte;
+		costs.sent_s_per_byte = p->selections[i].sent_s_per_byte;
+		costs.of.backward_share = p->selections[i].of.backward_share;
 		gf_record_release(r, &p->selections[i]);
 	}
 	c = &p->selections[i];

@@ -22,6 +22,9 @@ struct gf_record;
 struct gf_processing_entry {
 	char *name, *device;
 	bool assumed; /* shipped, not measured on this machine */
+	/* Of the time on the thread that moves messages, the share that
+	 * backward loses beside it: 1 where both want one processor. */
+	double backward_share;
 	struct gf_fit fit;
 	char *extra;
 };
@@ -31,14 +34,29 @@ struct gf_codec_cost {
 	struct gf_processing_entry of; /* a codec */
 	double encode_s_per_byte;
 	double decode_s_per_byte; /* with the sum where a step adds */
+	/* Per byte of a set's values as f32: with its indices. */
+	double set_encode_s_per_byte, set_decode_s_per_byte;
+	/* Of a message of sums: to multiply gradients by the loss scale before
+	 * it goes, and divide by it after. */
+	double scale_s_per_byte;
 };
 
-/* One message of f32 gradients: alpha_s + beta_s_per_byte * bytes for all that
- * a dense message does not do. */
+/*
+ * One message of f32 gradients: all that a dense message does not do. Passes
+ * over its gradients take alpha_s + beta_s_per_byte * bytes; where there is a
+ * fit, as much per byte as a message took that was as large as the whole model:
+ * all of a step's gradients have gone through the caches since a message was
+ * there last. What goes out and comes in takes sent_s_per_byte more, of f32 and
+ * indices before any codec.
+ */
 struct gf_selection_cost {
 	struct gf_processing_entry of; /* a selection */
-	double alpha_s, beta_s_per_byte;
+	double alpha_s, beta_s_per_byte, sent_s_per_byte;
 };
+
+/* A message's passes, of a model of so many bytes. */
+double gf_selection_passes_s(const struct gf_selection_cost *c,
+			     double message_bytes, double model_bytes);
 
 struct gf_processing {
 	struct gf_codec_cost *codecs;

@@ -20,7 +20,7 @@ static const struct gf_field fields[] = {
 	 .low = 1, .high = GF_MAX_SIZE, .absent = CHUNK_ELEMS, .binds = true,
 	 .option = "chunk", .unit = "ELEMS", .help = "elements of a chunk"},
 	{"keep", GF_FIELD_REAL, .offset = AT(keep), .low = GF_MIN_SHARE,
-	 .high = 1, .option = "keep", .unit = "SHARE",
+	 .high = 1, .share = true, .option = "keep", .unit = "SHARE",
 	 .help = "the share of chunks that is sent"},
 	{"warmup_steps", GF_FIELD_STEPS, GF_DEFAULTED,
 	 .offset = AT(warmup_steps), .count_offset = AT(warmup_part),

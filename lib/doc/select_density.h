@@ -19,6 +19,7 @@ extern const char *const gf_density_words[]; /* "none" */
 	 .offset = offsetof(type, density),                                    \
 	 .low = GF_MIN_SHARE,                                                  \
 	 .high = 1,                                                            \
+	 .share = true,                                                        \
 	 .option = "density",                                                  \
 	 .unit = "SHARE",                                                      \
 	 .help = "the share of elements that is sent"},                        \

@@ -48,6 +48,24 @@ const char *gf_wire_algorithm(enum gf_wire_kind kind)
 				       : NULL;
 }
 
+struct gf_wire_handled gf_wire_handled(enum gf_wire_kind kind, int ranks)
+{
+	int rounds = 0;
+
+	if (kind == GF_WIRE_GATHER)
+		return (struct gf_wire_handled){1, ranks};
+	while (kind == GF_WIRE_MERGE && 1L << rounds < ranks)
+		rounds++;
+	return (struct gf_wire_handled){1 + rounds, 1 + 2 * rounds};
+}
+
+double gf_wire_handled_bytes(const struct gf_wire *w, int ranks)
+{
+	const struct gf_wire_handled n = gf_wire_handled(w->kind, ranks);
+
+	return (n.made + n.taken) * w->size_bytes * w->share;
+}
+
 double gf_wire_set_bytes(const struct gf_wire *w, const char *codec)
 {
 	return w->among ? (double)gf_codec_set_bytes(gf_codec_find(codec),
@@ -82,6 +100,17 @@ const char *gf_selection_binds(const struct gf_selection *s, size_t *value)
 	*value = *(const size_t *)(const void *)((const char *)s->params +
 						 f->offset);
 	return f->key;
+}
+
+double *gf_selection_share(const struct gf_selection *s)
+{
+	const struct gf_field *f =
+		s->params ? gf_selection_plan(s)->record->fields : NULL;
+
+	while (f && f->key && !f->share)
+		f++;
+	return f && f->key ? (double *)(void *)((char *)s->params + f->offset)
+			   : NULL;
 }
 
 struct gf_selection gf_selection_new(const struct gf_select_plan *plan,

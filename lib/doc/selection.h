@@ -72,6 +72,16 @@ struct gf_wire {
 /* Bytes of a set under a message's codec, which must be known. */
 double gf_wire_set_bytes(const struct gf_wire *w, const char *codec);
 
+/* The sets, or messages of numbers, that a rank makes and takes in, one after
+ * the other: all ranks' where sets are gathered; along a tree two for each that
+ * is made of them, and the result. */
+struct gf_wire_handled {
+	int made, taken;
+};
+struct gf_wire_handled gf_wire_handled(enum gf_wire_kind kind, int ranks);
+/* The bytes of all of these, before any codec. */
+double gf_wire_handled_bytes(const struct gf_wire *w, int ranks);
+
 /* The most collectives of a message; each waits for the one before it. */
 #define GF_WIRES_MOST 2
 
@@ -148,6 +158,8 @@ size_t gf_selection_wire(const struct gf_selection *s,
 /* The key of its record that binds what it saves in a checkpoint, and its
  * value; NULL: none does. */
 const char *gf_selection_binds(const struct gf_selection *s, size_t *value);
+/* The share of elements that goes out, in params; NULL: none is set. */
+double *gf_selection_share(const struct gf_selection *s);
 /* The numbers of its own that all ranks sum after a step's messages. */
 size_t gf_selection_own_elems(const struct gf_selection *s, size_t count_elems,
 			      int ranks);

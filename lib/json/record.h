@@ -78,6 +78,7 @@ struct gf_field {
 	const struct gf_record *record; /* LIST, OBJECT, GROUP, INCLUDE */
 	const struct gf_field_own *own; /* OWN */
 	bool binds; /* what a program saves means nothing with another value */
+	bool share; /* REAL: the share of elements that goes out */
 	/* An option that sets it (json/record_text.h): its name, what its
 	 * argument is, what the value means; NULL: there is none. */
 	const char *option, *unit, *help;

@@ -15,12 +15,15 @@
 
 /* About what one transfer encodes (exec's segments): it stays in the cache. */
 enum { ELEMS = 1 << 16, SITTINGS = 9 };
+/* A set, sparse as those of gradients are. */
+enum { SET_AMONG = 1 << 20, SET_ELEMS = 1 << 13 };
 static const double sitting_s = 0.005;
 
 struct bench {
 	const struct gf_codec *codec;
 	float *data;
 	void *wire;
+	uint32_t *index; /* of a set, SET_ELEMS */
 };
 
 static void encode(const struct bench *b)
@@ -33,6 +36,18 @@ static void decode(const struct bench *b)
 	gf_codec_decode_add(b->codec, b->data, b->wire, ELEMS);
 }
 
+static void encode_set(const struct bench *b)
+{
+	gf_codec_write_set(b->codec, SET_AMONG, b->wire, b->index, b->data,
+			   SET_ELEMS);
+}
+
+static void decode_set(const struct bench *b)
+{
+	(void)gf_codec_read_set(b->codec, SET_AMONG, b->wire, b->index, b->data,
+				SET_ELEMS);
+}
+
 static void fill(float *data)
 {
 	struct gf_rng rng;
@@ -43,8 +58,19 @@ static void fill(float *data)
 		data[i] = (float)(gf_rng_uniform(&rng) - 0.5);
 }
 
+static void fill_set(uint32_t *index)
+{
+	const uint32_t step = SET_AMONG / SET_ELEMS;
+	struct gf_rng rng;
+	uint32_t i;
+
+	gf_rng_init(&rng, 2, 0);
+	for (i = 0; i < SET_ELEMS; i++)
+		index[i] = i * step + (uint32_t)gf_rng_below(&rng, step);
+}
+
 /* Seconds per byte of f32: the median of the sittings. */
-static double per_byte_s(const struct bench *b,
+static double per_byte_s(const struct bench *b, size_t elems,
 			 void (*work)(const struct bench *b))
 {
 	double times[SITTINGS], start_s, passed_s;
@@ -58,13 +84,13 @@ static double per_byte_s(const struct bench *b,
 			work(b);
 			passed_s = gf_clock_s() - start_s;
 		}
-		times[i] = passed_s / (n * (double)ELEMS * sizeof(float));
+		times[i] = passed_s / (n * (double)elems * sizeof(float));
 	}
 	return gf_stat_median(times, SITTINGS);
 }
 
 static void add(struct gf_processing *out, const char *codec,
-		const double costs[2])
+		const double costs[4], double backward_share)
 {
 	struct gf_codec_cost *c;
 
@@ -72,18 +98,25 @@ static void add(struct gf_processing *out, const char *codec,
 				       sizeof(*out->codecs));
 	c = &out->codecs[out->ncodecs++];
 	*c = (struct gf_codec_cost){
-		.of = {.name = gf_xstrdup(codec), .device = gf_xstrdup("cpu")},
+		.of = {.name = gf_xstrdup(codec),
+		       .device = gf_xstrdup("cpu"),
+		       .backward_share = backward_share},
 		.encode_s_per_byte = costs[0],
 		.decode_s_per_byte = costs[1],
+		.set_encode_s_per_byte = costs[2],
+		.set_decode_s_per_byte = costs[3],
 	};
 }
 
-int gf_measure_codecs(struct gf_comm *comm, struct gf_processing *out,
-		      struct gf_error *err)
+int gf_measure_codecs(struct gf_comm *comm, double backward_share,
+		      struct gf_processing *out, struct gf_error *err)
 {
-	struct bench b = {.data = gf_xcalloc(ELEMS, sizeof(float))};
-	double costs[2];
+	struct bench b = {.data = gf_xcalloc(ELEMS, sizeof(float)),
+			  .index = gf_xcalloc(SET_ELEMS, sizeof(uint32_t))};
+	double costs[4];
 	int i, rc = 0;
+
+	fill_set(b.index);
 
 	for (i = 0; i < GF_CODECS && rc == 0; i++) {
 		if (gf_codecs[i].plain)
@@ -94,15 +127,18 @@ int gf_measure_codecs(struct gf_comm *comm, struct gf_processing *out,
 		rc = gf_comm_barrier(comm, err);
 		if (rc == 0) {
 			encode(&b);
-			costs[1] = per_byte_s(&b, decode);
-			costs[0] = per_byte_s(&b, encode);
-			rc = gf_measure_slowest(comm, costs, 2, err);
+			costs[1] = per_byte_s(&b, ELEMS, decode);
+			costs[0] = per_byte_s(&b, ELEMS, encode);
+			costs[2] = per_byte_s(&b, SET_ELEMS, encode_set);
+			costs[3] = per_byte_s(&b, SET_ELEMS, decode_set);
+			rc = gf_measure_slowest(comm, costs, 4, err);
 		}
 		if (rc == 0)
-			add(out, b.codec->name, costs);
+			add(out, b.codec->name, costs, backward_share);
 		free(b.wire);
 	}
 	free(b.data);
+	free(b.index);
 	return rc;
 }
 

@@ -11,10 +11,10 @@
 
 /* Collective: the cost of each codec on the host, by the calls with which
  * messages are encoded and decoded, on one thread of every rank at once. The
- * slowest rank's counts; all ranks get the same. Takes about a tenth of a
+ * slowest rank's counts; all ranks get the same. Takes about two tenths of a
  * second for each codec. Adds to `out`. */
-int gf_measure_codecs(struct gf_comm *comm, struct gf_processing *out,
-		      struct gf_error *err);
+int gf_measure_codecs(struct gf_comm *comm, double backward_share,
+		      struct gf_processing *out, struct gf_error *err);
 
 /*
  * Messages of a codec may also move in another way than f32, which ranks of one

@@ -268,23 +268,26 @@ static void processing_tables(const struct gf_processing *p,
 	struct gf_table codecs = {0}, selections = {0};
 	size_t i;
 
-	gf_table_row(&codecs, 5,
+	gf_table_row(&codecs, 7,
 		     (const char *[]){"codec", "device", "origin", "encode",
-				      "decode"});
+				      "decode", "encode sets", "decode sets"});
 	for (i = 0; i < p->ncodecs; i++) {
-		gf_table_begin(&codecs, 5);
+		gf_table_begin(&codecs, 7);
 		entry_cells(&codecs, &p->codecs[i].of);
 		rate_cell(&codecs, p->codecs[i].encode_s_per_byte);
 		rate_cell(&codecs, p->codecs[i].decode_s_per_byte);
+		rate_cell(&codecs, p->codecs[i].set_encode_s_per_byte);
+		rate_cell(&codecs, p->codecs[i].set_decode_s_per_byte);
 	}
-	gf_table_row(&selections, 5,
+	gf_table_row(&selections, 6,
 		     (const char *[]){"selection", "device", "origin",
-				      "startup", "rate"});
+				      "startup", "rate", "sent"});
 	for (i = 0; i < p->nselections; i++) {
-		gf_table_begin(&selections, 5);
+		gf_table_begin(&selections, 6);
 		entry_cells(&selections, &p->selections[i].of);
 		time_cell(&selections, p->selections[i].alpha_s);
 		rate_cell(&selections, p->selections[i].beta_s_per_byte);
+		rate_cell(&selections, p->selections[i].sent_s_per_byte);
 	}
 	if (p->ncodecs) {
 		gap(out);

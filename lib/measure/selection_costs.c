@@ -3,6 +3,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/array.h"
 #include "base/clock.h"
@@ -11,14 +12,21 @@
 #include "cost/fit.h"
 #include "cost/stat.h"
 #include "doc/selection.h"
+#include "codec/codec.h"
 #include "coll/runnable.h"
 #include "exchange/exchange.h"
+#include "gf_kernels.h"
 #include "measure/chain.h"
 #include "select/select.h"
+#include "sim/predict.h"
 
-/* One message is one square matrix: some selections look at the shape. */
+/* One message is one square matrix: some selections look at the shape. The last
+ * side is the model's if that is more than the one before, up to 64 MiB. */
 static const size_t sides[] = {32, 128, 512, 1024};
-enum { SIZES = GF_ARRAY_LENGTH(sides), FEWEST_SIZES = 3 };
+enum { SIZES = GF_ARRAY_LENGTH(sides), FEWEST_SIZES = 3, MOST_SIDE = 4096 };
+/* Gradients repeat those drawn: making each anew takes longer than what is
+ * measured. Others for each gradient: weights, momentum, activations. */
+enum { DRAWN = 1 << 16, OTHERS = 3 };
 enum { UNCOUNTED = 2, FEWEST = 3, MOST = 15 };
 /* After the warm-up of any selection. */
 static const size_t first_step = (size_t)1 << 40;
@@ -32,7 +40,16 @@ struct bench {
 	struct gf_shape shape;
 	struct gf_exchange *exchange;
 	float *memory; /* the caller's; NULL: gradients are made in the pool */
+	float *drawn, *others; /* one piece of memory */
 	struct gf_rng rng;
+};
+
+/* What is measured. */
+struct seat {
+	const char *name; /* of a selection */
+	size_t side;
+	bool other_share; /* of elements, than by default */
+	bool scaled;
 };
 
 static bool nothing_asked(const void *ctx, const char *option)
@@ -59,27 +76,30 @@ static void make_model(struct bench *b, size_t side)
 	b->plan.model = m;
 }
 
-static int make_plan(struct bench *b, const char *name, size_t side,
+static int make_plan(struct bench *b, const struct seat *seat,
 		     struct gf_error *err)
 {
-	const struct gf_select_plan *select = gf_select_plan_find(name);
+	const struct gf_select_plan *select = gf_select_plan_find(seat->name);
 	struct gf_plan *p = &b->plan;
 	struct gf_text notes = {0};
+	double *share;
 	int rc = 0;
 
 	p->producer = gf_xstrdup("gf-profile " GF_VERSION);
 	p->system = gf_xstrdup("measure");
 	p->policy = gf_xstrdup("single");
 	p->ranks = b->config->comm->ranks;
-	p->lanes = 1;
-	p->staleness = 1;
-	make_model(b, side);
+	p->lanes = p->staleness = 1;
+	make_model(b, seat->side);
 	p->threshold_bytes = gf_model_profile_bytes(p->model);
 	p->nmessages = 1;
 	p->messages = gf_xcalloc(1, sizeof(*p->messages));
 	p->messages->algorithm = gf_xstrdup(algorithm);
 	p->messages->codec = gf_xstrdup("f32");
 	p->selection = gf_selection_new(select, select->defaults);
+	share = gf_selection_share(&p->selection);
+	if (share && seat->other_share)
+		*share = sqrt(*share);
 	if (select->fit)
 		rc = select->fit(p->selection.params, p->model, nothing_asked,
 				 NULL, &notes, err);
@@ -88,20 +108,27 @@ static int make_plan(struct bench *b, const char *name, size_t side,
 	return rc;
 }
 
-static int open_exchange(struct bench *b, struct gf_error *err)
+static int open_exchange(struct bench *b, bool scaled, struct gf_error *err)
 {
+	const size_t elems = b->plan.model->tensors->count_elems;
 	const enum gf_dtype f32 = GF_F32;
 	const bool callers = b->config->callers_memory;
+	size_t i;
 
 	if (callers)
-		b->memory = gf_xcalloc(b->plan.model->tensors->count_elems,
-				       sizeof(*b->memory));
+		b->memory = gf_xcalloc(elems, sizeof(*b->memory));
+	b->drawn = gf_xcalloc(DRAWN + OTHERS * elems, sizeof(*b->drawn));
+	b->others = b->drawn + DRAWN;
+	gf_rng_init(&b->rng, 1, (uint64_t)b->config->comm->rank);
+	for (i = 0; i < DRAWN; i++)
+		b->drawn[i] = (float)gf_rng_normal(&b->rng);
 	return gf_exchange_open(&b->exchange,
 				&(struct gf_exchange_env){
 					.comm = b->config->comm,
 					.plan = &b->plan,
 					.shapes = &b->shape,
 					.momentum = momentum,
+					.scaled = scaled,
 					.timeout_s = b->config->timeout_s,
 					.threads = b->config->threads,
 					.dtypes = callers ? &f32 : NULL,
@@ -114,15 +141,23 @@ static void close_bench(struct bench *b)
 	gf_exchange_close(b->exchange);
 	gf_plan_release(&b->plan);
 	gf_measure_memory_free(b->config->comm, b->memory);
+	free(b->drawn);
 }
 
-static void fill(struct bench *b)
+/* As a pass of compute would, and its gradients. */
+static void compute(struct bench *b)
 {
 	float *to = b->memory ? b->memory : gf_exchange_pool(b->exchange);
-	size_t i;
+	const size_t elems = b->plan.model->tensors->count_elems;
+	size_t at, n, from;
 
-	for (i = 0; i < b->plan.model->tensors->count_elems; i++)
-		to[i] = (float)gf_rng_normal(&b->rng);
+	gf_kernels()->axpby_f32(0.5f, b->others, 0.5f, b->others + elems,
+				(OTHERS - 1) * elems);
+	for (at = 0; at < elems; at += n) {
+		from = (size_t)gf_rng_below(&b->rng, DRAWN);
+		n = DRAWN - from < elems - at ? DRAWN - from : elems - at;
+		memcpy(to + at, b->drawn + from, n * sizeof(*to));
+	}
 }
 
 /* Seconds of the thread that moves messages, apart from moving them. */
@@ -152,7 +187,7 @@ static int run_step(struct bench *b, size_t step, double *cost_s,
 	double before_s = handled_s(b), own_s, from_s;
 	int rc;
 
-	fill(b);
+	compute(b);
 	rc = gf_engine_barrier(gf_exchange_engine(x), err);
 	if (rc)
 		return rc;
@@ -193,7 +228,6 @@ static int measure_size(struct bench *b, double *median_s, struct gf_error *err)
 	size_t step = first_step;
 	int repeats = 0, i, rc = 0;
 
-	gf_rng_init(&b->rng, 1, (uint64_t)b->config->comm->rank);
 	began_s = gf_clock_s();
 	for (i = 0; i < UNCOUNTED && rc == 0; i++)
 		rc = run_step(b, step++, &costs[0], err);
@@ -206,18 +240,22 @@ static int measure_size(struct bench *b, double *median_s, struct gf_error *err)
 }
 
 /* *runs: the plan can be run here, which all ranks find alike. */
-static int sit(const struct gf_measure_selections *c, const char *name,
-	       size_t side, double *median_s, bool *runs, struct gf_error *err)
+static int sit(const struct gf_measure_selections *c, const struct seat *seat,
+	       double *median_s, double *handled_bytes, bool *runs,
+	       struct gf_error *err)
 {
+	struct gf_wire wires[GF_WIRES_MOST];
 	struct bench b = {.config = c};
 	struct gf_error why;
-	int rc = make_plan(&b, name, side, err);
+	int rc = make_plan(&b, seat, err);
 
 	*runs = rc == 0 && gf_select_check(&b.plan, &why) == 0 &&
 		gf_plan_runnable(&b.plan, &why) == 0;
 	if (*runs) {
-		rc = open_exchange(&b, err);
+		rc = open_exchange(&b, seat->scaled, err);
 		rc = rc ? rc : measure_size(&b, median_s, err);
+		gf_plan_wires(&b.plan, 0, 0, wires);
+		*handled_bytes = gf_wire_handled_bytes(wires, b.plan.ranks);
 	}
 	close_bench(&b);
 	if (rc == 0 && *runs)
@@ -225,59 +263,123 @@ static int sit(const struct gf_measure_selections *c, const char *name,
 	return rc;
 }
 
-static size_t bytes_of(size_t size)
+static size_t side_of(const struct gf_measure_selections *c, size_t size)
 {
-	return sides[size] * sides[size] * sizeof(float);
+	size_t side = (size_t)ceil(sqrt((double)c->model_bytes) / 2);
+
+	if (size + 1 < SIZES || side <= sides[size - 1])
+		return sides[size];
+	return side < MOST_SIDE ? side : MOST_SIDE;
 }
 
-static void add(struct gf_processing *out, const char *name,
-		const struct gf_linear_fit *f, const double *times, size_t n)
+static double bytes_of(size_t side)
 {
-	struct gf_selection_cost *c;
+	return (double)(side * side * sizeof(float));
+}
+
+/* Of a selection: bytes of a message and of what is sent, and seconds. */
+struct points {
+	double bytes[SIZES], handled[SIZES], times[SIZES], sent_s_per_byte;
+	size_t n;
+};
+
+static void add(const struct gf_measure_selections *c,
+		struct gf_processing *out, const char *name,
+		const struct gf_linear_fit *f, const struct points *p)
+{
+	struct gf_selection_cost *to;
 	size_t i;
 
 	out->selections =
 		gf_xreallocarray(out->selections, out->nselections + 1,
 				 sizeof(*out->selections));
-	c = &out->selections[out->nselections++];
-	*c = (struct gf_selection_cost){
+	to = &out->selections[out->nselections++];
+	*to = (struct gf_selection_cost){
 		.of = {.name = gf_xstrdup(name),
 		       .device = gf_xstrdup("cpu"),
+		       .backward_share = c->backward_share,
 		       .fit = {.r_squared = f->r_squared,
 			       .residual_rms = f->residual_rms,
 			       .residual_max = f->residual_max,
-			       .npoints = n,
-			       .size_bytes = gf_xcalloc(n, sizeof(size_t)),
-			       .time_s = gf_xmemdup(times,
-						    SIZES * sizeof(*times))}},
+			       .npoints = p->n,
+			       .size_bytes = gf_xcalloc(p->n, sizeof(size_t)),
+			       .time_s = gf_xmemdup(p->times,
+						    p->n * sizeof(double))}},
 		.alpha_s = f->startup_s,
 		.beta_s_per_byte = f->per_byte_s,
+		.sent_s_per_byte = p->sent_s_per_byte,
 	};
-	for (i = 0; i < n; i++)
-		c->of.fit.size_bytes[i] = bytes_of(i);
+	for (i = 0; i < p->n; i++)
+		to->of.fit.size_bytes[i] = (size_t)p->bytes[i];
+}
+
+/* What goes out and comes in, by the size that all selections are measured at.
+ * Points then have what is left, half of it at least: noise leaves a price. */
+static int measure_sent(const struct gf_measure_selections *c, const char *name,
+			struct points *p, struct gf_error *err)
+{
+	const size_t at = FEWEST_SIZES - 1;
+	const struct seat seat = {name, sides[at], .other_share = true};
+	double time_s, more;
+	bool runs = true;
+	size_t i;
+	int rc = sit(c, &seat, &time_s, &more, &runs, err);
+
+	if (rc || !runs || !(more > p->handled[at]))
+		return rc;
+	p->sent_s_per_byte =
+		fmax(0, (time_s - p->times[at]) / (more - p->handled[at]));
+	for (i = 0; i < p->n; i++)
+		p->times[i] -= fmin(p->times[i] / 2,
+				    p->sent_s_per_byte * p->handled[i]);
+	return 0;
 }
 
 static int measure(const struct gf_measure_selections *c, const char *name,
 		   struct gf_processing *out, struct gf_error *err)
 {
-	double times[SIZES], bytes[SIZES];
+	struct points p = {.n = 0};
 	struct gf_linear_fit f;
 	bool runs = true;
-	size_t n = 0;
+	size_t i;
 	int rc = 0;
 
-	while (n < SIZES && rc == 0 && runs &&
-	       (n < FEWEST_SIZES || bytes_of(n) <= c->max_bytes)) {
-		bytes[n] = (double)bytes_of(n);
-		rc = sit(c, name, sides[n], &times[n], &runs, err);
-		n++;
+	for (i = 0; i < SIZES && rc == 0 && runs; i++) {
+		const struct seat seat = {name, side_of(c, i)};
+
+		p.bytes[p.n] = bytes_of(seat.side);
+		if (i >= FEWEST_SIZES && seat.side == sides[i] &&
+		    p.bytes[p.n] > (double)c->max_bytes)
+			break;
+		rc = sit(c, &seat, &p.times[p.n], &p.handled[p.n], &runs, err);
+		p.n++;
 	}
-	if (rc == 0 && runs)
-		rc = gf_fit_linear(bytes, times, n, &f, err);
-	if (rc == 0 && runs)
-		add(out, name, &f, times, n);
+	if (rc == 0 && runs) {
+		rc = measure_sent(c, name, &p, err);
+		rc = rc ? rc : gf_fit_linear(p.bytes, p.times, p.n, &f, err);
+	}
 	if (rc)
 		gf_error_prefix(err, "selection %s", name);
+	else if (runs)
+		add(c, out, name, &f, &p);
+	return rc;
+}
+
+/* What scaling takes, by dense messages that are scaled. */
+static int measure_scale(const struct gf_measure_selections *c,
+			 struct gf_processing *out, struct gf_error *err)
+{
+	const struct seat seat = {gf_selections[0].name,
+				  sides[FEWEST_SIZES - 1], .scaled = true};
+	double time_s = 0, handled;
+	bool runs;
+	size_t i;
+	int rc = sit(c, &seat, &time_s, &handled, &runs, err);
+
+	for (i = 0; i < out->ncodecs && rc == 0 && runs; i++)
+		if (gf_codec_find(out->codecs[i].of.name)->greatest > 0)
+			out->codecs[i].scale_s_per_byte =
+				time_s / bytes_of(seat.side);
 	return rc;
 }
 
@@ -285,7 +387,7 @@ int gf_measure_selections(const struct gf_measure_selections *c,
 			  struct gf_processing *out, struct gf_error *err)
 {
 	size_t i;
-	int rc = 0;
+	int rc = measure_scale(c, out, err);
 
 	for (i = 0; gf_selections[i].name && rc == 0; i++) {
 		const char *name = gf_selections[i].name;

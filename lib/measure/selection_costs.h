@@ -11,10 +11,12 @@
 
 struct gf_measure_selections {
 	struct gf_comm *comm;
-	int threads;         /* that compute beside messages, per rank */
-	size_t max_bytes;    /* of a message; three sizes are measured anyway */
-	bool callers_memory; /* measure/chain.h */
-	double time_s;       /* of a size, roughly */
+	int threads;        /* that compute beside messages, per rank */
+	size_t max_bytes;   /* of a message; three sizes are measured anyway */
+	size_t model_bytes; /* a size, too, up to a limit; 0: none */
+	double backward_share; /* doc/processing.h; of all entries */
+	bool callers_memory;   /* measure/chain.h */
+	double time_s;         /* of a size, roughly */
 	double timeout_s;
 };
 
@@ -23,8 +25,12 @@ struct gf_measure_selections {
  * to a dense message of f32 on the host: seconds in its hooks and in merging
  * sets on the thread that moves messages, and in its part on the compute
  * thread. The message goes through the engine that training uses, and its
- * selection is in the steady state, after any warm-up. The slowest rank's
- * median counts; all ranks get the same. Adds to `out`.
+ * selection is in the steady state, after any warm-up. As in training, compute
+ * works on as much memory as weights, momentum and activations may take, and
+ * then writes the gradients. A second share of elements tells what goes out
+ * from passes over all gradients. The slowest rank's median counts; all ranks
+ * get the same. Adds to `out`, and to the codecs there that may overflow what
+ * multiplying by a loss scale takes.
  */
 int gf_measure_selections(const struct gf_measure_selections *c,
 			  struct gf_processing *out, struct gf_error *err);

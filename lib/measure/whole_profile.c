@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "base/heap.h"
+#include "comm/priority.h"
 #include "measure/beside.h"
 #include "measure/codecs.h"
 #include "measure/model_times.h"
@@ -278,18 +279,26 @@ static int measure_beside(const struct gf_measure_profile *c,
 }
 
 static int measure_processing(const struct gf_measure_profile *c,
+			      const struct gf_model_profile *model,
 			      struct gf_processing *out, struct gf_error *err)
 {
+	const double backward_share =
+		!c->device.gpu &&
+				gf_priority_crowded(c->comm, beside_threads(c))
+			? 1
+			: 0;
 	const struct gf_measure_selections selections = {
 		.comm = c->comm,
 		.threads = beside_threads(c),
+		.backward_share = backward_share,
 		.max_bytes = c->sweep.max_bytes ? c->sweep.max_bytes
 						: GF_MEASURE_MAX_BYTES,
+		.model_bytes = model ? gf_model_profile_bytes(model) : 0,
 		.callers_memory = c->sweep.callers_memory,
 		.time_s = c->sweep.time_s,
 		.timeout_s = c->sweep.timeout_s,
 	};
-	int rc = gf_measure_codecs(c->comm, out, err);
+	int rc = gf_measure_codecs(c->comm, backward_share, out, err);
 
 	return rc ? rc : gf_measure_selections(&selections, out, err);
 }
@@ -326,7 +335,7 @@ static int measure(const struct gf_measure_profile *c, struct gf_profile *p,
 	if (c->model && rc == 0)
 		rc = measure_model(c, &m, p, err);
 	if (rc == 0 && c->network) {
-		rc = measure_processing(c, &p->processing, err);
+		rc = measure_processing(c, p->model, &p->processing, err);
 		rc = rc ? rc : sit_again(c, &m, p, err);
 		rc = rc ? rc : measure_network(c, p, remarks, err);
 		rc = rc ? rc : measure_codecs_run(c, p, err);

@@ -77,7 +77,7 @@ static void take_line(const struct gf_allreduce_cost *c, double bytes,
 	price->contention = &c->contention;
 	price->mutual = gf_beside_backward_of(c);
 	price->nsteps = 0;
-	price->codec_s_per_byte = price->hops = 0;
+	price->codec_s_per_byte = price->hops = price->handling_s_per_byte = 0;
 }
 
 /*
@@ -233,22 +233,23 @@ int gf_price_message(const struct gf_fabric *f, const struct gf_priced *m,
 	const char *codec = m->codec ? m->codec : PLAIN;
 	const struct gf_allreduce_cost *c = entry_of(f->network, m, codec);
 	const struct gf_codec_cost *cost = gf_fabric_codec(f, codec);
-	int rc;
+	double ratio;
+	int rc = c ? price_entry(f, c, m->bytes, price, err)
+		   : price_plain(f, m, price, err);
 
-	if (c)
-		return price_entry(f, c, m->bytes, price, err);
-	rc = price_plain(f, m, price, err);
 	if (rc < 0 || !cost)
 		return rc;
-	rc = count_hops(f, m, &price->hops, err);
-	if (rc < 0)
-		return rc;
-	/* per byte on the wire */
-	price->codec_s_per_byte =
-		(cost->encode_s_per_byte + cost->decode_s_per_byte) /
-		gf_codec_ratio(gf_codec_find(codec));
-	price->per_byte_s += price->hops * price->codec_s_per_byte;
-	return 0;
+	ratio = gf_codec_ratio(gf_codec_find(codec)); /* bytes on the wire */
+	if (!c) {
+		rc = count_hops(f, m, &price->hops, err);
+		price->codec_s_per_byte =
+			(cost->encode_s_per_byte + cost->decode_s_per_byte) /
+			ratio;
+	}
+	price->handling_s_per_byte = price->hops * price->codec_s_per_byte +
+				     cost->scale_s_per_byte / ratio;
+	price->per_byte_s += price->handling_s_per_byte;
+	return rc;
 }
 
 int gf_price_link(const struct gf_fabric *f, double bytes,

@@ -20,7 +20,8 @@
  *
  * A codec costs encoding and decoding, too, on every hop that a byte takes one
  * after the other: as often as the closed form passes it on. An entry that was
- * measured with the codec has that in it.
+ * measured with the codec has that in it. One that may overflow has gradients
+ * multiplied by a loss scale on their way, and divided by it.
  */
 struct gf_fabric {
 	const struct gf_network *network; /* or NULL */
@@ -55,6 +56,8 @@ struct gf_price {
 	/* Of per_byte_s: what a codec costs on each of so many hops, 0 where it
 	 * was measured with the rest. */
 	double codec_s_per_byte, hops;
+	/* Of per_byte_s: that on all hops, and the loss scale. */
+	double handling_s_per_byte;
 	size_t nsteps; /* that tell apart how many elements there are; or 0 */
 };
 

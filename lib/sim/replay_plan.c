@@ -9,6 +9,7 @@
 #include "base/heap.h"
 #include "sim/pipeline.h"
 #include "sim/replay_parts.h"
+#include "sim/set_price.h"
 #include "sim/variant.h"
 
 /* What processors do for the traffic's i-th message. */
@@ -18,8 +19,8 @@ static void add_processing(const struct gf_replay_setting *s, size_t i,
 	const struct gf_plan *p = &s->variant.plan;
 	const struct gf_fabric *f = &s->variant.fabric;
 	const struct gf_sim_message *m = &s->traffic.messages[i];
-	const struct gf_codec_cost *codec =
-		gf_fabric_codec(f, gf_traffic_like(&s->traffic, p, i)->codec);
+	const struct gf_message *like = gf_traffic_like(&s->traffic, p, i);
+	const struct gf_codec_cost *codec = gf_fabric_codec(f, like->codec);
 	struct gf_wire wires[GF_WIRES_MOST];
 
 	if (codec) {
@@ -28,11 +29,16 @@ static void add_processing(const struct gf_replay_setting *s, size_t i,
 	}
 	if (s->traffic.plan_message[i] == p->nmessages)
 		return;
-	to->before_s = gf_selecting_s(f, p, m->first, m->last) *
-		       (m->half == GF_HALF_SPLIT ? 0.5 : 1);
 	gf_plan_wires(p, m->first, m->last, wires);
+	to->before_s = gf_selecting_s(f, p, m->first, m->last);
+	if (codec && wires[0].kind == GF_WIRE_REDUCE)
+		to->before_s += codec->scale_s_per_byte * wires[0].share *
+				wires[0].size_bytes;
+	if (m->half == GF_HALF_SPLIT)
+		to->before_s /= 2;
 	if (wires[0].kind != GF_WIRE_REDUCE)
-		to->before_s += s->traffic.call_s;
+		to->before_s += s->traffic.call_s +
+				gf_price_codings_s(f, &wires[0], like->codec);
 }
 
 struct forward {

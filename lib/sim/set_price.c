@@ -111,3 +111,17 @@ int gf_price_sets(const struct gf_fabric *f, enum gf_wire_kind kind,
 		m->mutual = gf_beside_backward_of(like);
 	return 0;
 }
+
+double gf_price_codings_s(const struct gf_fabric *f, const struct gf_wire *wire,
+			  const char *codec)
+{
+	const struct gf_codec_cost *c = gf_fabric_codec(f, codec);
+	const struct gf_wire_handled sets =
+		gf_wire_handled(wire->kind, f->ranks);
+
+	if (!c || !wire->among)
+		return 0;
+	return sizeof(float) * wire->count_elems *
+	       (sets.made * c->set_encode_s_per_byte +
+		sets.taken * c->set_decode_s_per_byte);
+}

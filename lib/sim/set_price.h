@@ -21,4 +21,8 @@ int gf_price_sets(const struct gf_fabric *f, enum gf_wire_kind kind,
 		  double call_s, struct gf_sim_message *m,
 		  struct gf_error *err);
 
+/* What it takes to encode and decode the sets of a wire under a codec. */
+double gf_price_codings_s(const struct gf_fabric *f, const struct gf_wire *wire,
+			  const char *codec);
+
 #endif

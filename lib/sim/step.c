@@ -23,7 +23,9 @@ static double release_work_s(const struct gf_model_profile *model,
 double gf_sim_issue_s(const struct gf_model_profile *model,
 		      const struct gf_sim_message *m)
 {
-	return m->release == GF_RELEASE_BACKWARD_END ? 0 : model->issue_s;
+	return m->release == GF_RELEASE_BACKWARD_END
+		       ? 0
+		       : model->issue_s + m->holds_s;
 }
 
 double gf_sim_issues_s(const struct gf_sim_input *in)

@@ -20,7 +20,7 @@
  * has done ready_s[i] of its work. While at least one message is active,
  * backward advances at 1/overlap_slowdown, or 1/compute_slowdown of the message
  * that slows it most. Once a message is ready (released by backward), issuing
- * it is issue_s of work for backward, before anything later.
+ * it is issue_s + holds_s of work for backward, before anything later.
  * A message: startup a, which occupies a lane but uses no bandwidth and is
  * not slowed by others; then its bytes drain at 1/(gamma_n*b), with n messages
  * in transfer. Both take message_slowdown times as long while backward runs,
@@ -41,6 +41,7 @@ struct gf_sim_message {
 	enum gf_half half;
 	double startup_s, per_byte_s; /* of this message's algorithm */
 	double bytes;                 /* on the wire */
+	double holds_s; /* by which it holds up backward, beside issue_s */
 	const struct gf_contention *contention;  /* NULL: gamma_n = n */
 	const struct gf_beside_backward *mutual; /* NULL: nothing is known */
 };

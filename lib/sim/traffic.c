@@ -36,6 +36,15 @@ struct pricing {
 	double call_s;                    /* of sets */
 };
 
+/* Backward loses its share of what the thread that moves messages does. */
+static void hold(const void *cost, double seconds, struct gf_sim_message *m)
+{
+	const struct gf_processing_entry *e = cost;
+
+	if (e)
+		m->holds_s += e->backward_share * seconds;
+}
+
 /* By the line for m->bytes. */
 static int price_reduce(struct pricing *x, const struct gf_message *from,
 			struct gf_sim_message *m, struct gf_error *err)
@@ -54,6 +63,8 @@ static int price_reduce(struct pricing *x, const struct gf_message *from,
 	m->per_byte_s = x->last.per_byte_s;
 	m->contention = x->last.contention;
 	m->mutual = x->last.mutual;
+	hold(gf_fabric_codec(x->f, from->codec),
+	     x->last.handling_s_per_byte * m->bytes, m);
 	return 0;
 }
 
@@ -71,11 +82,19 @@ static int price_wire(struct pricing *x, const struct gf_message *from,
 		      const struct gf_wire *wire, struct gf_sim_message *m,
 		      struct gf_error *err)
 {
+	double codings_s;
+	int rc;
+
 	m->bytes = gf_wire_set_bytes(wire, from->codec);
-	if (wire->kind != GF_WIRE_REDUCE)
-		return gf_price_sets(x->f, wire->kind, x->call_s, m, err);
-	m->bytes = wire->size_bytes * wire->share * ratio_of(from);
-	return price_reduce(x, from, m, err);
+	if (wire->kind == GF_WIRE_REDUCE) {
+		m->bytes = wire->size_bytes * wire->share * ratio_of(from);
+		return price_reduce(x, from, m, err);
+	}
+	rc = gf_price_sets(x->f, wire->kind, x->call_s, m, err);
+	codings_s = gf_price_codings_s(x->f, wire, from->codec);
+	m->startup_s += codings_s;
+	hold(gf_fabric_codec(x->f, from->codec), codings_s, m);
+	return rc;
 }
 
 /* The collectives of a message, one after the other, cost what one of the sum
@@ -93,6 +112,7 @@ static int price_wires(struct pricing *x, const struct gf_message *from,
 
 		rc = price_wire(x, from, &wires[i], &next, err);
 		m->startup_s += next.startup_s;
+		m->holds_s = next.holds_s;
 		m->bytes += next.bytes;
 		m->per_byte_s =
 			(m->per_byte_s * bytes + next.per_byte_s * next.bytes) /
@@ -106,19 +126,30 @@ double gf_selecting_s(const struct gf_fabric *f, const struct gf_plan *p,
 {
 	const struct gf_selection_cost *c =
 		gf_fabric_selection(f, gf_selection_name(&p->selection));
-	double bytes = 0;
+	struct gf_wire wires[GF_WIRES_MOST];
+	double bytes = 0, handled = 0;
+	size_t n, i;
 
 	if (!c)
 		return 0;
-	for (; first <= last; first++)
-		bytes += (double)gf_tensor_bytes(&p->model->tensors[first]);
-	return c->alpha_s + c->beta_s_per_byte * bytes;
+	n = gf_plan_wires(p, first, last, wires);
+	for (i = 0; i < n; i++)
+		handled += gf_wire_handled_bytes(&wires[i], f->ranks);
+	for (i = first; i <= last; i++)
+		bytes += (double)gf_tensor_bytes(&p->model->tensors[i]);
+	return gf_selection_passes_s(c, bytes,
+				     (double)gf_model_profile_bytes(p->model)) +
+	       c->sent_s_per_byte * handled;
 }
 
 /* The thread that moves the message does that before and after it goes. */
 static void price_selection(const struct pricing *x, struct gf_sim_message *m)
 {
-	m->startup_s += gf_selecting_s(x->f, x->p, m->first, m->last);
+	const double seconds = gf_selecting_s(x->f, x->p, m->first, m->last);
+
+	m->startup_s += seconds;
+	hold(gf_fabric_selection(x->f, gf_selection_name(&x->p->selection)),
+	     seconds, m);
 }
 
 static int price(struct pricing *x, const struct gf_message *from,
@@ -131,6 +162,7 @@ static int price(struct pricing *x, const struct gf_message *from,
 	m->mode = from->mode;
 	m->release = from->release;
 	m->half = from->half;
+	m->holds_s = 0;
 	if (!gf_codec_find(from->codec))
 		return refuse_codec(from->codec, err);
 	rc = price_wires(x, from, m, err);
@@ -180,6 +212,7 @@ static int pack(struct pricing *x, struct gf_traffic *t, struct gf_error *err)
 			t->messages[n] = dense[i];
 			t->messages[n].first = first;
 			t->messages[n].last = k;
+			t->messages[n].holds_s = 0;
 			t->messages[n].bytes =
 				waiting * ratio_of(&p->messages[i]);
 			if (rc == 0)

@@ -390,6 +390,10 @@ static void profile_on(struct gf_comm *comm, void *ctx)
 	for (i = 0; i < p.processing.ncodecs; i++)
 		EXPECT(p.processing.codecs[i].encode_s_per_byte > 0 &&
 			       p.processing.codecs[i].decode_s_per_byte > 0 &&
+			       p.processing.codecs[i].set_encode_s_per_byte >
+				       0 &&
+			       p.processing.codecs[i].set_decode_s_per_byte >
+				       0 &&
 			       !p.processing.codecs[i].of.assumed,
 		       "%s", p.processing.codecs[i].of.name);
 	for (i = 0; gf_selections[i].name; i++) {

@@ -2,6 +2,7 @@
 #include <errno.h>
 
 #include "base/array.h"
+#include "doc/select_topk.h"
 #include "doc/select_dgc.h"
 #include "doc/select_onebit.h"
 #include "doc/select_powersgd.h"
@@ -488,6 +489,93 @@ static void test_processing(void)
 	}
 }
 
+/*
+ * topk of 2 among 8 elements, two messages of a model of 64 bytes, on 4 ranks
+ * whose links take 1 + 2 per byte: sets of 16 bytes, 2 rounds and 3 sets of
+ * them.
+ *
+ *	transfers	2 * 1 + 3 * 16 * 2 = 98, and as f16 of 5 bytes 2 + 30
+ *	by the line	0.5 + 32 * 0.01 = 0.82
+ *	by points	0.5 + (4.5 - 0.5) * 32 / 64 = 2.5
+ *	what is sent	(1 + 4) * 16 * 0.1 = 8
+ *	under f16	1 * 8 * 2 + 4 * 8 * 3 = 112
+ *
+ * Half of choosing and all of coding holds up backward: what is ready at 2 and
+ * 5 lets the other wait.
+ */
+static void test_processing_of_sets(void)
+{
+	size_t sizes[] = {16, 48, 80};
+	double times[] = {1, 3.5, 5.5};
+	struct gf_level_cost level = {
+		.name = (char *)"net", .alpha_s = 1, .beta_s_per_byte = 2};
+	struct gf_network net = {.ranks = 4, .levels = &level, .nlevels = 1};
+	struct gf_tensor tensors[2] = {{.count_elems = 8, .ready_s = 1},
+				       {.count_elems = 8, .ready_s = 4}};
+	struct gf_model_profile model = {.device = (char *)"cpu",
+					 .forward_s = 1,
+					 .backward_s = 4,
+					 .overlap_slowdown = 1,
+					 .tensors = tensors,
+					 .ntensors = 2};
+	struct gf_topk_params topk = {.density = 0.25};
+	static const struct {
+		const char *codec;
+		size_t npoints;
+		double sent_s, share, takes_s, ready_s;
+	} cases[] = {
+		{"f32", 0, 0, 0, 98 + 0.82, 5},
+		{"f32", 3, 0, 0, 98 + 2.5, 5},
+		{"f32", 3, 0.1, 0, 98 + 2.5 + 8, 5},
+		{"f32", 3, 0.1, 0.5, 98 + 2.5 + 8, 5 + 0.5 * 10.5},
+		{"f16", 3, 0.1, 0.5, 32 + 2.5 + 8 + 112, 5 + 0.5 * 10.5 + 112},
+	};
+	size_t i;
+
+	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++) {
+		struct gf_codec_cost codec = {.of = {.name = (char *)"f16",
+						     .device = (char *)"cpu",
+						     .backward_share = 1},
+					      .set_encode_s_per_byte = 2,
+					      .set_decode_s_per_byte = 3};
+		struct gf_selection_cost selection = {
+			.of = {.name = (char *)"topk",
+			       .device = (char *)"cpu",
+			       .backward_share = cases[i].share,
+			       .fit = {.npoints = cases[i].npoints,
+				       .size_bytes = sizes,
+				       .time_s = times}},
+			.alpha_s = 0.5,
+			.beta_s_per_byte = 0.01,
+			.sent_s_per_byte = cases[i].sent_s};
+		struct gf_message messages[2] = {
+			{.algorithm = (char *)"ring",
+			 .codec = (char *)cases[i].codec},
+			{.first = 1,
+			 .last = 1,
+			 .algorithm = (char *)"ring",
+			 .codec = (char *)cases[i].codec}};
+		struct gf_predicted_message at[2];
+		struct gf_plan p = {.ranks = 4,
+				    .lanes = 1,
+				    .model = &model,
+				    .network = &net,
+				    .processing = {&codec, 1, &selection, 1},
+				    .selection = {&gf_select_plan_topk, &topk},
+				    .messages = messages,
+				    .nmessages = 2,
+				    .staleness = 1};
+		struct gf_fabric f = gf_plan_fabric(&p);
+		struct gf_sim_result r = {.messages = at};
+
+		EXPECT(gf_predict_plan(&p, &f, &r, NULL) == 0, "case %zu", i);
+		EXPECT_NEAR(at[0].end_s - at[0].start_s, cases[i].takes_s,
+			    TOLERANCE, "case %zu", i);
+		EXPECT_NEAR(at[1].ready_s, cases[i].ready_s, TOLERANCE,
+			    "case %zu", i);
+	}
+}
+
 /* How selection and staleness change six of tests/data/vectors.md. */
 static void test_axes(void)
 {
@@ -732,6 +820,7 @@ int main(void)
 	test_link();
 	test_axes();
 	test_processing();
+	test_processing_of_sets();
 	test_normal();
 	test_what_if();
 	test_many_at_once();

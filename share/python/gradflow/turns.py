@@ -80,9 +80,11 @@ def _processing(network, plan, factor):
     codec = plan["messages"][0].get("codec", "f32")
     for cost in found.get("selections", ()) if method != "dense" else found.get("codecs", ()):
         if method in (cost.get("method"), "dense") and cost.get("codec", codec) == codec:
-            for key in ("alpha_s", "beta_s_per_byte", "encode_s_per_byte", "decode_s_per_byte"):
-                if key in cost:
+            for key in cost:
+                if key == "alpha_s" or key.endswith("_s_per_byte"):
                     cost[key] *= factor
+            if "fit" in cost:  # which tells a selection's passes
+                cost["fit"]["time_s"] = [s * factor for s in cost["fit"]["time_s"]]
     return found
 
 
