@@ -4,12 +4,35 @@
 #include "cli/human.h"
 #include "planner/explain.h"
 #include "sim/predict.h"
+#include "sim/set_price.h"
 
 static const char *const origins[] = {
 	[GF_PRICE_MEASURED] = "measured",
 	[GF_PRICE_RESCALED] = "measured on other ranks, carried over",
 	[GF_PRICE_DERIVED] = "derived from the levels",
 };
+
+/* Sets, and what of the startup is choosing, and encoding and decoding. */
+static void add_sets(const struct gf_plan *p, const struct gf_fabric *f,
+		     const struct gf_message *as,
+		     const struct gf_sim_message *m, struct gf_text *out)
+{
+	const char *name = gf_selection_name(&p->selection);
+	const double choosing_s = gf_selecting_s(f, p, m->first, m->last);
+	struct gf_wire wires[GF_WIRES_MOST];
+	struct gf_human h;
+	double codings_s;
+
+	gf_text_addf(out, "sets of %s on the links' figures", name);
+	if (choosing_s > 0)
+		gf_text_addf(out, " (of it %s: %s)", name,
+			     gf_human_time(choosing_s, &h));
+	gf_plan_wires(p, m->first, m->last, wires);
+	codings_s = gf_price_codings_s(f, &wires[0], as->codec);
+	if (codings_s > 0)
+		gf_text_addf(out, " (of it %s: %s)", as->codec,
+			     gf_human_time(codings_s, &h));
+}
 
 /* What the message would take alone: the line that was found, and its parts. */
 static void add_line(const struct gf_plan *p, const struct gf_fabric *f,
@@ -28,8 +51,7 @@ static void add_line(const struct gf_plan *p, const struct gf_fabric *f,
 		m->per_byte_s * 1e9,
 		gf_human_time(m->startup_s + m->per_byte_s * m->bytes, &h3));
 	if (!reduces || gf_price_message(f, &priced, &price, NULL) < 0) {
-		gf_text_addf(out, "sets of %s on the links' figures",
-			     gf_selection_name(&p->selection));
+		add_sets(p, f, as, m, out);
 		return;
 	}
 	gf_text_addf(out, "%s", origins[price.origin]);

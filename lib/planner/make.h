@@ -55,6 +55,8 @@ struct gf_task {
 	double bound_s;                 /* of packs that are cut anew; else 0 */
 	struct gf_derived derived;      /* the problem's */
 	struct gf_stage *by_levels;     /* the problem's factors; or NULL */
+	/* What sets may be encoded by; borrowed. NULL: they are none. */
+	const char *const *set_codecs;
 };
 
 /* For --threshold of a struct gf_request; 0 sends every tensor by itself. */

@@ -87,8 +87,8 @@ static int grow(const struct gf_request *r, const struct gf_problem *p,
 	return 0;
 }
 
-/* A selection with an encoding of its own is sent as it is: of the codecs that
- * are allowed, only f32. */
+/* What is no sum is not priced by the menu: of the codecs that are allowed,
+ * messages begin with f32. */
 static bool plain_only(const struct gf_selection *s, const struct gf_problem *p)
 {
 	size_t i;
@@ -133,6 +133,8 @@ static int apply_system(struct gf_task *t, struct gf_text *notes,
 		p->lanes = s->lanes;
 	if (!p->codecs && s->codecs[0])
 		p->codecs = s->codecs;
+	if (gf_selection_has(&t->selection, GF_SELECT_SETS))
+		t->set_codecs = p->codecs;
 	if (plain_only(&t->selection, p))
 		p->codecs = NULL;
 	if (p->algorithm || !s->algorithm)

@@ -98,6 +98,41 @@ static int predict(const struct gf_task *t, struct gf_plan *p,
 	return rc;
 }
 
+static void set_codec(struct gf_plan *p, const char *codec)
+{
+	size_t i;
+
+	for (i = 0; i < p->nmessages; i++) {
+		free(p->messages[i].codec);
+		p->messages[i].codec = gf_xstrdup(codec);
+	}
+}
+
+/* Sets by that of the allowed codecs with which the plan is the fastest; the
+ * first of equals. Between GPUs sets go as they are. */
+static int choose_codec(const struct gf_task *t, struct gf_plan *p,
+			struct gf_error *err)
+{
+	const char *best = NULL;
+	double least_s = INFINITY;
+	size_t i;
+	int rc = 0;
+
+	if (gf_device_is_gpu(t->problem.fabric.device))
+		return 0;
+	for (i = 0; t->set_codecs && t->set_codecs[i] && rc == 0; i++) {
+		set_codec(p, t->set_codecs[i]);
+		rc = predict(t, p, err);
+		if (rc == 0 && p->predicted->iteration_s < least_s) {
+			least_s = p->predicted->iteration_s;
+			best = t->set_codecs[i];
+		}
+	}
+	if (best)
+		set_codec(p, best);
+	return rc;
+}
+
 int gf_task_plan_by(const struct gf_task *t, const struct gf_policy *policy,
 		    struct gf_plan *p, struct gf_error *err)
 {
@@ -116,6 +151,7 @@ int gf_task_plan_by(const struct gf_task *t, const struct gf_policy *policy,
 	} else {
 		p->predicted->fastest_s = 0; /* that was without these axes */
 		rc = set_axes(t, p, err);
+		rc = rc ? rc : choose_codec(t, p, err);
 		rc = rc ? rc : predict(t, p, err);
 	}
 	rc = rc ? rc : gf_doubt_predict(p, err);
