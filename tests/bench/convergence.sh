@@ -48,6 +48,8 @@ topk-01|--selection topk --density .01
 gtopk|--selection gtopk
 gtopk-01|--selection gtopk --density .01
 gtopk-01-conserve|--selection gtopk --density .01 --putback conserve
+topk-01-q8|--selection topk --density .01 --codecs q8
+gtopk-01-fp4|--selection gtopk --density .01 --codecs fp4
 dgc|--selection dgc
 dgc-01|--selection dgc --density .01
 ef21|--selection ef21

@@ -83,6 +83,23 @@ largest() {
 	END
 }
 
+@test "sets under codecs: the bytes that the simulator sends" {
+	gf-topo --synthetic "node:3@125MB/s,50us" > topo.json
+	while read -r method codec; do
+		gf-plan -q topo.json --model digits-mlp --policy wfbp --selection "$method" --density .05 \
+			--warmup-densities none --codecs "$codec" > plan.json
+		sent=$(gf-sim -q plan.json --steps --json | jq -s '[.[] | select(.op == "send").bytes] | add')
+		wants 0 mpi 3 gf-train -q --threads 1 --plan plan.json --steps 3 --check-replicas 1 --log log.jsonl
+		jq -se --argjson sent "$sent" 'map(select(.part == "batch").sent_bytes) | length == 3 and all(. == $sent)' log.jsonl
+		rm log.jsonl
+	done <<- 'END'
+		topk q8
+		gtopk f16
+		dgc fp4
+		ef21 bf16
+	END
+}
+
 @test "stopped and resumed: the same files on every rank" {
 	wants 0 mpi 3 gf-train $quick --epochs 2 --checkpoint through
 	wants 0 mpi 3 gf-train $quick --epochs 2 --checkpoint stopped --steps 41

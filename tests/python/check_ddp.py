@@ -772,6 +772,8 @@ def plans():
             learns(name, rule(name), momentum=0.0)
         else:
             learns(name, whole(build(), codec=name))
+    for name, codec in (("topk", "f16"), ("gtopk", "q8")):
+        learns(name, {**whole(build(), codec=codec), "selection": SELECTIONS[name]})
     for name in ("gtopk", "csc", "powersgd"):
         learns(name, rule(name, 2, 4))
     learns("f16", {**whole(build(), codec="f16"), "pipeline": {"staleness": 2, "warmup_steps": 0}})
