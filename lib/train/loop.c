@@ -316,16 +316,16 @@ static int measure_speed(struct gf_trainer *t, size_t step, size_t part,
 			 struct gf_speed_pass *pass, struct gf_error *err)
 {
 	const struct gf_train_config *k = t->config;
+	int rc;
 
 	if (t->result->first_step > t->total_steps ||
 	    !gf_speed_wanted(k->plan, &k->training))
 		return 0;
-	t->compute.ops->load(&t->compute, step, part);
-	return gf_team_agree(&t->team,
-			     gf_speed_measure(&t->compute,
-					      gf_model_param_count(k->model),
-					      pass, err),
-			     err);
+	rc = t->compute.ops->load(&t->compute, step, part, err);
+	if (rc == 0)
+		rc = gf_speed_measure(
+			&t->compute, gf_model_param_count(k->model), pass, err);
+	return gf_team_agree(&t->team, rc, err);
 }
 
 static int run(struct gf_trainer *t, struct gf_error *err)
