@@ -28,11 +28,11 @@ const struct gf_importer *gf_import_find(const char *format, const char *text,
 int gf_import_refuse(const struct gf_import *in, const char *format,
 		     struct gf_error *err);
 
-/* Calls take with a file, or with each file of a folder by their names, which
- * it counts from 0. -ENOENT: the folder is empty. */
+/* Calls take with a file, or with each of `count` files of a folder by their
+ * names, numbered from 0. -ENOENT: the folder is empty. */
 int gf_import_each(const char *path,
 		   int (*take)(void *ctx, const char *file, int number,
-			       struct gf_error *err),
+			       int count, struct gf_error *err),
 		   void *ctx, struct gf_error *err);
 
 /* A model half without tensors, from what `in` says; backward_s is 0 if

@@ -15,7 +15,8 @@ struct files {
 	const struct gf_importer *importer; /* of the first */
 };
 
-static int take(void *ctx, const char *file, int number, struct gf_error *err)
+static int take(void *ctx, const char *file, int number, int count,
+		struct gf_error *err)
 {
 	struct files *f = ctx;
 	struct gf_import in = {.file = file,
@@ -33,7 +34,7 @@ static int take(void *ctx, const char *file, int number, struct gf_error *err)
 		return rc;
 	in.text = text;
 	importer = gf_import_find(NULL, text, in.size);
-	f->count = number + 1;
+	f->count = count;
 	if (!importer || memchr(text, '\0', in.size))
 		rc = gf_import_refuse(&in, NULL, err);
 	else if (!f->job)

@@ -25,14 +25,14 @@ static int is_seen(const struct dirent *d)
 
 int gf_import_each(const char *path,
 		   int (*take)(void *ctx, const char *file, int number,
-			       struct gf_error *err),
+			       int count, struct gf_error *err),
 		   void *ctx, struct gf_error *err)
 {
 	struct dirent **files = NULL;
 	int count, i, rc = 0;
 
 	if (!gf_import_is_folder(path))
-		return take(ctx, path, 0, err);
+		return take(ctx, path, 0, 1, err);
 	count = scandir(path, &files, is_seen, alphasort);
 	if (count < 1)
 		rc = gf_error_errno(err, count < 0 ? -errno : -ENOENT, "%s",
@@ -41,7 +41,7 @@ int gf_import_each(const char *path,
 		char *file = gf_xasprintf("%s/%s", path, files[i]->d_name);
 
 		if (rc == 0)
-			rc = take(ctx, file, i, err);
+			rc = take(ctx, file, i, count, err);
 		free(file);
 		free(files[i]);
 	}
@@ -102,11 +102,11 @@ struct ranks {
 	struct gf_profile all;
 	struct gf_collectives collectives;
 	struct gf_text *remarks;
-	int nfiles;
 	double least_s, most_s; /* a step of the fastest, of the slowest */
 };
 
-static int take(void *ctx, const char *file, int number, struct gf_error *err)
+static int take(void *ctx, const char *file, int number, int count,
+		struct gf_error *err)
 {
 	struct ranks *r = ctx;
 	struct gf_import one = *r->in;
@@ -115,8 +115,10 @@ static int take(void *ctx, const char *file, int number, struct gf_error *err)
 
 	one.file = file;
 	one.rank = number;
-	r->nfiles = number + 1;
 	one.imported = r->collectives.imported;
+	if (number == 0)
+		gf_imported_find(one.imported, "traces of %d rank%s", count,
+				 count == 1 ? "" : "s");
 	one.collectives = &r->collectives;
 	one.name = one.name ? one.name : r->name;
 	if (gf_import_is_folder(file))
@@ -205,11 +207,8 @@ int gf_import_ranks(const struct gf_import *in, const char *params_file,
 			  .least_s = INFINITY};
 	int rc = gf_import_each(in->file, take, &r, err);
 
-	if (rc == 0) {
-		gf_imported_find(r.collectives.imported, "traces of %d rank%s",
-				 r.nfiles, r.nfiles == 1 ? "" : "s");
+	if (rc == 0)
 		rc = finish(&r, remarks, err);
-	}
 	if (rc == 0)
 		*out = r.all;
 	else

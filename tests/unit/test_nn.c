@@ -16,8 +16,10 @@
 #define MAX_KINKS 0.1 /* of the elements that are tried */
 #define PROBES    24  /* elements per tensor that are tried */
 /* Of the loss; of the length of all gradients. */
-#define BF16_LOSS      0.02
+#define BF16_LOSS 0.02
+#ifndef BF16_GRADIENTS
 #define BF16_GRADIENTS 0.04
+#endif
 
 static const struct {
 	const char *name;
