@@ -879,7 +879,7 @@ ms() { # OPTION...: of a plan of the job, as people read it
 	# of the codecs that are allowed, the one with which sets are fastest, or the one that goes with a selection
 	six --system gtopk --codecs f32,q8
 	jq -e 'all(.messages[]; .codec == "q8")' out.txt
-	jq '. + {codecs: [{codec: "q8", device: "cpu", encode_s_per_byte: 0, decode_s_per_byte: 0, set_encode_s_per_byte: 100}]}' "$share/profiles/six.json" > slow.json
+	jq '. + {codecs: [{codec: "q8", device: "none", encode_s_per_byte: 0, decode_s_per_byte: 0, set_encode_s_per_byte: 100}]}' "$share/profiles/six.json" > slow.json
 	wants 0 gf-plan -q --system gtopk --codecs q8,f32 slow.json
 	jq -e 'all(.messages[]; .codec == "f32")' out.txt
 	six --selection onebit --codecs q8,f32

@@ -4,7 +4,7 @@
 The paper prints no value of any of their terms, so its equations and our simulation are both
 evaluated on inputs of our own.
 """
-from setup import Paper, cost_s, model, model_bytes, network, simulate
+from setup import Paper, cost_s, model_bytes, network, shared, simulate
 
 # AlexNet on four GPUs of 2017 with 10 Gb/s Ethernet, in round numbers.
 STEPS = 1000
@@ -23,7 +23,7 @@ class Study:
         self.ranks, self.staleness = p.input("ranks"), p.input("staleness")
         self.beta_s_per_byte = 8 / p.input("link_bits_per_s")
         self.level = self.ranks, ALPHA_S, self.beta_s_per_byte, REDUCE_S
-        self.model = {**model("alexnet-bn", FORWARD_S, BACKWARD_S), "update_s": UPDATE_S}
+        self.model = {**shared("alexnet-bn", FORWARD_S, BACKWARD_S), "update_s": UPDATE_S}
         self.bytes = model_bytes(self.model)
 
     def ring_s(self, nbytes):

@@ -93,11 +93,16 @@ def step(m):
     return m["forward_s"] + m["backward_s"], m["batch_per_rank"] * m.get("accumulate", 1)
 
 
+def shared(name, forward_s, backward_s):
+    """Of share/models/NAME, whole passes of these times over its layers."""
+    path, _ = document("models", name)
+    return json.loads(estimated("flops", "--model", path, "--forward", repr(forward_s),
+                                "--backward", repr(backward_s)))["model"]
+
+
 def gradients(name):
     """Of share/models/NAME, as backward makes them in one second."""
-    path, _ = document("models", name)
-    return json.loads(estimated("flops", "--model", path, "--forward", "1",
-                                "--backward", "1"))["model"]["tensors"]
+    return shared(name, 1, 1)["tensors"]
 
 
 def tensor_bytes(tensor):
