@@ -14,6 +14,7 @@
 #include "contest/size_sweep.h"
 #include "contest/drawing.h"
 #include "cli/command.h"
+#include "cli/deadline.h"
 #include "cli/list.h"
 #include "cli/progress.h"
 #include "cli/start.h"
@@ -235,9 +236,23 @@ struct session {
 	struct gf_contest_allreduce_config config;
 	struct gf_contest_rows rows;
 	struct gf_contest_timeline timeline;
+	struct gf_deadline *deadline;
 	struct gf_text proofs;
 	struct gf_progress progress;
 };
+
+/* A blocking call of the library cannot give up. */
+static void hold(void *session, bool begins)
+{
+	struct session *s = session;
+
+	if (begins)
+		s->deadline = gf_cli_call_deadline(
+			&s->a->cli, "the library's all-reduce has not ended",
+			s->a->config.timeout_s);
+	else
+		gf_cli_end_deadline(s->deadline);
+}
 
 static int prepare(struct session *s, struct gf_error *err)
 {
@@ -247,6 +262,8 @@ static int prepare(struct session *s, struct gf_error *err)
 
 	s->config = a->config;
 	s->config.comm = s->comm;
+	s->config.hold = hold;
+	s->config.hold_ctx = s;
 	s->config.timeline = a->trace ? &s->timeline : NULL;
 	s->config.proofs = a->verify ? &s->proofs : NULL;
 	rc = gf_launch_try_outputs(&a->cli, s->comm, err);
@@ -348,6 +365,7 @@ static int run(struct session *s, struct gf_error *err)
 		.config = &s->config,
 		.rows = s->rows.list,
 		.nrows = s->rows.count,
+		.left_out = s->rows.left_out,
 		.plan = s->plan.messages ? &s->plan : NULL,
 		.percentiles = s->a->percentiles,
 	};
@@ -406,6 +424,8 @@ int main(int argc, char **argv)
 	int status;
 
 	gf_cli_parse(&command, argc, argv, &a);
+	if (!a.list && gf_contest_sweep_tells(&a.sweep))
+		gf_comm_mpi_listen();
 	launch.transport = gf_cli_start_transport(&a.start);
 	launch.timeout_s = a.config.timeout_s;
 	status = gf_launch_run(&launch);

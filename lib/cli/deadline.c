@@ -193,6 +193,16 @@ struct gf_deadline *gf_cli_close_deadline(const struct gf_cli *cli,
 		     timeout_s);
 }
 
+struct gf_deadline *gf_cli_call_deadline(const struct gf_cli *cli,
+					 const char *what, double timeout_s)
+{
+	const double limit_s = 2 * timeout_s;
+
+	if (timeout_s <= 0)
+		return NULL;
+	return begin(cli, gf_xstrdup(what), late_rank, limit_s, limit_s);
+}
+
 struct gf_deadline *gf_cli_reader_deadline(const struct gf_cli *cli,
 					   const char *path)
 {

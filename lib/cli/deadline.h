@@ -27,6 +27,10 @@ struct gf_deadline *gf_cli_start_deadline(const struct gf_cli *cli,
 /* The deadline of the end, in which nothing takes long. */
 struct gf_deadline *gf_cli_close_deadline(const struct gf_cli *cli,
 					  double timeout_s);
+/* A call of a library, what being a clause that says so. It may take longer by
+ * what other waits take before their own limit is told. */
+struct gf_deadline *gf_cli_call_deadline(const struct gf_cli *cli,
+					 const char *what, double timeout_s);
 /* For gf_comm_open: years where timeout_s is 0 (never). */
 double gf_cli_open_limit_s(double timeout_s);
 /* A write to a full pipe waits for ever for its reader, and so does the opening

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "coll/algorithm.h"
+#include "doc/dialect.h"
 #include "doc/plan.h"
 
 /*
@@ -26,6 +27,9 @@ struct gf_way {
 	int factors[GF_WAY_FACTORS];        /* innermost first */
 	const char *stages[GF_WAY_FACTORS]; /* names; the first NULL: unsaid */
 	int servers; /* the plan's, heeded where the algorithm has such */
+	/* What a library is told; no dialect: nothing, and its call is the one
+	 * that does not block. */
+	struct gf_tuning tuning;
 };
 
 /* The way of an algorithm's name and its stages. -ENOTSUP: this build has no

@@ -40,6 +40,16 @@ struct gf_join;
 struct gf_comm_request; /* opaque; owned by the transport */
 struct gf_comm_team;    /* likewise */
 
+/* A library's blocking all-reduce of all ranks (MPI_Allreduce), told how to go.
+ * It neither gives up nor answers other ranks: whoever calls sets a deadline
+ * for the process. An average is left as the sum. */
+struct gf_comm_told {
+	int (*allreduce)(struct gf_comm_told *t, void *data, size_t count_elems,
+			 const struct gf_element *element,
+			 struct gf_error *err);
+	void (*free)(struct gf_comm_told *t);
+};
+
 struct gf_comm_ops {
 	const char *name;
 	int (*isend)(struct gf_comm *c, int peer, uint64_t tag,
@@ -129,6 +139,12 @@ struct gf_comm_ops {
 			  const struct gf_element *element,
 			  struct gf_comm_request **request,
 			  struct gf_error *err);
+	/* The library's own blocking reduction by that number of an algorithm
+	 * and size of segments, in its own counting; 0 and 0: as it is. The
+	 * caller frees it before the communicator is closed. Collective.
+	 * -ENOTSUP: it has no such algorithm, or cannot be told. (optional) */
+	int (*tell)(struct gf_comm *c, int algorithm, size_t segment_bytes,
+		    struct gf_comm_told **told, struct gf_error *err);
 	/* Collectives of a team of ranks: `size` of them, first, first +
 	 * stride, ... The members prepare a team together, once per channel,
 	 * before its first collective; it lives as long as the communicator.
@@ -173,6 +189,8 @@ struct gf_comm {
 	bool crowded; /* this host has more ranks than processors for them */
 	double processors; /* gf_comm_processor_share; 0: not known */
 	int machine;       /* lowest rank on the same kernel (same) */
+	/* What `iallreduce` and `tell` call, "Open MPI 4.1.4"; "": nothing. */
+	char library[48];
 	/* What the ranks found each other by, closed after it; or NULL. */
 	struct gf_comm *launcher;
 	struct gf_left *left; /* gf_comm_leave */
@@ -262,6 +280,9 @@ int gf_comm_local_new(int ranks, struct gf_comm **comms, struct gf_error *err);
  * MPI_THREAD_MULTIPLE: -EBUSY if not. Singleton start (no mpirun) is one
  * rank. */
 int gf_comm_mpi_open(struct gf_comm **comm, struct gf_error *err);
+/* Before MPI begins in this process: Open MPI listens to `tell` only if it was
+ * told so in its environment. */
+void gf_comm_mpi_listen(void);
 /* Cuts messages at so many bytes instead of 1 GiB. For tests; on all ranks. */
 void gf_comm_mpi_piece_bytes(struct gf_comm *c, size_t piece_bytes);
 

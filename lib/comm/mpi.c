@@ -117,6 +117,7 @@ static const struct gf_comm_ops mpi_ops = {
 	.bcast = gf_mpi_bcast,
 	.allgather = gf_mpi_allgather,
 	.iallreduce = gf_mpi_iallreduce,
+	.tell = gf_mpi_tell,
 	.team = gf_mpi_team,
 	.iteam = gf_mpi_iteam,
 	.abort = mpi_abort,
@@ -198,6 +199,7 @@ int gf_comm_mpi_open(struct gf_comm **comm, struct gf_error *err)
 	MPI_TRY(MPI_Comm_size, host, &c->local_ranks);
 	MPI_TRY(MPI_Allreduce, &c->rank, &c->host, 1, MPI_INT, MPI_MIN, host);
 	MPI_TRY(MPI_Comm_free, &host);
+	gf_mpi_library(c->library, sizeof(c->library));
 	rc = gf_mpi_divide_tags(m, err);
 	rc = rc ? rc : gf_mpi_numbers_make(m, err);
 	if (rc)

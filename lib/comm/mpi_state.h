@@ -15,12 +15,13 @@
  * The common state of the MPI transport's files, which alone call MPI: mpi.c
  * opens and closes, mpi_message.c passes messages, mpi_ask.c finds out which
  * have come, mpi_meet.c has the collective calls, mpi_team.c those of teams,
- * mpi_number.c knows MPI's types and operations.
+ * mpi_number.c knows MPI's types and operations, mpi_told.c has the all-reduce
+ * that is told how to go.
  *
  * WAITING. Between open and close all calls but one return at once: collectives
  * are the non-blocking ones, tested with back-off, because a blocked rank could
- * neither give up nor answer whether it is alive. The one is
- * MPI_Comm_create_group, which has no other form.
+ * neither give up nor answer whether it is alive. The exceptions are
+ * MPI_Comm_create_group, which has no other form, and mpi_told.c's.
  */
 struct gf_comm_request {
 	struct gf_comm_request *unused; /* the slab's */
@@ -76,6 +77,8 @@ static inline struct gf_mpi *gf_mpi_of(struct gf_comm *c)
 /* Does MPI yield the processor in each test that finds nothing? Returns what it
  * did before. Nothing where the library is not Open MPI. */
 bool gf_mpi_set_yields(bool yields);
+/* What does that, to be called often; NULL: it is not Open MPI. */
+bool (*gf_mpi_yielder(void))(bool yields);
 
 /* Keeps the reason; -EIO. c may be NULL. */
 int gf_mpi_fail(struct gf_comm *c, int code, const char *call,
@@ -131,6 +134,13 @@ int gf_mpi_allgather(struct gf_comm *c, void *all, size_t size_bytes,
 int gf_mpi_iallreduce(struct gf_comm *c, void *data, size_t count_elems,
 		      const struct gf_element *element,
 		      struct gf_comm_request **request, struct gf_error *err);
+
+/* --- mpi_told.c */
+
+int gf_mpi_tell(struct gf_comm *c, int algorithm, size_t segment_bytes,
+		struct gf_comm_told **told, struct gf_error *err);
+/* "Open MPI 4.1.4", cut at the room. */
+void gf_mpi_library(char *to, size_t room);
 
 /* --- mpi_team.c */
 

@@ -327,6 +327,15 @@ static int shm_iallreduce(struct gf_comm *c, void *data, size_t count_elems,
 		     out);
 }
 
+static int shm_tell(struct gf_comm *c, int algorithm, size_t segment_bytes,
+		    struct gf_comm_told **told, struct gf_error *err)
+{
+	struct gf_shm *s = of(c);
+
+	return take_back(s, s->below->ops->tell(s->below, algorithm,
+						segment_bytes, told, err));
+}
+
 static int shm_team(struct gf_comm *c, uint32_t channel, int first, int stride,
 		    int size, struct gf_comm_team **team, struct gf_error *err)
 {
@@ -474,6 +483,7 @@ static const struct gf_comm_ops shm_ops = {
 	.bcast = shm_bcast,
 	.allgather = shm_allgather,
 	.iallreduce = shm_iallreduce,
+	.tell = shm_tell,
 	.team = shm_team,
 	.iteam = shm_iteam,
 	.abort = shm_abort,
@@ -504,6 +514,8 @@ int gf_comm_shm_over(struct gf_comm *below, struct gf_comm **comm,
 	s->ops = shm_ops;
 	if (!below->ops->iallreduce)
 		s->ops.iallreduce = NULL;
+	if (!below->ops->tell)
+		s->ops.tell = NULL;
 	if (!below->ops->team)
 		s->ops.team = NULL;
 	if (!below->ops->sever)

@@ -8,6 +8,7 @@
 #include "contest/contest.h"
 #include "contest/message_memory.h"
 #include "contest/set_contestant.h"
+#include "contest/told.h"
 
 const char *const gf_contest_across_names[] = {"max", "mean", "min", "rank0",
 					       NULL};
@@ -265,6 +266,9 @@ static int enter(struct gf_contest *c, size_t i, size_t count_elems,
 	struct gf_element element = b->config.element;
 	int rc = 0;
 
+	if (row->way.tuning.dialect)
+		return gf_contest_told_new(&b->config, &row->way,
+					   &c->of[i].told, err);
 	if (row->chosen)
 		rc = choose(b, count_elems, &row->way, err);
 	if (row->chosen && rc == 0)

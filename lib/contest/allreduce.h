@@ -51,6 +51,10 @@ struct gf_contest_allreduce_config {
 			   * before they are checked */
 	bool errors;      /* of sums are measured, too */
 	double timeout_s; /* without progress; 0: none */
+	/* Begins and ends a deadline for a call that cannot give up; or NULL.
+	 */
+	void (*hold)(void *ctx, bool begins);
+	void *hold_ctx;
 	const struct gf_plan *rule;           /* for auto; or NULL */
 	struct gf_contest_timeline *timeline; /* or NULL; drawing.h */
 	/* Schedules are proved before they run: on rank 0 a line for each (see
@@ -71,7 +75,7 @@ int gf_contest_element(enum gf_dtype dtype, enum gf_op op, const char *codec,
 
 /* Seconds; wrong over all ranks and checks. */
 struct gf_contest_reading {
-	double median_s, min_s, p90_s, p99_s, max_s;
+	double median_s, min_s, p25_s, p75_s, p90_s, p99_s, max_s;
 	size_t wrong;
 };
 

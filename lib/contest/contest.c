@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/heap.h"
 #include "contest/exact.h"
+#include "contest/told.h"
 #include "cost/stat.h"
 #include "contest/drawing.h"
 
@@ -50,9 +51,11 @@ static int reduce(const struct gf_contest *c, size_t i, struct gf_error *err)
 			   : 0;
 
 	if (rc == 0)
-		rc = c->of[i].sparse
-			     ? gf_contest_sparse_send(c->of[i].sparse, b->work,
-						      err)
+		rc = c->of[i].sparse ? gf_contest_sparse_send(c->of[i].sparse,
+							      b->work, err)
+		     : c->of[i].told
+			     ? gf_contest_told_send(b, c->of[i].told,
+						    c->count_elems, err)
 			     : gf_burst_send(c->of[i].burst, b->work, err);
 	if (rc == 0 && b->device)
 		rc = gf_contest_gpu_up(b->device, b->work, bytes, err);
@@ -87,6 +90,8 @@ static int once(struct gf_contest *c, size_t i,
 		rc = gf_contest_send_load(c->of[i].send, fill_first, err);
 	if (rc)
 		return rc;
+	if (c->of[i].told)
+		gf_contest_hold(&b->config, true);
 	rc = meet(b, err);
 	if (rc) {
 		gf_error_prefix(err,
@@ -99,6 +104,8 @@ static int once(struct gf_contest *c, size_t i,
 	c->latest.start_s = gf_clock_s();
 	rc = run(c, i, fill_first, time_s, err);
 	c->latest.time_s = gf_clock_s() - c->latest.start_s;
+	if (c->of[i].told)
+		gf_contest_hold(&b->config, false);
 	return rc;
 }
 
@@ -173,6 +180,8 @@ int gf_contest_summarise(const struct gf_contest_allreduce_config *config,
 		return rc;
 	r->min_s = gf_stat_quantile(times, n, 0);
 	r->median_s = gf_stat_quantile(times, n, 0.5);
+	r->p25_s = gf_stat_quantile(times, n, 0.25);
+	r->p75_s = gf_stat_quantile(times, n, 0.75);
 	r->p90_s = gf_stat_quantile(times, n, 0.9);
 	r->p99_s = gf_stat_quantile(times, n, 0.99);
 	r->max_s = gf_stat_quantile(times, n, 1);
@@ -327,8 +336,9 @@ static struct gf_burst *burst_of(const struct gf_contest *c, size_t i)
 
 static size_t wire_bytes(const struct gf_contest *c, size_t i)
 {
-	return c->of[i].send ? gf_contest_send_wire_bytes(c->of[i].send)
-			     : gf_burst_wire_bytes(burst_of(c, i));
+	return c->of[i].send   ? gf_contest_send_wire_bytes(c->of[i].send)
+	       : c->of[i].told ? 0
+			       : gf_burst_wire_bytes(burst_of(c, i));
 }
 
 int gf_contest_prove(struct gf_contest *c, struct gf_error *err)
@@ -394,6 +404,8 @@ void gf_contest_release(struct gf_contest *c)
 		free(c->of[k / 2].times[k % 2]);
 	for (k = 0; k < c->n; k++) {
 		gf_burst_free(c->of[k].burst);
+		if (c->of[k].told)
+			c->of[k].told->free(c->of[k].told);
 		gf_contest_sparse_free(c->of[k].sparse);
 		gf_contest_send_free(c->of[k].send);
 	}

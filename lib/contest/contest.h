@@ -34,10 +34,11 @@ struct gf_contest_span {
 	double start_s, time_s;
 };
 
-/* One way to send the messages: a burst, or sparse sets, or, between GPUs,
- * `send`. */
+/* One way to send the messages: a burst, or sparse sets, or a library that is
+ * told how to go, or, between GPUs, `send`. */
 struct gf_contestant {
 	struct gf_burst *burst;
+	struct gf_comm_told *told;
 	struct gf_contest_sparse *sparse;
 	struct gf_contest_send *send;
 	double *times[2];            /* per placement and repeat */

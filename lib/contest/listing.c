@@ -5,11 +5,28 @@
 #include "codec/codec.h"
 #include "coll/algorithm.h"
 #include "comm/transport.h"
+#include "doc/dialect.h"
 
 static void add(void *out, const char *kind, const char *name,
 		const char *description)
 {
 	gf_text_addf(out, "%-9s  %-12s  %s\n", kind, name, description);
+}
+
+/* Of MPI, which comes first: NCCL is told by its environment. */
+static void add_variants(struct gf_text *out)
+{
+	const struct gf_dialect *d = gf_dialects;
+	struct gf_text words = {0};
+	size_t i;
+
+	gf_text_addf(&words, "%s's all-reduce, told its algorithm: default",
+		     d->name);
+	for (i = 0; d->algorithms[i].name; i++)
+		gf_text_addf(&words, ", %s%s", d->algorithms[i].name,
+			     d->algorithms[i].segments ? ".SIZE" : "");
+	add(out, "variant", "library:...", words.data);
+	gf_text_release(&words);
 }
 
 char *gf_contest_list(void)
@@ -20,6 +37,7 @@ char *gf_contest_list(void)
 	for (i = 0; gf_algorithms[i]; i++)
 		add(&out, "algorithm", gf_algorithms[i]->name,
 		    gf_algorithms[i]->description);
+	add_variants(&out);
 	for (i = 0; gf_sparse_algorithms[i]; i++)
 		add(&out, "sparse", gf_sparse_algorithms[i]->name,
 		    gf_sparse_algorithms[i]->description);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "contest/row_report.h"
+#include "contest/size_search.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -79,12 +80,17 @@ static void add_stages(const struct gf_way *way, struct gf_text *out)
 static void add_label(const struct gf_contest_report *r,
 		      const struct gf_contest_row *row, struct gf_text *out)
 {
+	char variant[GF_TUNING_TEXT];
+
 	if (is_whole_plan(r, row)) {
 		gf_text_addf(out, "plan");
 		return;
 	}
 	gf_text_addf(out, "%s%s", row->chosen ? "auto:" : "",
 		     row->way.algorithm->name);
+	if (row->way.tuning.dialect)
+		gf_text_addf(out, ":%s",
+			     gf_tuning_text(&row->way.tuning, variant));
 	if (!row->way.nfactors)
 		return;
 	gf_text_addf(out, ":");
@@ -111,11 +117,14 @@ static void tell_case(const struct gf_contest_report *r,
 {
 	const struct gf_contest_allreduce_config *c = r->config;
 	struct gf_text factors = {0}, stages = {0};
+	char variant[GF_TUNING_TEXT] = "";
 
 	if (!is_whole_plan(r, row)) {
 		add_factors(&row->way, &factors);
 		add_stages(&row->way, &stages);
 	}
+	if (row->way.tuning.dialect)
+		gf_tuning_text(&row->way.tuning, variant);
 	s->size(s->ctx, "ranks", (size_t)c->comm->ranks);
 	s->size(s->ctx, "ranks_per_host", (size_t)c->comm->local_ranks);
 	s->size(s->ctx, "size_bytes", row->size_bytes);
@@ -123,6 +132,7 @@ static void tell_case(const struct gf_contest_report *r,
 	s->text(s->ctx, "device", gf_contest_device_kind(&c->device));
 	s->text(s->ctx, "transport",
 		gf_contest_device_transport(&c->device, c->comm));
+	s->text(s->ctx, "library", c->comm->library);
 	s->text(s->ctx, "dtype", gf_dtype_names[c->element.dtype]);
 	s->text(s->ctx, "op", gf_op_names[c->element.op]);
 	s->text(s->ctx, "algorithm",
@@ -130,6 +140,7 @@ static void tell_case(const struct gf_contest_report *r,
 		: row->chosen         ? "auto"
 				      : row->way.algorithm->name);
 	s->text(s->ctx, "chosen", row->way.algorithm->name);
+	s->text(s->ctx, "variant", variant);
 	s->text(s->ctx, "factors", factors.data ? factors.data : "");
 	s->text(s->ctx, "stages", stages.data ? stages.data : "");
 	s->size(s->ctx, "segment_bytes", c->segment_bytes);
@@ -158,7 +169,9 @@ static void tell_row(const struct gf_contest_report *r,
 	s->text(s->ctx, "across", gf_contest_across_names[r->config->across]);
 	s->real(s->ctx, "time_s", m->median_s);
 	s->real(s->ctx, "min_s", m->min_s);
+	s->real(s->ctx, "p25_s", m->p25_s);
 	s->real(s->ctx, "p50_s", m->median_s);
+	s->real(s->ctx, "p75_s", m->p75_s);
 	s->real(s->ctx, "p90_s", m->p90_s);
 	s->real(s->ctx, "p99_s", m->p99_s);
 	s->real(s->ctx, "max_s", m->max_s);
@@ -267,6 +280,16 @@ static void print_csv(const struct gf_contest_report *r, struct gf_text *out)
 /* --- the table ------------------------------------------------------------
  */
 
+static bool tells(const struct gf_contest_report *r)
+{
+	size_t i;
+
+	for (i = 0; i < r->nrows; i++)
+		if (r->rows[i].way.tuning.dialect)
+			return true;
+	return false;
+}
+
 static bool shows_wire(const struct gf_contest_report *r)
 {
 	size_t i;
@@ -367,6 +390,8 @@ static void print_heading(const struct gf_contest_report *r,
 				  "times of copies; start more with mpirun "
 				  "-np N\n");
 	print_device(&c->device, out);
+	if (tells(r))
+		gf_text_addf(out, "# library %s\n", c->comm->library);
 	if (c->element.codec)
 		gf_text_addf(out,
 			     "# codec %s: wrong beyond 2 x ranks encodings of "
@@ -446,6 +471,13 @@ static void print_table(const struct gf_contest_report *r, struct gf_text *out)
 	print_heading(r, out);
 	for (i = 0; i < r->nrows; i++)
 		print_row(r, &r->rows[i], out);
+	if (r->left_out)
+		gf_text_addf(out,
+			     "# Left out             : %zu of %zu, which by "
+			     "their neighbours take %g times the best or "
+			     "more\n",
+			     r->left_out, r->left_out + r->nrows,
+			     GF_SEARCH_FAR);
 	if (r->config->proofs)
 		gf_text_addf(out, "# Proved schedules     : %zu OK\n",
 			     count_lines(r->config->proofs));

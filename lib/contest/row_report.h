@@ -20,7 +20,7 @@ enum gf_contest_format { GF_REPORT_TABLE, GF_REPORT_JSON, GF_REPORT_CSV };
 struct gf_contest_report {
 	const struct gf_contest_allreduce_config *config;
 	const struct gf_contest_row *rows; /* ordered by size */
-	size_t nrows;
+	size_t nrows, left_out;            /* gf_contest_rows */
 	const struct gf_plan
 		*plan;    /* rows are its messages, and all; or NULL */
 	bool percentiles; /* in the table, too */

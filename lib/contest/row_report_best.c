@@ -25,8 +25,9 @@ static const struct gf_contest_row *best_at(const struct gf_contest_report *r,
 	for (i = 0; i < r->nrows; i++) {
 		const struct gf_contest_row *row = &r->rows[i];
 
-		/* a rule is about dense messages */
-		if (row->size_bytes != size_bytes || row->way.density > 0)
+		/* a rule is about dense messages, and tells no library */
+		if (row->size_bytes != size_bytes || row->way.density > 0 ||
+		    row->way.tuning.dialect)
 			continue;
 		if (!best || row->reading[GF_IN_PLACE].median_s <
 				     best->reading[GF_IN_PLACE].median_s)

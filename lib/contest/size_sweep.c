@@ -9,6 +9,7 @@
 #include "base/heap.h"
 #include "base/units.h"
 #include "contest/device_send.h"
+#include "contest/told.h"
 #include "doc/algorithm_traits.h"
 
 /* --- sizes ----------------------------------------------------------------
@@ -167,6 +168,27 @@ static void add_all(struct gathering *g,
 			gf_text_addf(remarks, "left out: %s\n", why.text);
 }
 
+/* A library's variants, which only themselves check. */
+static int add_told(struct gathering *g, const char *name, struct gf_error *err)
+{
+	struct gf_contest_ways told;
+	size_t i;
+	int rc = g->config->proofs
+			 ? gf_error_set(err, -ENOTSUP,
+					"%s has no steps of its own, which "
+					"could be proved",
+					name)
+			 : gf_contest_told_ways(name, g->config, &told, err);
+
+	if (rc)
+		return rc;
+	for (i = 0; i < told.count; i++)
+		*gf_array_push(&g->ways.list, &g->ways.count, &g->capacity) =
+			told.list[i];
+	free(told.list);
+	return 0;
+}
+
 /* Said of all algorithms: auto and all would leave out in silence those that
  * take factors. */
 static int check_product(const struct gf_way *way, int ranks,
@@ -208,6 +230,8 @@ int gf_contest_sweep_ways(const struct gf_contest_sweep *s,
 			add_all(&g, gf_algorithms, remarks);
 			if (s->density > 0 && config->lanes == 1)
 				add_all(&g, gf_sparse_algorithms, remarks);
+		} else if (gf_contest_told_is(name)) {
+			rc = add_told(&g, name, err);
 		} else {
 			rc = add(&g, find(name), err);
 		}

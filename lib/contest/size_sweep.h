@@ -36,6 +36,8 @@ struct gf_contest_sweep {
 int gf_contest_sweep_finish(struct gf_contest_sweep *s,
 			    const struct gf_contest_allreduce_config *config,
 			    struct gf_error *err);
+/* Does it tell a library how to go (contest/told.h)? */
+bool gf_contest_sweep_tells(const struct gf_contest_sweep *s);
 /* Whether a rule can be made of it: -EINVAL unless an algorithm sends all
  * values, of gradients (gf_contest_gradients). */
 int gf_contest_sweep_ruled(const struct gf_contest_sweep *s,
@@ -74,6 +76,7 @@ int gf_contest_sweep_same(const struct gf_contest_sweep *s,
 struct gf_contest_rows {
 	struct gf_contest_row *list; /* the caller frees */
 	size_t count;
+	size_t left_out; /* ways at sizes: size_search.h */
 };
 
 struct gf_contest_progress {

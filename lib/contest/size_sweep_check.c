@@ -11,6 +11,7 @@
 #include "base/registry.h"
 #include "coll/algorithm.h"
 #include "contest/size_sweep.h"
+#include "contest/told.h"
 #include "doc/algorithm_traits.h"
 
 static const size_t default_min_bytes = 1024, default_max_bytes = 64 << 20,
@@ -87,12 +88,13 @@ static bool is_cut(const char *name)
 {
 	const struct gf_algorithm *a = gf_algorithm_find(name);
 
-	return !is_sparse(name) && (!a || a->build);
+	return !is_sparse(name) && !gf_contest_told_is(name) &&
+	       (!a || a->build);
 }
 
 static bool is_dense(const char *name)
 {
-	return !is_sparse(name);
+	return !is_sparse(name) && !gf_contest_told_is(name);
 }
 
 /* Is there one in the list of which that is so? */
@@ -104,6 +106,11 @@ static bool any(const struct gf_contest_sweep *s, bool (*is)(const char *name))
 		if (is(s->algorithms[i]))
 			return true;
 	return false;
+}
+
+bool gf_contest_sweep_tells(const struct gf_contest_sweep *s)
+{
+	return any(s, gf_contest_told_is);
 }
 
 int gf_contest_sweep_ruled(const struct gf_contest_sweep *s,
@@ -137,8 +144,16 @@ static int refuse_name(const char *name, struct gf_error *err)
 static int check_name(const struct gf_contest_sweep *s, const char *name,
 		      struct gf_error *err)
 {
+	int rc;
+
 	if (strcmp(name, "auto") == 0 || is_all(name))
 		return 0;
+	if (gf_contest_told_is(name)) {
+		rc = gf_contest_told_check(name, err);
+		if (rc)
+			gf_error_prefix(err, "--algorithms: %s", name);
+		return rc;
+	}
 	if (!gf_algorithm_find(name) && !is_sparse(name))
 		return refuse_name(name, err);
 	if (any(s, is_all))

@@ -1,33 +1,96 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/heap.h"
 #include "contest/plan_exchange.h"
+#include "contest/size_search.h"
 #include "contest/size_sweep.h"
 #include "coll/runnable.h"
 
-static int run_counts(struct gf_contest_allreduce *bench,
-		      const struct gf_contest_ways *ways, const size_t *counts,
-		      size_t ncounts,
+/* A sweep's rows on their way: those of size i from i * ways->count on. */
+struct sweep {
+	struct gf_contest_allreduce *bench;
+	const struct gf_contest_ways *ways;
+	const size_t *counts;
+	size_t ncounts;
+	struct gf_search_way *search; /* per way */
+	struct gf_contest_row *rows;
+	size_t *nrows; /* per size */
+};
+
+static int run_count(struct sweep *s, size_t at, size_t *left_out,
+		     struct gf_error *err)
+{
+	const size_t n = s->ways->count;
+	struct gf_contest_row *rows = s->rows + at * n;
+	struct gf_way *list = gf_xcalloc(n, sizeof(*list));
+	bool *tried = gf_xcalloc(n, sizeof(*tried));
+	size_t i, k;
+	int rc;
+
+	gf_search_try(s->search, n, s->counts, s->ncounts, at, tried);
+	for (i = 0; i < n; i++)
+		if (tried[i])
+			list[s->nrows[at]++] = s->ways->list[i];
+	*left_out += n - s->nrows[at];
+	rc = gf_contest_allreduce_size(s->bench, list, s->nrows[at],
+				       s->counts[at], rows, err);
+	for (i = 0, k = 0; i < n && rc == 0; i++)
+		if (tried[i])
+			s->search[i].time_s[at] =
+				rows[k++].reading[GF_IN_PLACE].median_s;
+	free(list);
+	free(tried);
+	return rc;
+}
+
+static void begin_search(struct sweep *s)
+{
+	size_t i, k;
+
+	s->search = gf_xcalloc(s->ways->count, sizeof(*s->search));
+	for (i = 0; i < s->ways->count; i++) {
+		/* what others are set beside is always there */
+		s->search[i].searched =
+			s->ways->list[i].tuning.algorithm != NULL;
+		s->search[i].time_s =
+			gf_xcalloc(s->ncounts, sizeof(*s->search->time_s));
+		for (k = 0; k < s->ncounts; k++)
+			s->search[i].time_s[k] = NAN;
+	}
+}
+
+static int run_counts(struct sweep *s,
 		      const struct gf_contest_progress *progress,
 		      struct gf_contest_rows *rows, struct gf_error *err)
 {
-	size_t i;
+	const size_t n = s->ways->count;
+	size_t *order = gf_xcalloc(s->ncounts, sizeof(*order)), i, k;
 	int rc = 0;
 
-	rows->list = gf_xcalloc(ncounts * ways->count, sizeof(*rows->list));
-	rows->count = 0;
-	for (i = 0; i < ncounts && rc == 0; i++) {
+	begin_search(s);
+	gf_search_order(s->ncounts, order);
+	s->nrows = gf_xcalloc(s->ncounts, sizeof(*s->nrows));
+	s->rows = gf_xcalloc(s->ncounts * n, sizeof(*s->rows));
+	for (i = 0; i < s->ncounts && rc == 0; i++) {
 		if (progress)
 			progress->tell(progress->ctx,
-				       (double)i / (double)ncounts, counts[i]);
-		rc = gf_contest_allreduce_size(bench, ways->list, ways->count,
-					       counts[i],
-					       rows->list + rows->count, err);
-		rows->count += ways->count;
+				       (double)i / (double)s->ncounts,
+				       s->counts[order[i]]);
+		rc = run_count(s, order[i], &rows->left_out, err);
 	}
+	for (i = 0; i < s->ncounts; i++)
+		for (k = 0; k < s->nrows[i] && rc == 0; k++)
+			s->rows[rows->count++] = s->rows[i * n + k];
+	rows->list = s->rows;
+	for (i = 0; i < n; i++)
+		free(s->search[i].time_s);
+	free(s->search);
+	free(s->nrows);
+	free(order);
 	return rc;
 }
 
@@ -68,8 +131,11 @@ int gf_contest_sweep_run(const struct gf_contest_sweep *s,
 		rc = gf_contest_allreduce_open(config, counts[ncounts - 1],
 					       &bench, err);
 	if (rc == 0)
-		rc = run_counts(bench, &ways, counts, ncounts, progress, rows,
-				err);
+		rc = run_counts(&(struct sweep){.bench = bench,
+						.ways = &ways,
+						.counts = counts,
+						.ncounts = ncounts},
+				progress, rows, err);
 	gf_contest_allreduce_close(bench);
 	free(ways.list);
 	free(counts);

@@ -42,6 +42,8 @@ enum gf_algorithm_trait {
 	GF_ALGORITHM_ONE_ORDER = 1 << 10,
 	/* ... and rounds every term before it adds, under a codec, too. */
 	GF_ALGORITHM_ONE_ROUNDING = 1 << 11,
+	/* A library's own, which may be told how to go (doc/dialect.h). */
+	GF_ALGORITHM_TOLD = 1 << 12,
 };
 
 #define GF_ALGORITHM_OWN_STEPS (GF_ALGORITHM_ENCODED | GF_ALGORITHM_SAME_BITS)
@@ -71,7 +73,7 @@ enum gf_algorithm_trait {
 		GF_ALGORITHM_FOLDS) \
 	X(ps, GF_ALGORITHM_OWN_STEPS | GF_ALGORITHM_SERVERS | \
 		GF_ALGORITHM_ON_REQUEST) \
-	X(library, GF_ALGORITHM_ON_REQUEST)
+	X(library, GF_ALGORITHM_ON_REQUEST | GF_ALGORITHM_TOLD)
 
 /* Algorithms for sparse sets, which no plan names. */
 #define GF_SPARSE_ALGORITHMS(X) \

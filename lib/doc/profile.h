@@ -165,6 +165,12 @@ struct gf_network {
 	struct gf_level_cost *levels;
 	size_t nlevels;
 	double drift; /* as the model's, of messages */
+	/* A library's blocking all-reduce, told how to go (doc/dialect.h):
+	 * `algorithm` is what it was told. No plan has such messages. */
+	char *library; /* its name and version; NULL: unknown */
+	int hosts;     /* of the ranks; 0: unknown */
+	struct gf_allreduce_cost *variants;
+	size_t nvariants;
 	char *extra;
 };
 

@@ -9,6 +9,7 @@
 #include "codec/codec.h"
 #include "doc/algorithm_traits.h"
 #include "doc/contention.h"
+#include "doc/dialect.h"
 #include "doc/fitted.h"
 #include "doc/topology.h"
 #include "json/record.h"
@@ -92,6 +93,35 @@ static int finish_allreduce(const struct gf_json_at *at, void *item,
 static const struct gf_record allreduce_record = {
 	GF_RECORD(struct gf_allreduce_cost, allreduce_fields),
 	.finish = finish_allreduce,
+};
+#undef AT
+
+#define AT(member) offsetof(struct gf_allreduce_cost, member)
+static const struct gf_field variant_fields[] = {
+	{"variant", GF_FIELD_STRING, .offset = AT(algorithm)},
+	{"startup_s", GF_FIELD_REAL, .offset = AT(startup_s),
+	 .high = GF_MAX_TIME_S},
+	{"per_byte_s", GF_FIELD_REAL, .offset = AT(per_byte_s),
+	 .high = GF_MAX_TIME_S},
+	{"larger", GF_FIELD_LIST, GF_OMITTED, .offset = AT(larger),
+	 .count_offset = AT(nlarger), .record = &gf_cost_line_record},
+	{"fit", GF_FIELD_GROUP, GF_OMITTED, .offset = AT(fit),
+	 .record = &gf_fit_record},
+	{NULL},
+};
+
+static int finish_variant(const struct gf_json_at *at, void *item,
+			  struct gf_error *err)
+{
+	const struct gf_allreduce_cost *cost = item;
+	struct gf_cost_lines lines = gf_allreduce_lines(cost);
+
+	return gf_cost_lines_check(at, &lines, err);
+}
+
+static const struct gf_record variant_record = {
+	GF_RECORD(struct gf_allreduce_cost, variant_fields),
+	.finish = finish_variant,
 };
 #undef AT
 
@@ -180,6 +210,37 @@ static bool same_entry(const struct gf_allreduce_cost *a,
 	       gf_stages_same(a->stages, a->nstages, b->stages, b->nstages);
 }
 
+/* Of a library that is known, each once. */
+static int check_variants(const struct gf_json_at *at,
+			  const struct gf_network *net, struct gf_error *err)
+{
+	const struct gf_dialect *dialect = gf_dialect_of(net->library);
+	struct gf_tuning t;
+	char place[64];
+	size_t i, k;
+
+	if (net->nvariants && !dialect)
+		return gf_json_refuse(at, "library", err,
+				      "want Open MPI, NCCL or RCCL, whose "
+				      "variants these are, got \"%.40s\"",
+				      net->library ? net->library : "");
+	for (i = 0; i < net->nvariants; i++) {
+		const char *text = net->variants[i].algorithm;
+		struct gf_error why;
+
+		snprintf(place, sizeof(place), "variants/%zu/variant", i);
+		if (gf_tuning_read(dialect, text, &t, &why))
+			return gf_json_refuse(at, place, err, "%s", why.text);
+		for (k = 0; k < i; k++)
+			if (strcmp(text, net->variants[k].algorithm) == 0)
+				return gf_json_refuse(
+					at, place, err,
+					"want each once, got \"%.40s\" again",
+					text);
+	}
+	return 0;
+}
+
 static int finish_network(const struct gf_json_at *at, void *item,
 			  struct gf_error *err)
 {
@@ -206,7 +267,7 @@ static int finish_network(const struct gf_json_at *at, void *item,
 				gf_allreduce_codec(&net->allreduce[i]));
 		}
 	}
-	return 0;
+	return check_variants(at, net, err);
 }
 
 #define AT(member) offsetof(struct gf_network, member)
@@ -218,6 +279,11 @@ static const struct gf_field network_fields[] = {
 	{"levels", GF_FIELD_LIST, GF_OMITTED, .offset = AT(levels),
 	 .count_offset = AT(nlevels), .record = &level_cost_record},
 	{"drift", GF_FIELD_REAL, GF_OMITTED, .offset = AT(drift), .high = 1},
+	{"library", GF_FIELD_STRING, GF_OMITTED, .offset = AT(library)},
+	{"hosts", GF_FIELD_INT, GF_OMITTED, .offset = AT(hosts), .low = 1,
+	 .high = GF_RANKS_MAX},
+	{"variants", GF_FIELD_LIST, GF_OMITTED, .offset = AT(variants),
+	 .count_offset = AT(nvariants), .record = &variant_record},
 	{NULL},
 };
 

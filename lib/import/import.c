@@ -82,6 +82,9 @@ int gf_import_curve(const struct gf_import *in, const char *algorithm,
 					  count * sizeof(*points->size_bytes));
 	cost->fit.time_s =
 		gf_xmemdup(points->time_s, count * sizeof(*points->time_s));
+	if (points->spread_s)
+		cost->fit.spread_s = gf_xmemdup(
+			points->spread_s, count * sizeof(*points->spread_s));
 	curve.fit = cost->fit;
 	rc = gf_measure_fit(&curve, cost->algorithm, GF_FIT_LINES_MOST, remarks,
 			    err);

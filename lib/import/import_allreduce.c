@@ -19,6 +19,7 @@
 #include "base/array.h"
 #include "base/heap.h"
 #include "base/units.h"
+#include "doc/algorithm_traits.h"
 #include "import/csv.h"
 #include "import/log_lines.h"
 #include "import/readings.h"
@@ -57,14 +58,21 @@ static bool plain_numbers(struct gf_json_at *at)
 	return plain;
 }
 
+/* 0: not known, for hosts differ. */
+static int hosts_of(int ranks, int per_host)
+{
+	return per_host && ranks % per_host == 0 ? ranks / per_host : 0;
+}
+
 static int read_record(void *ctx, struct gf_json_at *at, size_t line,
 		       struct gf_error *err)
 {
 	struct gf_readings *all = ctx;
 	int ranks, lanes, rc;
 	double size, time, density;
-	double wrong = 0;
-	char *algorithm, *factors, *stages, *both;
+	double wrong = 0, p25 = 0, p75 = 0;
+	char *algorithm, *factors, *stages, *both, *variant, *library;
+	int per_host = 0;
 	struct gf_reading r;
 
 	if (!gf_json_has(at, rows_have)) {
@@ -87,7 +95,12 @@ static int read_record(void *ctx, struct gf_json_at *at, size_t line,
 		return rc;
 	/* null, or nothing, where nothing was checked */
 	gf_json_real(at, "wrong", 0, DBL_MAX, &wrong, NULL);
+	gf_json_real(at, "p25_s", 0, 1e12, &p25, NULL);
+	gf_json_real(at, "p75_s", 0, 1e12, &p75, NULL);
+	gf_json_int(at, "ranks_per_host", 1, INT_MAX, &per_host, NULL);
 	algorithm = word_of(at, "chosen");
+	variant = word_of(at, "variant");
+	library = word_of(at, "library");
 	factors = word_of(at, "factors");
 	stages = word_of(at, "stages");
 	both = gf_xasprintf("%s%s%s", factors, stages[0] ? ":" : "", stages);
@@ -95,8 +108,12 @@ static int read_record(void *ctx, struct gf_json_at *at, size_t line,
 		.ranks = ranks,
 		.size_bytes = (size_t)size,
 		.time_s = time,
+		.spread_s = p75 - p25,
 		.algorithm = algorithm,
 		.factors = both,
+		.variant = variant[0] ? variant : NULL,
+		.library = library,
+		.hosts = hosts_of(ranks, per_host),
 		.dense = density == 1 && lanes == 1 && plain_numbers(at) &&
 			 !is(at, "algorithm", "plan"),
 		.wrong = wrong,
@@ -111,6 +128,8 @@ static int read_record(void *ctx, struct gf_json_at *at, size_t line,
 	free(factors);
 	free(stages);
 	free(both);
+	free(variant);
+	free(library);
 	return rc;
 }
 
@@ -153,8 +172,9 @@ static char *rows_of(const struct gf_import *in)
 /* A row as a line of JSON. */
 static void add_record(struct gf_text *t, const struct gf_csv *csv, size_t row)
 {
-	static const char *const numbers[] = {"ranks", "size_bytes", "time_s",
-					      "wrong", "density",    "lanes"};
+	static const char *const numbers[] = {
+		"ranks", "size_bytes",     "time_s", "wrong", "density",
+		"lanes", "ranks_per_host", "p25_s",  "p75_s"};
 	size_t i, k;
 
 	for (i = 0; i < csv->ncolumns; i++) {
@@ -211,7 +231,8 @@ struct table {
 	char *names[COLUMNS_MOST]; /* of the heading that stands, or none; owned
 				    */
 	size_t ncolumns;
-	int ranks;
+	int ranks, per_host;
+	char *library;           /* that is told; owned */
 	bool known;              /* the heading that stands is gf-allreduce's */
 	bool coded, wired, many; /* a codec, a column of bytes on the wire,
 				    several messages at once */
@@ -235,8 +256,12 @@ static void read_remark(struct table *t, char *line)
 	size_t n;
 
 	/* at most 9 digits: an int */
-	if (sscanf(line, "# %9d rank%n", &number, &used) == 1 && used > 0)
+	if (sscanf(line, "# %9d rank%n", &number, &used) == 1 && used > 0) {
 		t->ranks = number;
+		sscanf(line + used, "%*[s,] %9d on this host", &t->per_host);
+	}
+	if (strncmp(line, "# library ", 10) == 0 && !t->library)
+		t->library = gf_xstrdup(line + 10);
 	used = 0;
 	t->coded |= strncmp(line, "# codec ", 8) == 0;
 	sscanf(line, "# %d messages of that size at once%n", &number, &used);
@@ -295,6 +320,12 @@ static int take_row(struct table *t, char **words, size_t line,
 	r.size_bytes = (size_t)size;
 	r.time_s = 1e-6 * time_us;
 	r.algorithm = label;
+	if (colon && gf_algorithm_has(label, GF_ALGORITHM_TOLD)) {
+		r.variant = colon + 1;
+		r.library = t->library;
+		colon = NULL;
+	}
+	r.hosts = hosts_of(t->ranks, t->per_host);
 	r.factors = colon ? colon + 1 : "";
 	/* a plan's table does not say which of its messages have a codec */
 	t->coded |= t->wired && strcmp(label, "plan") == 0;
@@ -345,6 +376,7 @@ static int read_table(const struct gf_import *in, struct gf_readings *all,
 		gf_error_prefix(err, "%s:%zu", in->file, log.line);
 	while (t.ncolumns > 0)
 		free(t.names[--t.ncolumns]);
+	free(t.library);
 	gf_log_release(&log);
 	return rc;
 }

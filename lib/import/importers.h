@@ -71,6 +71,7 @@ struct gf_import_points {
 	size_t count;
 	const size_t *size_bytes;
 	const double *time_s;
+	const double *spread_s; /* interquartile ranges; NULL: not said */
 };
 
 /* Appends the algorithm's cost to net, from points; takes nothing. -EINVAL: no

@@ -13,26 +13,29 @@
 static struct gf_readings_curve *curve_of(struct gf_readings *all,
 					  const struct gf_reading *r)
 {
+	const char *name = r->variant ? r->variant : r->algorithm;
 	struct gf_readings_curve *c;
 	size_t i;
 
 	for (i = 0; i < all->ncurves; i++) {
 		c = &all->curves[i];
-		if (strcmp(c->algorithm, r->algorithm) == 0 &&
+		if (c->told == (r->variant != NULL) &&
+		    strcmp(c->algorithm, name) == 0 &&
 		    strcmp(c->factors, r->factors) == 0)
 			return c;
 	}
 	c = gf_array_push(&all->curves, &all->ncurves, &all->capacity);
-	c->algorithm = gf_xstrdup(r->algorithm);
+	c->algorithm = gf_xstrdup(name);
+	c->told = r->variant;
 	c->factors = gf_xstrdup(r->factors);
 	return c;
 }
 
 /* Of two times of one size the first counts: `auto` repeats an algorithm that
  * may stand in a row of its own. */
-static bool insert(struct gf_readings_curve *c, size_t size_bytes,
-		   double time_s)
+static bool insert(struct gf_readings_curve *c, const struct gf_reading *r)
 {
+	const size_t size_bytes = r->size_bytes;
 	size_t n = c->nsizes, i = n;
 
 	while (i > 0 && c->size_bytes[i - 1] > size_bytes)
@@ -41,11 +44,16 @@ static bool insert(struct gf_readings_curve *c, size_t size_bytes,
 		return false;
 	gf_array_push(&c->size_bytes, &c->nsizes, &c->size_capacity);
 	gf_array_push(&c->time_s, &c->ntimes, &c->time_capacity);
+	gf_array_push(&c->spread_s, &c->nspreads, &c->spread_capacity);
 	memmove(&c->size_bytes[i + 1], &c->size_bytes[i],
 		(n - i) * sizeof(*c->size_bytes));
 	memmove(&c->time_s[i + 1], &c->time_s[i], (n - i) * sizeof(*c->time_s));
+	memmove(&c->spread_s[i + 1], &c->spread_s[i],
+		(n - i) * sizeof(*c->spread_s));
 	c->size_bytes[i] = size_bytes;
-	c->time_s[i] = time_s;
+	c->time_s[i] = r->time_s;
+	c->spread_s[i] = r->spread_s;
+	c->unspread |= !(r->spread_s > 0);
 	return true;
 }
 
@@ -60,12 +68,16 @@ int gf_readings_take(struct gf_readings *all, const struct gf_reading *r,
 				    all->ranks, r->ranks);
 	if (r->ranks)
 		all->ranks = r->ranks;
+	if (r->hosts)
+		all->hosts = r->hosts;
+	if (r->variant && r->library && !all->library)
+		all->library = gf_xstrdup(r->library);
 	if (!r->dense || gf_algorithm_has(r->algorithm, GF_ALGORITHM_SETS))
 		left_out = "rows of codecs, sparse sets, plans or several "
 			   "messages";
 	else if (r->size_bytes == 0 || !(r->time_s > 0))
 		left_out = "rows without bytes or time";
-	else if (!insert(curve_of(all, r), r->size_bytes, r->time_s))
+	else if (!insert(curve_of(all, r), r))
 		left_out = "rows of a size that stands above";
 	else
 		all->ntaken++;
@@ -112,7 +124,12 @@ static int add_curve(const struct gf_import *in, const struct gf_readings *all,
 		     const struct gf_readings_curve *c, struct gf_network *net,
 		     struct gf_text *remarks, struct gf_error *err)
 {
-	struct gf_import_points points = {c->nsizes, c->size_bytes, c->time_s};
+	struct gf_import_points points = {
+		.count = c->nsizes,
+		.size_bytes = c->size_bytes,
+		.time_s = c->time_s,
+		.spread_s = c->unspread ? NULL : c->spread_s,
+	};
 	int rc;
 
 	if (c->nsizes < 2) {
@@ -128,6 +145,14 @@ static int add_curve(const struct gf_import *in, const struct gf_readings *all,
 	rc = gf_import_curve(in, c->algorithm, &points, net, remarks, err);
 	if (rc < 0)
 		return rc;
+	if (c->told) {
+		net->variants =
+			gf_xreallocarray(net->variants, net->nvariants + 1,
+					 sizeof(*net->variants));
+		net->variants[net->nvariants++] =
+			net->allreduce[--net->nallreduce];
+		return 0;
+	}
 	rc = read_stages(c->factors, &net->allreduce[net->nallreduce - 1], err);
 	if (rc < 0)
 		gf_error_prefix(err, "%s", in->file);
@@ -142,6 +167,8 @@ int gf_readings_finish(const struct gf_readings *all,
 	int rc = 0;
 
 	net->ranks = in->ranks > 0 ? in->ranks : all->ranks;
+	net->hosts = all->hosts;
+	net->library = gf_xstrdup_or_null(all->library);
 	if (net->ranks)
 		gf_imported_find(all->imported, "%d ranks", net->ranks);
 	for (i = 0; i < all->ncurves && rc == 0; i++)
@@ -154,7 +181,7 @@ int gf_readings_finish(const struct gf_readings *all,
 			     in->file, all->nwrong,
 			     all->imported->unit ? all->imported->unit : "line",
 			     all->first_wrong);
-	if (rc == 0 && !net->nallreduce) {
+	if (rc == 0 && !net->nallreduce && !net->nvariants) {
 		char *found = gf_imported_line(all->imported, in->file);
 
 		rc = gf_error_set(
@@ -178,7 +205,9 @@ void gf_readings_release(struct gf_readings *all)
 		free(all->curves[i].factors);
 		free(all->curves[i].size_bytes);
 		free(all->curves[i].time_s);
+		free(all->curves[i].spread_s);
 	}
 	free(all->curves);
+	free(all->library);
 	memset(all, 0, sizeof(*all));
 }

@@ -16,23 +16,32 @@ struct gf_reading {
 	int ranks; /* 0: not said */
 	size_t size_bytes;
 	double time_s;
+	double spread_s;                 /* interquartile range; 0: not said */
 	const char *algorithm, *factors; /* "2x4:halving,ring", or "" */
-	bool dense;                      /* of one message of plain numbers */
-	double wrong;                    /* values that were not as wanted */
-	size_t place;                    /* line of the file */
+	/* What the library was told, and its name and version; NULL: nothing.
+	 */
+	const char *variant, *library;
+	int hosts;    /* 0: not said */
+	bool dense;   /* of one message of plain numbers */
+	double wrong; /* values that were not as wanted */
+	size_t place; /* line of the file */
 };
 
 struct gf_readings_curve {
 	char *algorithm, *factors;
+	bool told;          /* the algorithm is what a library was told */
 	size_t *size_bytes; /* rising */
-	double *time_s;
-	size_t nsizes, ntimes, size_capacity, time_capacity;
+	double *time_s, *spread_s;
+	size_t nsizes, ntimes, nspreads;
+	size_t size_capacity, time_capacity, spread_capacity;
+	bool unspread; /* some time has no spread */
 };
 
 struct gf_readings {
 	struct gf_readings_curve *curves;
 	size_t ncurves, capacity;
-	int ranks;                          /* 0: not said */
+	int ranks, hosts;                   /* 0: not said */
+	char *library;                      /* that was told; NULL: none */
 	size_t ntaken, nwrong, first_wrong; /* rows; a line */
 	struct gf_imported *imported; /* what is left out; set by the owner */
 };

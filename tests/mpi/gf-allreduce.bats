@@ -42,6 +42,31 @@ adds() {
 	adds {f32,f64,f16,bf16,i32}:{sum,prod,max,min,avg}
 }
 
+@test "the library's variants: right, searched, and imported" {
+	mpirun --version | grep -q "Open MPI" || skip "only Open MPI can be told"
+	wants 0 mpi 3 gf-allreduce $quick -a library:all,library,ring -b 4 -e 256K -f 4 -c 2
+	right
+	prints '# library Open MPI '
+	for name in default basic_linear nonoverlapping recursive_doubling ring segmented_ring.64K rabenseifner; do
+		grep -qE "^ +4 .* library:$name " out.txt
+	done
+	# the default stands at every size
+	[ "$(grep -c 'library:default' out.txt)" -eq 9 ]
+	wants 0 gf-profile --import out.txt
+	jq -e '.network | .ranks == 3 and .hosts == 1 and (.library | startswith("Open MPI "))
+		and ([.variants[].variant] | index("default", "segmented_ring.1M") | . >= 0)
+		and ([.allreduce[].algorithm] == ["library", "ring"])' out.txt
+	wants 0 mpi 2 gf-allreduce $quick -a library:segmented_ring.4K,library:default --op avg -d f64 -b 64K -e 64K --json
+	jq -se 'map(.variant) == ["segmented_ring.4K", "segmented_ring.4K", "default", "default"] and all(.wrong == 0 and .chosen == "library")' out.txt
+	wants 2 mpi 2 gf-allreduce -a library:carrier
+	says 'library:carrier: Open MPI'
+	wants 2 mpi 2 gf-allreduce -a library:default --segment 4K
+	wants 1 mpi 2 gf-allreduce -a library:default --codec f16
+	says "library:default: want one message at once, without a codec, got a codec"
+	wants 1 mpi 2 gf-allreduce -a library:default --verify
+	says "library:default has no steps of its own"
+}
+
 @test "codecs: within their bound, fewer bytes on the wire" {
 	local codec
 	for codec in f16 bf16 trunc16 fp8 fp4 q8; do
