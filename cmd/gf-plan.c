@@ -96,7 +96,7 @@ static const struct gf_setting own_settings[] = {
 	 "print a chart of the iteration, and the reason of each tensor's "
 	 "type"},
 	{"emit", "TARGET", 2, GF_SETTING_TEXT, AT(emit),
-	 "print the plan for ddp, horovod or nccl-env",
+	 "print settings for another program; --list says for which",
 	 .from = {{gf_emitters}}},
 	{"plot", "FILE", 2, GF_SETTING_OWN, AT(plot),
 	 "also draw the iteration, or the comparison, to FILE.svg, .pdf or "
@@ -281,7 +281,7 @@ static int plan(const struct arguments *a, struct gf_planning *s,
 		gf_plan_copy(&p, given);
 	else
 		rc = gf_request_plan(&s->request, &p, &s->notes, err);
-	if (rc < 0) {
+	if (rc) {
 		gf_text_release(&out);
 		return rc;
 	}
@@ -290,7 +290,10 @@ static int plan(const struct arguments *a, struct gf_planning *s,
 				  &s->notes);
 	free(p.producer);
 	p.producer = gf_xstrdup("gf-plan " GF_VERSION);
-	if (a->plot) {
+	if (a->plot && !p.rule && !p.nmessages)
+		rc = gf_error_set(err, -EINVAL,
+				  "--plot: want a plan, got settings by size");
+	else if (a->plot) {
 		rc = gf_plan_plot(&p, &picture, err);
 		if (rc == 0)
 			rc = gf_plot_finish(&picture, a->plot, a->plot_columns,
@@ -301,7 +304,7 @@ static int plan(const struct arguments *a, struct gf_planning *s,
 				     &out, err);
 	if (a->table)
 		gf_plan_table(&p, &out);
-	if (!a->cli.quiet)
+	if (!a->cli.quiet && (p.rule || p.nmessages))
 		gf_plan_summary(&p, s->open.data, &s->notes);
 	text = out.length ? gf_text_take(&out) : gf_plan_write(&p);
 	if (rc == 0)

@@ -15,7 +15,7 @@ allowed='
 lib/probe/format_astra\.c                algorithm        a kind of link there
 lib/doc/select(ion|_[a-z0-9]+)?\.[ch]        selection        the pure halves
 lib/planner/systems\.c                   selection        what each paper chose
-lib/planner/emit_python\.c               selection        the hook that PyTorch has
+lib/planner/emit_ddp\.c                  selection        the hook that PyTorch has
 '
 declare -A used
 may() { # file kind

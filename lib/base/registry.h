@@ -6,6 +6,7 @@
 #include <stddef.h>
 
 #include "base/error.h"
+#include "base/text.h"
 
 /*
  * Tables of named things, whatever else their entries hold: algorithms, codecs,
@@ -27,6 +28,8 @@ struct gf_list {
 	const char *name, *description; /* "policies", "--policy" */
 	struct gf_registry of;
 	bool sourced; /* the entries' third member is a source, as text */
+	/* (optional) what else stands behind an entry, in brackets */
+	void (*mark)(const void *entry, struct gf_text *out);
 };
 
 /* The i-th entry; NULL: the table has ended. */

@@ -83,6 +83,11 @@ static void print_list(const struct gf_list *l, struct gf_text *out)
 		if (l->sourced)
 			gf_text_addf(out, " [%s]",
 				     ((const struct sourced *)e)->source);
+		if (l->mark) {
+			gf_text_addf(out, " [");
+			l->mark(e, out);
+			gf_text_addf(out, "]");
+		}
 		gf_text_addf(out, "\n");
 	}
 }

@@ -153,6 +153,6 @@ const struct gf_list gf_plan_lists[GF_PLAN_LISTS + 1] = {
 	{"algorithms", "--algorithm", {gf_algorithms, 0, NULL}, false},
 	{"codecs", "--codecs", {gf_codecs, sizeof(*gf_codecs), NULL}, false},
 	{"gpus", "--gpu", {gf_presets, sizeof(*gf_presets), NULL}, false},
-	{"targets", "--emit", {gf_emitters, 0, NULL}, false},
+	{"targets", "--emit", {gf_emitters, 0, NULL}, false, gf_emitter_mark},
 	{NULL, NULL, {NULL, 0, NULL}, false},
 };

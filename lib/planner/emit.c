@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "planner/emit.h"
 
-#include <string.h>
-
 #include "base/array.h"
 
 void gf_emit_head(const struct gf_plan *p, const char *what,
@@ -16,77 +14,34 @@ void gf_emit_head(const struct gf_plan *p, const char *what,
 	gf_text_addf(out, "\n");
 }
 
-/* NCCL's name for ours, or NULL. It stops at a name it does not know. */
-static const char *nccl_name(const char *algorithm)
+void gf_emitter_mark(const void *emitter, struct gf_text *out)
 {
 	static const struct {
-		const char *ours, *theirs;
-	} table[] = {
-		{"ring", "ring"},
-		{"tree", "tree"},
+		unsigned takes;
+		const char *words;
+	} words[] = {
+		{GF_EMIT_BUCKETS, "buckets"},
+		{GF_EMIT_CAP, "the size of buckets"},
+		{GF_EMIT_SIZES, "algorithms by size"},
+		{GF_EMIT_CODECS, "codecs"},
+		{GF_EMIT_ALGORITHM, "an algorithm"},
 	};
+	const struct gf_emitter *e = emitter;
+	const char *comma = "takes ";
 	size_t i;
 
-	for (i = 0; i < GF_ARRAY_LENGTH(table); i++)
-		if (strcmp(table[i].ours, algorithm) == 0)
-			return table[i].theirs;
-	return NULL;
+	for (i = 0; i < GF_ARRAY_LENGTH(words); i++)
+		if (e->takes & words[i].takes) {
+			gf_text_addf(out, "%s%s", comma, words[i].words);
+			comma = ", ";
+		}
+	gf_text_addf(out, "; %s", e->version);
 }
-
-/* The algorithm of all messages (of a rule: of long ones), NULL if they
- * differ. NCCL chooses by process, not by message. */
-static const char *one_algorithm(const struct gf_plan *p)
-{
-	size_t i;
-
-	if (p->rule)
-		return p->rule->algorithms[p->rule->nalgorithms - 1].algorithm;
-	for (i = 1; i < p->nmessages; i++)
-		if (strcmp(p->messages[i].algorithm,
-			   p->messages[0].algorithm) != 0)
-			return NULL;
-	return p->messages[0].algorithm;
-}
-
-static int emit_nccl(const struct gf_plan *p, const struct gf_emit_times *t,
-		     struct gf_text *out, struct gf_error *err)
-{
-	const char *algorithm = one_algorithm(p);
-	const char *theirs = algorithm ? nccl_name(algorithm) : NULL;
-
-	(void)t;
-	(void)err;
-	gf_emit_head(p, "environment for NCCL", out);
-	if (theirs)
-		gf_text_addf(out, "export NCCL_ALGO=allreduce:%s\n", theirs);
-	else if (algorithm)
-		gf_text_addf(out,
-			     "# NCCL_ALGO is left to NCCL, which has no "
-			     "%s.\n",
-			     algorithm);
-	else
-		gf_text_addf(out, "# NCCL_ALGO is left to NCCL: it is one for "
-				  "all messages, the plan's differ.\n");
-	if (p->lanes > 1)
-		gf_text_addf(out,
-			     "# %d messages at once: one communicator each, "
-			     "launched in one order on every\n"
-			     "# rank, none filling the GPU.\n"
-			     "export NCCL_LAUNCH_ORDER_IMPLICIT=1\n"
-			     "export NCCL_MAX_CTAS=%d\n",
-			     p->lanes, 64 / p->lanes > 1 ? 64 / p->lanes : 1);
-	return 0;
-}
-
-static const struct gf_emitter nccl_env = {
-	.name = "nccl-env",
-	.description = "environment variables of NCCL, shell",
-	.emit = emit_nccl,
-};
 
 const struct gf_emitter *const gf_emitters[] = {
 	&gf_emitter_ddp,
 	&gf_emitter_horovod,
-	&nccl_env,
+	&gf_emitter_nccl_env,
+	&gf_emitter_ompi,
 	NULL,
 };

@@ -8,13 +8,18 @@
 #include "base/text.h"
 #include "doc/plan.h"
 #include "planner/make.h"
+#include "planner/picks.h"
 #include "planner/policy.h"
 
 /*
- * A plan for jobs that already run: PyTorch DDP and Horovod as Python to
- * import, NCCL as shell exports. A comment of the output states the parts of
- * the plan that the target cannot express; what would change the gradients and
- * cannot be expressed is refused.
+ * Settings for jobs that already run, from a plan or a profile. A comment of
+ * the output states the parts of a plan that the target cannot express; what
+ * would change the gradients and cannot be expressed is refused. What a step
+ * takes by the target's default stands beside what it takes with the settings,
+ * and settings that are not predicted to be as good are left out or refused.
+ *
+ * To add a target: emit_NAME.c with an entry, its declaration below, a row in
+ * emit.c, a line in gf-plan(1).
  */
 
 /* Predicted times of a step; 0: not known. */
@@ -27,34 +32,54 @@ struct gf_emit_times {
 	double own_s;  /* of the plan as gradflow runs it */
 };
 
+/* What a target can be told. */
+enum gf_emit_takes {
+	GF_EMIT_BUCKETS = 1 << 0, /* which gradients go together */
+	GF_EMIT_CAP = 1 << 1,     /* one cap of all buckets */
+	GF_EMIT_SIZES = 1 << 2,   /* an algorithm per size of message */
+	GF_EMIT_CODECS = 1 << 3,
+	GF_EMIT_ALGORITHM = 1 << 4, /* one for all messages */
+};
+
 struct gf_emitter {
 	const char *name;
 	const char *description;
+	const char *version; /* of the target, from which this was read */
+	unsigned takes;      /* enum gf_emit_takes */
+	const char *program; /* the name of the target for people */
 	/* What the target does by itself. Its all-reduce is the library's, one
 	 * at a time, and has one codec. NULL: the target changes no message. */
 	const struct gf_policy *as_it_is;
-	const char *program; /* the name of the target for people */
-	bool caps;           /* buckets can have one cap */
-	/* May all messages have this codec? */
+	size_t default_bytes; /* of its threshold; 0: the policy's */
+	/* May all messages have this codec? (with as_it_is) */
 	bool (*takes_codec)(const char *codec);
-	/* -ENOTSUP: the plan needs what the target does not have. */
+	/* Of a plan. -ENOTSUP: it needs what the target does not have. */
 	int (*emit)(const struct gf_plan *p, const struct gf_emit_times *t,
 		    struct gf_text *out, struct gf_error *err);
+	/* Of picks, with GF_EMIT_SIZES in place of the above. */
+	struct gf_picks_wish wish;
+	int (*emit_picks)(const struct gf_picks *picks, struct gf_text *out,
+			  struct gf_error *err);
 };
 
 extern const struct gf_emitter *const gf_emitters[]; /* NULL-terminated */
-/* Python for DistributedDataParallel and Horovod (emit_python.c). */
-extern const struct gf_emitter gf_emitter_ddp, gf_emitter_horovod;
+extern const struct gf_emitter gf_emitter_ddp, gf_emitter_horovod,
+	gf_emitter_nccl_env, gf_emitter_ompi;
 
-/* The first line of every output. */
+/* "buckets, codecs; PyTorch 2.13", for lists. */
+void gf_emitter_mark(const void *emitter, struct gf_text *out);
+
+/* The first line of every output of a plan. */
 void gf_emit_head(const struct gf_plan *p, const char *what,
 		  struct gf_text *out);
 
 /*
  * A plan that the target can run, and its text. given: this plan, as it is, of
  * whose documents r is made; or NULL. notes says what a step takes without the
- * plan, and with it.
- * -EINVAL: no such target; else as gf_request_plan, and as gf_emitter.emit.
+ * settings, and with them. Settings by size need no plan: *p then has no
+ * messages.
+ * -EINVAL: no such target; 1: the default is as good; else as gf_request_plan,
+ * and as gf_emitter's.
  */
 int gf_request_emit(const struct gf_request *r, const struct gf_plan *given,
 		    const char *target, struct gf_plan *p, struct gf_text *out,

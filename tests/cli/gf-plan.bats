@@ -340,6 +340,32 @@ staged() { # FILE
 	says "DistributedDataParallel has no selection gtopk (gradflow.ddp runs the plan)"
 }
 
+@test "--emit ompi: a rule where a variant is faster, and nothing where none is" {
+	local job=(--model resnet50 --gpu v100 --emit ompi told.json)
+	gf-profile -q --import "$data/import/told.jsonl" > told.json
+	jq -e '.network | .ranks == 4 and .hosts == 1 and .library == "Open MPI 4.1.4" and (.variants | length) == 11
+		and all(.variants[].fit; (.spread_s | length) == (.time_s | length))' told.json
+	wants 0 gf-plan "${job[@]}"
+	# what Open MPI reads is three lists of numbers: below 4 ranks, 4, and above
+	[ "$(sed 's/ *#.*//; /^$/d' out.txt | tr '\n' ' ')" = "1 2 3 0 1 0 0 0 0 4 7 0 0 0 0 8192 2 0 0 32768 0 0 0 131072 5 0 262144 524288 4 0 0 2097152 5 0 1048576 8388608 6 0 0 5 1 0 0 0 0 " ]
+	prints "33.4 ms by rabenseifner"
+	says "MPI_Allreduce as it is: 186 ms a step in buckets of 25 MiB; as told: 159 ms"
+	# a default that is as good as all the others is left alone
+	jq '(.network.variants[] | select(.variant == "default") | .fit.time_s) |= map(. / 1000)' told.json > fast.json
+	wants 1 gf-plan --emit ompi fast.json
+	one_line
+	says "there is nothing to tell"
+	wants 1 gf-plan --emit ompi "$share/profiles/six.json"
+	one_line
+	says "--emit ompi: want a profile with variants of Open MPI, got none"
+	jq '.network.library = "MPICH 4"' told.json > other.json
+	wants 2 gf-plan --emit ompi other.json
+	says '/network/library: want Open MPI, NCCL or RCCL, whose variants these are, got "MPICH 4"'
+	jq '.network.variants[1].variant = "default"' told.json > twice.json
+	wants 2 gf-plan --emit ompi twice.json
+	says '/network/variants/1/variant: want each once, got "default" again'
+}
+
 @test "library has no gap where what it stands for costs the same" {
 	gf-topo --synthetic "host:2@8GB/s,1us" > host.json
 	jq 'del(.ranks)' host.json > open.json
@@ -756,7 +782,7 @@ ms() { # OPTION...: of a plan of the job, as people read it
 	2|--explain goes without --emit|--emit ddp --explain
 	2|--compare goes without --policy|--compare --policy wfbp
 	2|--list goes without --lanes|--list --lanes 2
-	2|--emit: want ddp, horovod or nccl-env|--emit caffe
+	2|--emit: want ddp, horovod, nccl-env or ompi|--emit caffe
 	2|--json goes with|--json
 	2|--threshold: want policy threshold, ddp, horovod or dear, or selection csc, got policy wfbp|--policy wfbp --threshold 4M
 	2|--threshold: want policy threshold|--system gtopk --threshold 4M
