@@ -47,6 +47,21 @@ static int run_count(struct sweep *s, size_t at, size_t *left_out,
 	return rc;
 }
 
+/* A trace is of what comes last, the largest size. */
+static void order_counts(const struct sweep *s, bool traced, size_t *order)
+{
+	bool searched = false;
+	size_t i;
+
+	for (i = 0; i < s->ways->count; i++)
+		searched |= s->search[i].searched;
+	if (searched && !traced)
+		gf_search_order(s->ncounts, order);
+	else
+		for (i = 0; i < s->ncounts; i++)
+			order[i] = i;
+}
+
 static void begin_search(struct sweep *s)
 {
 	size_t i, k;
@@ -63,7 +78,7 @@ static void begin_search(struct sweep *s)
 	}
 }
 
-static int run_counts(struct sweep *s,
+static int run_counts(struct sweep *s, bool traced,
 		      const struct gf_contest_progress *progress,
 		      struct gf_contest_rows *rows, struct gf_error *err)
 {
@@ -72,7 +87,7 @@ static int run_counts(struct sweep *s,
 	int rc = 0;
 
 	begin_search(s);
-	gf_search_order(s->ncounts, order);
+	order_counts(s, traced, order);
 	s->nrows = gf_xcalloc(s->ncounts, sizeof(*s->nrows));
 	s->rows = gf_xcalloc(s->ncounts * n, sizeof(*s->rows));
 	for (i = 0; i < s->ncounts && rc == 0; i++) {
@@ -135,7 +150,7 @@ int gf_contest_sweep_run(const struct gf_contest_sweep *s,
 						.ways = &ways,
 						.counts = counts,
 						.ncounts = ncounts},
-				progress, rows, err);
+				config->timeline, progress, rows, err);
 	gf_contest_allreduce_close(bench);
 	free(ways.list);
 	free(counts);

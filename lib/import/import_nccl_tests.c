@@ -152,6 +152,7 @@ static bool take_remark(struct gf_nccl_log *log, const char *line,
 	struct gf_nccl_run *run;
 	char name[128];
 	int rank, group = 0, fields;
+	const char *on;
 	long long wrong;
 	bool page = *line != '#'; /* other programs name ranks, too */
 
@@ -160,6 +161,9 @@ static bool take_remark(struct gf_nccl_log *log, const char *line,
 	if (fields >= 1 && (!page || strstr(line, " Pid "))) {
 		run = gf_nccl_begin(log, number);
 		gf_nccl_list_rank(run, rank, fields > 1 ? group : 0, 1);
+		on = strstr(line, " on ");
+		if (on && sscanf(on, " on %127s", name) == 1)
+			gf_nccl_list_host(run, name);
 		return true;
 	}
 	if (sscanf(line, "nccl-tests version %127s", name) == 1) {
@@ -219,8 +223,10 @@ static int read_table(const struct gf_import *in, struct gf_nccl_log *runs)
 	struct gf_log log = {.at = in->text};
 	char *line;
 
-	while ((line = gf_log_next(&log)))
+	while ((line = gf_log_next(&log))) {
+		gf_nccl_note_told(runs, line);
 		take_line(runs, line, log.line);
+	}
 	gf_log_release(&log);
 	return 0;
 }

@@ -53,10 +53,27 @@ void gf_nccl_list_rank(struct gf_nccl_run *run, int rank, int group, int count)
 		run->end = rank + count;
 }
 
+void gf_nccl_list_host(struct gf_nccl_run *run, const char *name)
+{
+	char *line = gf_xasprintf("\n%s\n", name);
+
+	if (!run->names.length)
+		gf_text_addf(&run->names, "\n");
+	if (!strstr(run->names.data, line)) {
+		gf_text_addf(&run->names, "%s\n", name);
+		run->hosts++;
+	}
+	free(line);
+}
+
 void gf_nccl_add(struct gf_nccl_log *log, const struct gf_nccl_row *row)
 {
 	struct gf_nccl_run *run = &log->runs[log->nruns - 1];
 
+	if (!run->nrows) {
+		run->told = log->told;
+		memset(&log->told, 0, sizeof(log->told));
+	}
 	if (!run->nrows++)
 		run->first = log->nrows;
 	*gf_array_push(&log->rows, &log->nrows, &log->row_capacity) = *row;
@@ -64,6 +81,10 @@ void gf_nccl_add(struct gf_nccl_log *log, const struct gf_nccl_row *row)
 
 void gf_nccl_release(struct gf_nccl_log *log)
 {
+	size_t i;
+
+	for (i = 0; i < log->nruns; i++)
+		gf_text_release(&log->runs[i].names);
 	free(log->runs);
 	free(log->rows);
 	memset(log, 0, sizeof(*log));
@@ -216,8 +237,10 @@ static int find_ranks(const struct gf_import *in, const struct gf_nccl_log *log,
 
 /* --- the result ----------------------------------------------------------- */
 
+/* variant: what the library was told, or NULL. */
 static int take_rows(const struct gf_nccl_log *log, size_t run, int ranks,
-		     struct gf_readings *all, struct gf_error *err)
+		     const char *variant, struct gf_readings *all,
+		     struct gf_error *err)
 {
 	const struct gf_nccl_row *first = log->rows + log->runs[run].first;
 	const struct gf_nccl_row *r, *end = first + log->runs[run].nrows;
@@ -231,6 +254,9 @@ static int take_rows(const struct gf_nccl_log *log, size_t run, int ranks,
 			.time_s = 1e-6 * r->time_us,
 			.algorithm = "library",
 			.factors = "",
+			.variant = variant,
+			.library = log->library[0] ? log->library : "NCCL",
+			.hosts = variant ? log->runs[run].hosts : 0,
 			.dense = true,
 			.wrong = r->wrong,
 			.place = r->line,
@@ -246,6 +272,54 @@ static int take_rows(const struct gf_nccl_log *log, size_t run, int ranks,
 	return rc;
 }
 
+static bool is_told(const struct gf_nccl_run *run)
+{
+	return run->told.algorithm[0] || run->told.protocol[0] ||
+	       run->told.channels[0];
+}
+
+static bool tells(const struct gf_nccl_log *log)
+{
+	size_t i;
+
+	for (i = 0; i < log->nruns; i++)
+		if (log->runs[i].nrows && is_told(&log->runs[i]))
+			return true;
+	return false;
+}
+
+/* Each run of an all-reduce as what NCCL was told. */
+static int take_variants(const struct gf_nccl_log *log, int ranks,
+			 struct gf_readings *all, struct gf_error *err)
+{
+	const struct gf_dialect *dialect =
+		gf_dialect_of(log->library[0] ? log->library : "NCCL");
+	struct gf_text other = {0};
+	struct gf_error why;
+	size_t i;
+	int rc = 0;
+
+	for (i = 0; i < log->nruns && rc == 0; i++) {
+		const struct gf_nccl_run *run = &log->runs[i];
+		char *words;
+
+		if (!run->nrows || is_other(log, i, &other))
+			continue;
+		words = gf_nccl_told_words(&run->told, dialect, &why);
+		if (words)
+			rc = take_rows(log, i, ranks, words, all, err);
+		else
+			gf_imported_leave(log->imported,
+					  "tables under an environment that is "
+					  "not ALGORITHM, PROTOCOL and "
+					  "channels",
+					  run->line);
+		free(words);
+	}
+	gf_text_release(&other);
+	return rc;
+}
+
 /* The first run that is an all-reduce; nruns: none is. Names the others. */
 static size_t choose(const struct gf_nccl_log *log, struct gf_text *why)
 {
@@ -258,9 +332,11 @@ static size_t choose(const struct gf_nccl_log *log, struct gf_text *why)
 		if (!run->nrows)
 			continue;
 		if (!is_other(log, i, &other)) {
-			if (taken == log->nruns)
+			/* what was told nothing comes first */
+			if (taken == log->nruns ||
+			    (is_told(&log->runs[taken]) && !is_told(run)))
 				taken = i;
-			else
+			else if (!tells(log))
 				gf_imported_leave(log->imported,
 						  "further tables of an "
 						  "all-reduce",
@@ -300,7 +376,9 @@ int gf_nccl_finish(struct gf_nccl_log *log, const struct gf_import *in,
 	}
 	gf_text_release(&why);
 	if (rc == 0)
-		rc = take_rows(log, run, ranks, &all, err);
+		rc = take_rows(log, run, ranks, NULL, &all, err);
+	if (rc == 0 && tells(log))
+		rc = take_variants(log, ranks, &all, err);
 	if (rc == 0)
 		rc = gf_readings_finish(&all, in, net, remarks, err);
 	if (rc == 0 && log->runs[run].out_of_bounds > 0 && !all.nwrong)

@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "doc/dialect.h"
 #include "import/importers.h"
 
 /*
@@ -22,6 +23,11 @@ struct gf_nccl_row {
 	double wrong; /* the greater of the two places; NAN */
 };
 
+/* What NCCL was told; "": nothing. */
+struct gf_nccl_told {
+	char algorithm[32], protocol[32], channels[32];
+};
+
 struct gf_nccl_run {
 	char program[64];                  /* "all_reduce_perf"; "": not said */
 	size_t line;                       /* where it begins */
@@ -32,12 +38,17 @@ struct gf_nccl_run {
 	 * other groups, and the number behind the highest. */
 	int listed, group, end;
 	bool split;
+	struct gf_text names; /* of the hosts, a line each */
+	int hosts;
+	struct gf_nccl_told told;
 };
 
 struct gf_nccl_log {
 	struct gf_nccl_run *runs;
 	struct gf_nccl_row *rows;
 	size_t nruns, run_capacity, nrows, row_capacity;
+	struct gf_nccl_told told; /* before the next table */
+	char library[48];         /* "NCCL 2.28.9"; "": not said */
 	struct gf_imported *imported;
 };
 
@@ -48,10 +59,21 @@ struct gf_nccl_run *gf_nccl_begin(struct gf_nccl_log *log, size_t line);
 void gf_nccl_name(struct gf_nccl_run *run, const char *path);
 /* A process that begins with that rank and has `count` of them. */
 void gf_nccl_list_rank(struct gf_nccl_run *run, int rank, int group, int count);
+/* A rank's host, by its name. */
+void gf_nccl_list_host(struct gf_nccl_run *run, const char *name);
+/* nccl_told.c: variables of the environment and NCCL's version, if the line
+ * has some. */
+void gf_nccl_note_told(struct gf_nccl_log *log, const char *line);
+/* In words of the dialect, which the caller frees. NULL: there are none for
+ * it. */
+char *gf_nccl_told_words(const struct gf_nccl_told *t,
+			 const struct gf_dialect *dialect,
+			 struct gf_error *err);
 /* A row of the run that stands. */
 void gf_nccl_add(struct gf_nccl_log *log, const struct gf_nccl_row *row);
 
-/* The first run of an all-reduce as the cost of the algorithm "library". */
+/* The first run of an all-reduce as the cost of the algorithm "library". Where
+ * the log says what NCCL was told, each run of an all-reduce is a variant. */
 int gf_nccl_finish(struct gf_nccl_log *log, const struct gf_import *in,
 		   struct gf_network *net, struct gf_text *remarks,
 		   struct gf_error *err);

@@ -50,7 +50,13 @@ struct gf_emitter {
 	/* What the target does by itself. Its all-reduce is the library's, one
 	 * at a time, and has one codec. NULL: the target changes no message. */
 	const struct gf_policy *as_it_is;
-	size_t default_bytes; /* of its threshold; 0: the policy's */
+	/* With GF_EMIT_CAP alone: as_it_is keeps a cap in bytes. By default
+	 * that is so many of its units (a gradient has the bytes of the
+	 * model's), or as this says; 0: there is none. late: its messages wait
+	 * for the end of backward. A cap is told in units. */
+	size_t default_cap;
+	bool counts_elements, late;
+	void (*emit_cap)(size_t cap, struct gf_text *out);
 	/* May all messages have this codec? (with as_it_is) */
 	bool (*takes_codec)(const char *codec);
 	/* Of a plan. -ENOTSUP: it needs what the target does not have. */
@@ -64,7 +70,9 @@ struct gf_emitter {
 
 extern const struct gf_emitter *const gf_emitters[]; /* NULL-terminated */
 extern const struct gf_emitter gf_emitter_ddp, gf_emitter_horovod,
-	gf_emitter_nccl_env, gf_emitter_ompi;
+	gf_emitter_nccl_env, gf_emitter_nccl_tuner, gf_emitter_rccl_tuner,
+	gf_emitter_ncclx_tuner, gf_emitter_ompi, gf_emitter_deepspeed,
+	gf_emitter_megatron, gf_emitter_xla;
 
 /* "buckets, codecs; PyTorch 2.13", for lists. */
 void gf_emitter_mark(const void *emitter, struct gf_text *out);
@@ -72,6 +80,12 @@ void gf_emitter_mark(const void *emitter, struct gf_text *out);
 /* The first line of every output of a plan. */
 void gf_emit_head(const struct gf_plan *p, const char *what,
 		  struct gf_text *out);
+
+/* A target that takes one cap (emit_caps.c); p: the plan of the best cap.
+ * Errors as gf_request_emit's. */
+int gf_emit_by_cap(const struct gf_request *r, const struct gf_emitter *e,
+		   struct gf_plan *p, struct gf_text *out,
+		   struct gf_text *notes, struct gf_error *err);
 
 /*
  * A plan that the target can run, and its text. given: this plan, as it is, of

@@ -453,6 +453,8 @@ int gf_request_emit(const struct gf_request *r, const struct gf_plan *given,
 	memset(p, 0, sizeof(*p));
 	if (e->takes & GF_EMIT_SIZES)
 		return emit_by_size(r, given, e, out, notes, err);
+	if (e->emit_cap)
+		return gf_emit_by_cap(r, e, p, out, notes, err);
 	if (e->as_it_is)
 		rc = plan_program(r, given, e, p, notes, &times, err);
 	else if (given)

@@ -67,6 +67,30 @@ static void explain(const struct gf_workbench *w, const struct gf_draft *d,
 							d->sends[i].last));
 }
 
+/* Without cycles. */
+static void draft_at_most(const struct gf_workbench *w, struct gf_draft *d)
+{
+	size_t first = 0, last;
+
+	d->threshold_bytes = (size_t)fusion_bytes(w->in);
+	for (; first < w->ntensors; first = last + 1) {
+		last = first;
+		while (last < w->run_last[first] &&
+		       gf_workbench_bytes(w, first, last + 1) <=
+			       fusion_bytes(w->in))
+			last++;
+		gf_draft_send(d, w, first, last);
+	}
+}
+
+const struct gf_policy gf_policy_at_most = {
+	.name = "at-most",
+	.lanes = 1,
+	.automatic = true,
+	.thresholds = true,
+	.draft = draft_at_most,
+};
+
 const struct gf_policy gf_policy_horovod = {
 	.name = "horovod",
 	.description = "what is ready in the same 1 ms, up to 128 MiB",

@@ -18,5 +18,8 @@ extern const struct gf_policy gf_policy_dear;
 
 /* Not in the registry: ddp in older releases of PyTorch. */
 extern const struct gf_policy gf_policy_ddp_capped;
+/* Nor this: buckets of at most the threshold, in which DeepSpeed and XLA send
+ * what is ready. */
+extern const struct gf_policy gf_policy_at_most;
 
 #endif

@@ -366,6 +366,60 @@ staged() { # FILE
 	says '/network/variants/1/variant: want each once, got "default" again'
 }
 
+# fake_nccl [VARIABLE=VALUE...]: all_reduce_perf of a library with known costs
+fake_nccl() { env "$@" bash "$data/fake_nccl.sh"; }
+
+@test "--emit nccl-tuner and its kin: the best variant of a library with known costs" {
+	fake_nccl > log
+	for words in Tree.LL Tree.Simple Ring.LL Ring.Simple; do
+		for channels in 4 8; do
+			fake_nccl NCCL_ALGO=${words%.*} NCCL_PROTO=${words#*.} NCCL_MAX_NCHANNELS=$channels
+		done
+	done >> log
+	gf-profile -q --import log > told.json
+	jq -e '.network | .ranks == 8 and .hosts == 2 and .library == "NCCL 2.28.9" and (.variants | length) == 9
+		and .allreduce[0].algorithm == "library"' told.json
+	# startup and bytes of fake_nccl.sh: tree by ll is the best up to 32 KiB, tree by simple to
+	# 128 KiB, ring by simple from 256 KiB on; ranges end halfway
+	wants 0 gf-plan --emit nccl-tuner told.json
+	diff <(grep -v '^#' out.txt) - <<-END
+	allreduce,0,46340,tree,ll,8,2,8
+	allreduce,46341,185363,tree,simple,8,2,8
+	allreduce,185364,18446744073709551615,ring,simple,8,2,8
+	END
+	wants 0 gf-plan --emit ncclx-tuner told.json
+	fails grep -q ll128 out.txt
+	wants 1 gf-plan --emit rccl-tuner told.json
+	says "--emit rccl-tuner: want a profile with variants of RCCL, got those of NCCL 2.28.9"
+	sed 's/NCCL version/RCCL version/' log > rccl.log
+	gf-profile -q --import rccl.log > rccl.json
+	wants 0 gf-plan --emit rccl-tuner rccl.json
+	grep -q '^allreduce,[0-9]*,18446744073709551615,ring,simple,8,2,8$' out.txt
+	# a size at which NCCL by itself is faster would have one channel in the example plugin
+	jq '(.network.variants[] | select(.variant == "default") | .fit.time_s[5]) = 1e-6' told.json > fast.json
+	wants 1 gf-plan --emit nccl-tuner fast.json
+	one_line
+	says "--emit nccl-tuner: ncclAllReduce as it is is faster for 128 KiB than what was measured with a number of channels"
+}
+
+@test "--emit deepspeed, megatron, xla: the size of buckets, beside the default" {
+	local job=(--model resnet50 --gpu v100 "$share/topologies/asc-wfbp-8x4-10gbe.json") target
+	for target in deepspeed megatron xla; do
+		wants 0 gf-plan "${job[@]}" --emit $target
+		cp out.txt $target.txt
+		grep -qE ' as it is: [0-9.]+ ms a step; with buckets of [0-9.]+ MiB: [0-9.]+ ms' err.txt
+	done
+	jq -e '.zero_optimization | .overlap_comm and .reduce_bucket_size > 0 and .reduce_bucket_size < 25600000' deepspeed.txt
+	grep -qE '^--overlap-grad-reduce --ddp-bucket-size [0-9]+$' megatron.txt
+	wants 0 bash -c '. ./xla.txt && echo "$XLA_FLAGS"'
+	grep -qE -- '--xla_gpu_all_reduce_combine_threshold_bytes=[0-9]+$' out.txt
+	wants 2 gf-plan "${job[@]}" --emit xla --codecs f16
+	one_line
+	says "--emit xla goes without --codecs"
+	wants 2 gf-plan --emit xla "$share/topologies/asc-wfbp-8x4-10gbe.json"
+	says "--emit xla: want a model, found none"
+}
+
 @test "library has no gap where what it stands for costs the same" {
 	gf-topo --synthetic "host:2@8GB/s,1us" > host.json
 	jq 'del(.ranks)' host.json > open.json
@@ -782,7 +836,7 @@ ms() { # OPTION...: of a plan of the job, as people read it
 	2|--explain goes without --emit|--emit ddp --explain
 	2|--compare goes without --policy|--compare --policy wfbp
 	2|--list goes without --lanes|--list --lanes 2
-	2|--emit: want ddp, horovod, nccl-env or ompi|--emit caffe
+	2|--emit: want ddp, horovod, nccl-env, nccl-tuner, rccl-tuner, ncclx-tuner, ompi, deepspeed, megatron or xla|--emit caffe
 	2|--json goes with|--json
 	2|--threshold: want policy threshold, ddp, horovod or dear, or selection csc, got policy wfbp|--policy wfbp --threshold 4M
 	2|--threshold: want policy threshold|--system gtopk --threshold 4M
