@@ -9,8 +9,8 @@
 
 /*
  * Times of all-reduces, sorted into one curve per algorithm and stages: what
- * gf-allreduce measured, on its way into a profile. Zero-initialise; the owner calls
- * gf_readings_release.
+ * gf-allreduce measured, on its way into a profile. Zero-initialise; the owner
+ * calls gf_readings_release.
  */
 struct gf_reading {
 	int ranks; /* 0: not said */
