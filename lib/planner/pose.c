@@ -133,7 +133,8 @@ static int apply_system(struct gf_task *t, struct gf_text *notes,
 		p->lanes = s->lanes;
 	if (!p->codecs && s->codecs[0])
 		p->codecs = s->codecs;
-	if (gf_selection_has(&t->selection, GF_SELECT_SETS))
+	if (gf_selection_has(&t->selection, GF_SELECT_SETS) &&
+	    !gf_selection_plan(&t->selection)->encoding)
 		t->set_codecs = p->codecs;
 	if (plain_only(&t->selection, p))
 		p->codecs = NULL;
