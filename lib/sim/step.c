@@ -23,9 +23,10 @@ static double release_work_s(const struct gf_model_profile *model,
 double gf_sim_issue_s(const struct gf_model_profile *model,
 		      const struct gf_sim_message *m)
 {
-	return m->release == GF_RELEASE_BACKWARD_END
-		       ? 0
-		       : model->issue_s + m->holds_s;
+	if (m->release == GF_RELEASE_BACKWARD_END)
+		return 0;
+	return model->issue_s +
+	       (m->last + 1 < model->ntensors ? m->holds_s : 0);
 }
 
 double gf_sim_issues_s(const struct gf_sim_input *in)

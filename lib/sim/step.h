@@ -41,7 +41,9 @@ struct gf_sim_message {
 	enum gf_half half;
 	double startup_s, per_byte_s; /* of this message's algorithm */
 	double bytes;                 /* on the wire */
-	double holds_s; /* by which it holds up backward, beside issue_s */
+	/* By which it holds up backward, beside issue_s; nothing where its
+	 * last tensor is the model's, after which nothing is left to do. */
+	double holds_s;
 	const struct gf_contention *contention;  /* NULL: gamma_n = n */
 	const struct gf_beside_backward *mutual; /* NULL: nothing is known */
 };
