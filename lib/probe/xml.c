@@ -20,6 +20,16 @@ static void refuse(struct reader *r, const char *want)
 	XML_StopParser(r->parser, XML_FALSE);
 }
 
+/* Newer versions of expat have one function more, for where a long has 32 bits,
+ * and call this one deprecated. */
+static size_t line_of(XML_Parser parser)
+{
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+	return XML_GetCurrentLineNumber(parser);
+#pragma GCC diagnostic pop
+}
+
 static void on_start(void *reader, const char *name, const char **attributes)
 {
 	struct reader *r = reader;
@@ -30,7 +40,7 @@ static void on_start(void *reader, const char *name, const char **attributes)
 		return;
 	}
 	e = gf_markup_new(r->depth ? r->open[r->depth - 1] : NULL, name,
-			  XML_GetCurrentLineNumber(r->parser));
+			  line_of(r->parser));
 	if (r->depth == 0)
 		r->root = e;
 	r->open[r->depth++] = e;
@@ -82,7 +92,7 @@ int gf_xml_parse(const char *text, const char *path, struct gf_markup **root,
 			break;
 		text += n;
 	}
-	line = XML_GetCurrentLineNumber(r.parser);
+	line = line_of(r.parser);
 	if (rc < 0 && r.refused)
 		gf_error_set(err, rc, "%s:%zu: want %s", path, line, r.refused);
 	else if (rc < 0)
