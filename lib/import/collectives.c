@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "import/collectives.h"
 
+#include <ctype.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,6 +11,48 @@
 #include "import/readings.h"
 
 enum { CHOICES_MOST = 64 }; /* NCCL has half as many */
+
+static const struct {
+	const char *name, *begins;
+	bool whole; /* no name that goes on after it */
+} kinds[] = {
+	[GF_COLLECTIVE_ALL_REDUCE] = {"all-reduce", "allreduce", true},
+	[GF_COLLECTIVE_OTHER_ALL_REDUCE] = {"other all-reduce", "allreduce"},
+	[GF_COLLECTIVE_ALL_GATHER] = {"all-gather", "allgather"},
+	[GF_COLLECTIVE_REDUCE_SCATTER] = {"reduce-scatter", "reducescatter"},
+	[GF_COLLECTIVE_BROADCAST] = {"broadcast", "broadcast"},
+	[GF_COLLECTIVE_ALL_TO_ALL] = {"all-to-all", "alltoall"},
+	[GF_COLLECTIVE_BARRIER] = {"barrier", "barrier"},
+	[GF_COLLECTIVE_REDUCE] = {"reduce", "reduce"},
+	[GF_COLLECTIVE_GATHER] = {"gather", "gather"},
+	[GF_COLLECTIVE_SCATTER] = {"scatter", "scatter"},
+	[GF_COLLECTIVE_OTHER] = {"other", ""},
+};
+
+const char *gf_collective_name(enum gf_collective_kind kind)
+{
+	return kinds[kind].name;
+}
+
+/* Without regard to case and underscores. */
+static bool is_kind(const char *name, size_t kind)
+{
+	const char *p = kinds[kind].begins;
+
+	for (; *p && *name; name++)
+		if (*name != '_' && tolower((unsigned char)*name) != *p++)
+			return false;
+	return !*p && !(*name && kinds[kind].whole);
+}
+
+enum gf_collective_kind gf_collective_kind(const char *name)
+{
+	size_t i = 0;
+
+	while (!is_kind(name, i))
+		i++;
+	return (enum gf_collective_kind)i;
+}
 
 /* FNV-1a: two communicators of one run hardly ever share it. */
 uint64_t gf_collectives_group(const char *name, int ranks)

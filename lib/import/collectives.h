@@ -7,6 +7,27 @@
 
 #include "import/importers.h"
 
+/* What a collective does; by this order the first that a name begins with. */
+enum gf_collective_kind {
+	GF_COLLECTIVE_ALL_REDUCE,
+	GF_COLLECTIVE_OTHER_ALL_REDUCE, /* of several tensors, or sparse */
+	GF_COLLECTIVE_ALL_GATHER,
+	GF_COLLECTIVE_REDUCE_SCATTER,
+	GF_COLLECTIVE_BROADCAST,
+	GF_COLLECTIVE_ALL_TO_ALL,
+	GF_COLLECTIVE_BARRIER,
+	GF_COLLECTIVE_REDUCE,
+	GF_COLLECTIVE_GATHER,
+	GF_COLLECTIVE_SCATTER,
+	GF_COLLECTIVE_OTHER
+};
+
+/* "all-reduce" */
+const char *gf_collective_name(enum gf_collective_kind kind);
+/* By the name that NCCL, gloo or PyTorch gives it: "AllReduce", "all_reduce",
+ * "_allgather_base". */
+enum gf_collective_kind gf_collective_kind(const char *name);
+
 /*
  * The all-reduces of a job, as its ranks have recorded them. A rank's time
  * holds its wait for the last rank to come, so an all-reduce takes the time of

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "import/importers.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -188,51 +187,27 @@ int gf_import_profile(const struct gf_import *in, const char *format,
 	return 0;
 }
 
-static int is_shown(const struct dirent *entry)
+/* Appends a file to the text of its folder. */
+static int add_file(void *ctx, const char *file, int number, int count,
+		    struct gf_error *err)
 {
-	return entry->d_name[0] != '.';
-}
+	struct gf_text *all = ctx;
+	char *text = NULL;
+	size_t size;
+	int rc = gf_gunzip_read(file, &text, &size, err);
 
-static int by_name(const struct dirent **a, const struct dirent **b)
-{
-	return strcmp((*a)->d_name, (*b)->d_name);
-}
-
-/* A folder's files, one after the other, by their names. */
-static int read_folder(const char *path, char **text, size_t *size,
-		       struct gf_error *err)
-{
-	struct dirent **entries = NULL;
-	struct gf_text all = {0};
-	int n = scandir(path, &entries, is_shown, by_name), i, rc = 0;
-
-	if (n < 0)
-		return gf_error_errno(err, -errno, "%s", path);
-	for (i = 0; i < n; i++) {
-		char *file = gf_xasprintf("%s/%s", path, entries[i]->d_name);
-		char *one = NULL;
-		size_t length;
-
-		if (rc == 0 && entries[i]->d_type != DT_DIR)
-			rc = gf_file_read_regular(file, &one, &length, err);
-		if (one)
-			rc = gf_gunzip(file, &one, &length, err);
-		if (one && all.length + length > GF_FILE_MAX_BYTES)
-			rc = gf_error_set(err, -EFBIG,
-					  "%s: want at most %zu bytes in all "
-					  "files, got more",
-					  path, GF_FILE_MAX_BYTES);
-		if (one && rc == 0) {
-			gf_text_add(&all, one, length);
-			gf_text_add(&all, "\n", 1);
-		}
-		free(one);
-		free(file);
-		free(entries[i]);
+	(void)number;
+	(void)count;
+	if (rc == 0 && all->length + size > GF_FILE_MAX_BYTES)
+		rc = gf_error_set(err, -EFBIG,
+				  "%s: want at most %zu bytes in it and the "
+				  "files before it, got more",
+				  file, GF_FILE_MAX_BYTES);
+	if (rc == 0) {
+		gf_text_add(all, text, size);
+		gf_text_add(all, "\n", 1);
 	}
-	free(entries);
-	*size = all.length;
-	*text = gf_text_take(&all);
+	free(text);
 	return rc;
 }
 
@@ -241,14 +216,16 @@ int gf_import_file(const struct gf_import *in, const char *params_file,
 		   struct gf_text *remarks, struct gf_error *err)
 {
 	struct gf_import read = *in;
+	struct gf_text all = {0};
 	char *text = NULL, *params = NULL;
 	size_t size;
 	const struct gf_importer *importer;
 	int rc;
 
 	read.folder = gf_import_is_folder(in->file);
-	rc = (read.folder ? read_folder : gf_gunzip_read)(in->file, &text,
-							  &read.size, err);
+	rc = gf_import_each(in->file, add_file, &all, err);
+	read.size = all.length;
+	text = gf_text_take(&all);
 	importer = rc || !read.folder ? NULL
 				      : gf_import_find(format, text, read.size);
 	if (importer && importer->ranks) {

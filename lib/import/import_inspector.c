@@ -24,9 +24,13 @@
 
 struct inspector {
 	struct gf_collectives all;
-	struct gf_import_job
-		*job; /* takes what is read, in place of `all`; or NULL */
 	struct gf_imported *imported;
+	bool job; /* takes what is read, in place of `all`: */
+	struct part {
+		int rank; /* of its group */
+		struct gf_import_job_message message;
+	} * parts;
+	size_t nparts, capacity;
 	/* of the header that stands */
 	uint64_t group;
 	int ranks; /* 0: there was none */
@@ -77,39 +81,21 @@ static char *choice_of(struct gf_json_at *perf)
 	return name;
 }
 
-/* NCCL's names of collectives, for what MPI calls them. */
-static const char *kind_of(const char *name)
+static void add_part(struct inspector *n, const struct gf_collective *r,
+		     const char *name)
 {
-	static const char *const kinds[][2] = {
-		{"AllReduce", "all-reduce"},
-		{"AllGather", "all-gather"},
-		{"ReduceScatter", "reduce-scatter"},
-		{"Broadcast", "broadcast"},
-		{"Reduce", "reduce"},
-		{"AlltoAll", "all-to-all"},
+	*gf_array_push(&n->parts, &n->nparts, &n->capacity) = (struct part){
+		n->rank,
+		{
+			.group = r->group,
+			.ranks = r->ranks,
+			.sequence = r->sequence,
+			.kind = gf_collective_kind(name),
+			.size_bytes = r->size_bytes,
+			.ready_s = NAN,
+			.end_s = r->time_s,
+		},
 	};
-	size_t i;
-
-	for (i = 0; i < GF_ARRAY_LENGTH(kinds); i++)
-		if (strcmp(kinds[i][0], name) == 0)
-			return kinds[i][1];
-	return "other";
-}
-
-static void add_to_job(struct inspector *n, const struct gf_collective *r,
-		       const char *name)
-{
-	const struct gf_import_job_message m = {
-		.group = r->group,
-		.ranks = r->ranks,
-		.sequence = r->sequence,
-		.kind = gf_import_job_kind(n->job, kind_of(name)),
-		.size_bytes = r->size_bytes,
-		.ready_s = NAN,
-		.end_s = r->time_s,
-	};
-
-	gf_import_job_add_message(gf_import_job_rank(n->job, n->rank), &m);
 }
 
 static int read_perf(struct inspector *n, struct gf_json_at *perf, size_t line,
@@ -123,7 +109,8 @@ static int read_perf(struct inspector *n, struct gf_json_at *perf, size_t line,
 	int rc = gf_json_string(perf, "coll", &name, err);
 
 	gf_json_string(perf, "coll_timing_source", &source, NULL);
-	if (rc == 0 && !n->job && strcmp(name, "AllReduce") != 0)
+	if (rc == 0 && !n->job &&
+	    gf_collective_kind(name) != GF_COLLECTIVE_ALL_REDUCE)
 		left = "other collectives";
 	else if (source && strstr(source, "cpu"))
 		left = "collectives timed by the host";
@@ -146,7 +133,7 @@ static int read_perf(struct inspector *n, struct gf_json_at *perf, size_t line,
 	gf_json_size(perf, "coll_sn", 0, SIZE_MAX / 2, &r.sequence, NULL);
 	r.time_s = 1e-6 * time_us;
 	if (n->job) {
-		add_to_job(n, &r, name);
+		add_part(n, &r, name);
 		goto out;
 	}
 	choice = choice_of(perf);
@@ -201,12 +188,59 @@ static int read_inspector(const struct gf_import *in, struct gf_profile *out,
 	return rc;
 }
 
+static int by_rank(const void *a, const void *b)
+{
+	const struct part *x = a, *y = b;
+
+	if (x->message.group != y->message.group)
+		return x->message.group < y->message.group ? -1 : 1;
+	return (x->rank > y->rank) - (x->rank < y->rank);
+}
+
+/* A header has the rank within its group. A file with several groups is that of
+ * one rank of the job, by the file's number. */
+static int add_parts(struct inspector *n, const struct gf_import *in,
+		     struct gf_import_job *job, struct gf_error *err)
+{
+	struct part *p = n->parts;
+	struct gf_import_job_rank *r = NULL;
+	bool several = false;
+	size_t i;
+
+	if (n->nparts) {
+		qsort(p, n->nparts, sizeof(*p), by_rank);
+		several = p[0].message.group != p[n->nparts - 1].message.group;
+	}
+	if (several) {
+		r = gf_import_job_new_rank(job, in->rank, in->file, err);
+		if (!r)
+			return -EINVAL;
+	}
+	for (i = 0; i < n->nparts; i++) {
+		if (several && i && p[i].rank != p[i - 1].rank &&
+		    p[i].message.group == p[i - 1].message.group)
+			return gf_error_set(
+				err, -EINVAL,
+				"%s: want a file for each rank, since it has "
+				"several groups, got ranks %d and %d of one",
+				in->file, p[i - 1].rank, p[i].rank);
+		if (!several && (i == 0 || p[i].rank != p[i - 1].rank))
+			r = gf_import_job_rank(job, p[i].rank);
+		gf_import_job_add_message(r, &p[i].message);
+	}
+	return 0;
+}
+
 static int read_job(const struct gf_import *in, struct gf_import_job *job,
 		    struct gf_error *err)
 {
-	struct inspector n = {.imported = in->imported, .job = job};
+	struct inspector n = {.imported = in->imported, .job = true};
+	int rc = gf_import_records(in, read_record, &n, err);
 
-	return gf_import_records(in, read_record, &n, err);
+	if (rc == 0)
+		rc = add_parts(&n, in, job, err);
+	free(n.parts);
+	return rc;
 }
 
 const struct gf_importer gf_importer_inspector = {

@@ -7,8 +7,10 @@
 
 #include <errno.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/heap.h"
 #include "doc/traced.h"
 #include "import/collectives.h"
 #include "import/job.h"
@@ -32,19 +34,17 @@ static int read_train(const struct gf_import *in, struct gf_profile *out,
 			    in->file);
 }
 
-/* When the last of its gradients was there. */
-static double ready_s(const struct gf_traced_step *s,
+/* When the last of its gradients was there. latest_s: up to each gradient. */
+static double ready_s(const struct gf_traced_step *s, const double *latest_s,
 		      const struct gf_traced_message *m,
 		      const struct gf_plan *p)
 {
-	size_t last = p ? p->messages[m->number].last : m->last, i;
-	double latest_s = -INFINITY;
+	const size_t last = p ? p->messages[m->number].last : m->last;
 
 	if (p && p->messages[m->number].release == GF_RELEASE_BACKWARD_END)
 		return s->backward_end_s;
-	for (i = 0; i <= last && i < s->nready; i++)
-		latest_s = fmax(latest_s, s->ready_s[i]);
-	return last < s->nready && !isnan(s->ready_s[last]) ? latest_s : NAN;
+	return last < s->nready && !isnan(s->ready_s[last]) ? latest_s[last]
+							    : NAN;
 }
 
 static void add_messages(const struct gf_import_job_message *like,
@@ -53,8 +53,12 @@ static void add_messages(const struct gf_import_job_message *like,
 			 struct gf_import_job_rank *r)
 {
 	struct gf_import_job_message m = *like;
+	double *latest_s = gf_xcalloc(s->nready + 1, sizeof(*latest_s));
 	size_t i;
 
+	for (i = 0; i < s->nready; i++)
+		latest_s[i] =
+			fmax(i ? latest_s[i - 1] : -INFINITY, s->ready_s[i]);
 	for (i = 0; i < s->nmessages; i++) {
 		const struct gf_traced_message *of = &s->messages[i];
 
@@ -64,11 +68,12 @@ static void add_messages(const struct gf_import_job_message *like,
 		m.size_bytes = of->size_bytes ? of->size_bytes
 			       : p ? gf_plan_message_bytes(p, of->number)
 				   : 0;
-		m.ready_s = ready_s(s, of, p);
+		m.ready_s = ready_s(s, latest_s, of, p);
 		m.start_s = of->start_s;
 		m.end_s = of->end_s;
 		gf_import_job_add_message(r, &m);
 	}
+	free(latest_s);
 }
 
 /* A slice of forward holds the waits for messages of the step before. */
@@ -99,14 +104,16 @@ static int read_job(const struct gf_import *in, struct gf_import_job *job,
 
 	for (rank = 0; rank < t.nranks && rc == 0; rank++) {
 		const struct gf_traced_rank *of = &t.ranks[rank];
-		struct gf_import_job_rank *r = gf_import_job_rank(job, of->pid);
+		struct gf_import_job_rank *r =
+			gf_import_job_new_rank(job, of->pid, in->file, err);
 		const struct gf_import_job_message like = {
 			.group = gf_collectives_group("", (int)t.nranks),
 			.ranks = (int)t.nranks,
-			.kind = gf_import_job_kind(job, "all-reduce"),
+			.kind = GF_COLLECTIVE_ALL_REDUCE,
 		};
 
-		for (step = 0; step < of->nsteps; step++) {
+		rc = r ? 0 : -EINVAL;
+		for (step = 0; r && step < of->nsteps; step++) {
 			const struct gf_traced_step *s = &of->steps[step];
 
 			add_step(s,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "import/job.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,26 +23,29 @@ struct gf_import_job_rank *gf_import_job_rank(struct gf_import_job *job,
 	return r;
 }
 
-int gf_import_job_kind(struct gf_import_job *job, const char *name)
+struct gf_import_job_rank *gf_import_job_new_rank(struct gf_import_job *job,
+						  int rank, const char *file,
+						  struct gf_error *err)
 {
-	size_t i;
+	struct gf_import_job_rank *r = gf_import_job_rank(job, rank);
 
-	for (i = 0; i < job->nkinds; i++)
-		if (strcmp(job->kinds[i], name) == 0)
-			return (int)i;
-	*gf_array_push(&job->kinds, &job->nkinds, &job->kinds_capacity) =
-		gf_xstrdup(name);
-	return (int)i;
+	if (!r->nsteps && !r->nmessages)
+		return r;
+	gf_error_set(err, -EINVAL,
+		     "%s: want the trace of another rank, got one more of rank "
+		     "%d",
+		     file, rank);
+	return NULL;
 }
 
-int gf_import_job_all_reduce(const struct gf_import_job *job)
+size_t gf_import_job_steps(const struct gf_import_job *job)
 {
-	size_t i;
+	size_t i, least = job->nranks ? job->ranks[0].nsteps : 0;
 
-	for (i = 0; i < job->nkinds; i++)
-		if (strcmp(job->kinds[i], "all-reduce") == 0)
-			return (int)i;
-	return -1;
+	for (i = 1; i < job->nranks; i++)
+		if (job->ranks[i].nsteps < least)
+			least = job->ranks[i].nsteps;
+	return least;
 }
 
 struct gf_import_job_step *gf_import_job_add_step(struct gf_import_job_rank *r,
@@ -193,10 +197,7 @@ void gf_import_job_release(struct gf_import_job *job)
 		free(job->ranks[i].messages);
 		free(job->ranks[i].spans);
 	}
-	for (i = 0; i < job->nkinds; i++)
-		free(job->kinds[i]);
 	free(job->ranks);
-	free(job->kinds);
 	gf_imported_release(&job->imported);
 	memset(job, 0, sizeof(*job));
 }

@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "doc/imported.h"
 #include "doc/plan.h"
+#include "import/collectives.h"
 
 /*
  * What the ranks of a job did, as their traces show it, whatever program wrote
@@ -19,10 +20,10 @@
  * since the others' parts hold the wait for it.
  */
 struct gf_import_job_message {
-	uint64_t group;    /* gf_collectives_group: of its ranks */
-	int ranks;         /* of the group; 0: not known */
-	size_t sequence;   /* in the group: the same on each of its ranks */
-	int kind;          /* of the job's kinds */
+	uint64_t group;  /* gf_collectives_group: of its ranks */
+	int ranks;       /* of the group; 0: not known */
+	size_t sequence; /* in the group: the same on each of its ranks */
+	enum gf_collective_kind kind;
 	size_t size_bytes; /* 0: the trace does not say */
 	double ready_s;    /* its gradients, on this rank; NAN: not known */
 	/* Of a record that says only how long: 0 and how long. */
@@ -63,8 +64,6 @@ struct gf_import_job_rank {
 struct gf_import_job {
 	struct gf_import_job_rank *ranks; /* by rank */
 	size_t nranks, capacity;
-	char **kinds; /* "all-reduce" */
-	size_t nkinds, kinds_capacity;
 	bool timed; /* messages say when, not only how long */
 	struct gf_imported imported;
 };
@@ -79,13 +78,17 @@ int gf_import_job_read(struct gf_import_job *job, const char *const *paths,
 		       struct gf_error *err);
 void gf_import_job_release(struct gf_import_job *job);
 
-/* The kind of all-reduces; -1: there are none. */
-int gf_import_job_all_reduce(const struct gf_import_job *job);
+/* The steps that each rank has. The last so many of a rank's are compared with
+ * those of the others. */
+size_t gf_import_job_steps(const struct gf_import_job *job);
 
 /* For the readers. The rank's record, new if there is none. */
 struct gf_import_job_rank *gf_import_job_rank(struct gf_import_job *job,
 					      int rank);
-int gf_import_job_kind(struct gf_import_job *job, const char *name);
+/* NULL and -EINVAL in err: an earlier file was this rank's. */
+struct gf_import_job_rank *gf_import_job_new_rank(struct gf_import_job *job,
+						  int rank, const char *file,
+						  struct gf_error *err);
 struct gf_import_job_step *gf_import_job_add_step(struct gf_import_job_rank *r,
 						  double start_s, double end_s);
 /* Times of day make a span of it, too. */

@@ -27,12 +27,12 @@ struct gf_kineto_span {
 	enum gf_dtype dtype;
 	int computes; /* work: 1 a kernel, 0 a copy, -1 communication */
 	/* Of collectives: */
-	const char *collective; /* "all-reduce" */
-	double host;            /* the thread that launched it */
-	uint64_t group;         /* gf_collectives_group; 0: all ranks */
-	int ranks;              /* of the group; 0: all ranks */
-	size_t sequence;        /* 0: the trace does not say */
-	bool alone;             /* no other ran at the same time */
+	enum gf_collective_kind collective;
+	double host;     /* the thread that launched it */
+	uint64_t group;  /* gf_collectives_group; 0: all ranks */
+	int ranks;       /* of the group; 0: all ranks */
+	size_t sequence; /* 0: the trace does not say; gf_kineto_number */
+	bool alone;      /* no other ran at the same time */
 };
 
 struct gf_kineto_list {
@@ -92,6 +92,9 @@ void gf_kineto_read_kernel(struct gf_kineto *k, struct gf_json_at *args,
 			   struct gf_kineto_span *span);
 void gf_kineto_read_gloo(struct gf_kineto *k, struct gf_json_at *args,
 			 const char *name, struct gf_kineto_span *span);
+/* Sorts collectives by group and start, and counts those without a sequence
+ * within their group, above all numbers of a trace. */
+void gf_kineto_number(struct gf_kineto_list *collectives);
 void gf_kineto_read_world(struct gf_kineto *k, struct gf_json_at *root);
 /* One rank's all-reduces, for all ranks' (NULL: there are no others); sorts
  * them. What does not count is left out by name. */

@@ -56,46 +56,13 @@ static bool read_size(struct gf_json_at *args, struct gf_kineto_span *span)
 	return span->elems > 0;
 }
 
-/* PyTorch's names of collectives, as NCCL's kernels and gloo's threads have
- * them, for what MPI calls them. What a word of ours names is a collective of
- * all ranks of a group. */
-static const char *collective_of(const char *name)
-{
-	static const struct {
-		const char *begins, *collective;
-	} known[] = {
-		{"allreduce", "all-reduce"},
-		{"all_reduce", "all-reduce"},
-		{"_allgather", "all-gather"},
-		{"all_gather", "all-gather"},
-		{"allgather", "all-gather"},
-		{"_reduce_scatter", "reduce-scatter"},
-		{"reduce_scatter", "reduce-scatter"},
-		{"broadcast", "broadcast"},
-		{"_broadcast", "broadcast"},
-		{"all_to_all", "all-to-all"},
-		{"alltoall", "all-to-all"},
-		{"barrier", "barrier"},
-		{"reduce", "reduce"},
-		{"gather", "gather"},
-		{"scatter", "scatter"},
-	};
-	size_t i;
-
-	for (i = 0; i < GF_ARRAY_LENGTH(known); i++)
-		if (strncmp(known[i].begins, name, strlen(known[i].begins)) ==
-		    0)
-			return known[i].collective;
-	return "other";
-}
-
 /* A collective of any kind; an all-reduce of a known size counts as one. */
 static void take(struct gf_kineto *k, struct gf_kineto_span *span,
 		 const char *name, bool sized)
 {
-	span->collective = collective_of(name);
+	span->collective = gf_collective_kind(name);
 	gf_kineto_add(&k->collectives, span);
-	if (strcmp(span->collective, "all-reduce") != 0)
+	if (span->collective != GF_COLLECTIVE_ALL_REDUCE)
 		k->other_collectives++;
 	else if (!sized)
 		k->unsized++;
@@ -111,7 +78,7 @@ void gf_kineto_read_kernel(struct gf_kineto *k, struct gf_json_at *args,
 	if (!args->value || !gf_json_has(args, "Collective name") ||
 	    gf_json_string(args, "Collective name", &name, NULL) < 0) {
 		k->unsized++;
-		span->collective = "other";
+		span->collective = GF_COLLECTIVE_OTHER;
 		gf_kineto_add(&k->collectives, span);
 	} else {
 		take(k, span, name, read_size(args, span));
@@ -174,6 +141,21 @@ static int by_group(const void *a, const void *b)
 	return (x->start_s > y->start_s) - (x->start_s < y->start_s);
 }
 
+void gf_kineto_number(struct gf_kineto_list *collectives)
+{
+	struct gf_kineto_span *s = collectives->spans;
+	size_t i, next = 0;
+
+	if (collectives->count)
+		qsort(s, collectives->count, sizeof(*s), by_group);
+	for (i = 0; i < collectives->count; i++) {
+		if (i == 0 || s[i].group != s[i - 1].group)
+			next = SIZE_MAX / 2 + 1;
+		if (!s[i].sequence)
+			s[i].sequence = next++;
+	}
+}
+
 /* Why it is left out; NULL: it is not. */
 static const char *reason(const struct gf_kineto_span *s, int ranks,
 			  const struct gf_collectives *to)
@@ -191,27 +173,24 @@ void gf_kineto_collect(struct gf_kineto *k, struct gf_collectives *to,
 {
 	struct gf_kineto_span *s = k->reduces.spans;
 	const size_t count = k->reduces.count;
-	size_t i, first = 0;
+	size_t i;
 
 	gf_imported_leave_many(imported, "collectives that are no all-reduce",
 			       k->other_collectives);
 	gf_imported_leave_many(imported, "collectives of no known kind or size",
 			       k->unsized);
 	mark_alone(s, count);
-	if (count)
-		qsort(s, count, sizeof(*s), by_group);
+	gf_kineto_number(&k->reduces);
 	for (i = 0; i < count; i++) {
-		struct gf_collective c = {
+		const struct gf_collective c = {
 			.group = s[i].group,
+			.sequence = s[i].sequence,
 			.ranks = s[i].ranks ? s[i].ranks : k->ranks,
 			.size_bytes = s[i].elems,
 			.time_s = s[i].end_s - s[i].start_s,
 		};
 		const char *why = reason(&s[i], c.ranks, to);
 
-		if (s[i].group != s[first].group)
-			first = i;
-		c.sequence = s[i].sequence ? s[i].sequence : i - first;
 		if (why)
 			gf_imported_leave(imported, why, 0);
 		else

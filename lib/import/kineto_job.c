@@ -83,30 +83,18 @@ static void add_compute(const struct gf_kineto *k, struct gf_import_job_rank *r)
 					       (*list)->spans[i].end_s);
 }
 
-static int by_group(const void *a, const void *b)
+static void add_messages(struct gf_kineto *k, struct gf_import_job_rank *r)
 {
-	const struct gf_kineto_span *x = a, *y = b;
+	const struct gf_kineto_span *s = k->collectives.spans;
+	size_t i;
 
-	if (x->group != y->group)
-		return x->group < y->group ? -1 : 1;
-	return (x->start_s > y->start_s) - (x->start_s < y->start_s);
-}
-
-/* Collectives without a number are counted within their group. */
-static void add_messages(struct gf_kineto *k, struct gf_import_job *job,
-			 struct gf_import_job_rank *r)
-{
-	struct gf_kineto_span *s = k->collectives.spans;
-	size_t i, first = 0;
-
-	if (k->collectives.count)
-		qsort(s, k->collectives.count, sizeof(*s), by_group);
+	gf_kineto_number(&k->collectives);
 	for (i = 0; i < k->collectives.count; i++) {
 		const struct gf_import_job_message m = {
 			.group = s[i].group,
 			.ranks = s[i].ranks ? s[i].ranks : k->ranks,
-			.sequence = s[i].sequence ? s[i].sequence : i - first,
-			.kind = gf_import_job_kind(job, s[i].collective),
+			.sequence = s[i].sequence,
+			.kind = s[i].collective,
 			.size_bytes = s[i].elems,
 			.ready_s = isnan(s[i].launch_s)
 					   ? s[i].start_s
@@ -117,8 +105,6 @@ static void add_messages(struct gf_kineto *k, struct gf_import_job *job,
 			.end_s = s[i].end_s,
 		};
 
-		if (s[i].group != s[first].group)
-			first = i;
 		gf_import_job_add_message(r, &m);
 	}
 }
@@ -134,13 +120,11 @@ int gf_kineto_job(const struct gf_import *in, struct gf_import_job *job,
 
 	if (rc < 0)
 		return rc;
-	r = gf_import_job_rank(job, k.rank >= 0 ? k.rank : in->rank);
-	if (r->nsteps || r->nmessages) {
+	r = gf_import_job_new_rank(job, k.rank >= 0 ? k.rank : in->rank,
+				   in->file, err);
+	if (!r) {
 		gf_kineto_release(&k);
-		return gf_error_set(err, -EINVAL,
-				    "%s: want the trace of another rank, got "
-				    "one more of rank %d",
-				    in->file, r->rank);
+		return -EINVAL;
 	}
 	steps = gf_kineto_steps(&k, &count, &outside);
 	if (count)
@@ -149,7 +133,7 @@ int gf_kineto_job(const struct gf_import *in, struct gf_import_job *job,
 		add_marks(&k, r);
 	join_steps(r);
 	add_compute(&k, r);
-	add_messages(&k, job, r);
+	add_messages(&k, r);
 	job->timed = true;
 	free(steps);
 	gf_kineto_release(&k);

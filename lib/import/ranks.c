@@ -7,7 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
+#include "base/file.h"
 #include "base/heap.h"
 #include "import/collectives.h"
 
@@ -20,7 +22,13 @@ int gf_import_is_folder(const char *path)
 
 static int is_seen(const struct dirent *d)
 {
-	return d->d_name[0] != '.';
+	return d->d_name[0] != '.' && d->d_type != DT_DIR;
+}
+
+/* In every locale alike. */
+static int by_name(const struct dirent **a, const struct dirent **b)
+{
+	return strcmp((*a)->d_name, (*b)->d_name);
 }
 
 int gf_import_each(const char *path,
@@ -29,19 +37,25 @@ int gf_import_each(const char *path,
 		   void *ctx, struct gf_error *err)
 {
 	struct dirent **files = NULL;
-	int count, i, rc = 0;
+	size_t size;
+	int count, i, fd, rc = 0;
 
 	if (!gf_import_is_folder(path))
 		return take(ctx, path, 0, 1, err);
-	count = scandir(path, &files, is_seen, alphasort);
+	count = scandir(path, &files, is_seen, by_name);
 	if (count < 1)
 		rc = gf_error_errno(err, count < 0 ? -errno : -ENOENT, "%s",
 				    path);
 	for (i = 0; i < count; i++) {
 		char *file = gf_xasprintf("%s/%s", path, files[i]->d_name);
 
+		/* nothing may ever be written to a pipe */
 		if (rc == 0)
+			rc = gf_file_open_regular(file, &fd, &size, err);
+		if (rc == 0) {
+			close(fd);
 			rc = take(ctx, file, i, count, err);
+		}
 		free(file);
 		free(files[i]);
 	}
@@ -121,10 +135,6 @@ static int take(void *ctx, const char *file, int number, int count,
 				 count == 1 ? "" : "s");
 	one.collectives = &r->collectives;
 	one.name = one.name ? one.name : r->name;
-	if (gf_import_is_folder(file))
-		return gf_error_set(err, -EINVAL,
-				    "%s: want a rank's trace, got a folder",
-				    file);
 	rc = gf_import_file(&one, r->params_file, r->format, &p, r->remarks,
 			    err);
 	if (rc == 0 && !p.model)

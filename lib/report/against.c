@@ -76,7 +76,7 @@ static int add_job(struct rows *r, const char *const *paths, size_t npaths,
 		const struct gf_report_size *s = &report.sizes[i];
 
 		add(r,
-		    gf_xasprintf("%s %s, %d ranks", job.kinds[s->kind],
+		    gf_xasprintf("%s %s, %d ranks", gf_collective_name(s->kind),
 				 gf_human_size((double)s->size_bytes, &h),
 				 s->ranks),
 		    &s->times);

@@ -15,7 +15,8 @@ struct part {
 
 /* A message that all traced ranks of its group have. */
 struct met {
-	int kind, ranks;
+	enum gf_collective_kind kind;
+	int ranks;
 	size_t size_bytes;
 	double time_s, waited_s;
 };

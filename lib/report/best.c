@@ -44,7 +44,7 @@ void gf_report_expect(struct gf_report_whole *r, const struct gf_documents *d)
 		struct gf_report_size *s = &r->sizes[i];
 
 		f.ranks = s->ranks;
-		if (s->kind == gf_import_job_all_reduce(r->job) && s->ranks > 1)
+		if (s->kind == GF_COLLECTIVE_ALL_REDUCE && s->ranks > 1)
 			s->expected_s = expected_s(&f, (double)s->size_bytes);
 	}
 }

@@ -21,7 +21,7 @@ struct gf_report_times {
 
 /* Messages of one kind, group size and size, which all traced ranks have. */
 struct gf_report_size {
-	int kind;  /* of the job's */
+	enum gf_collective_kind kind;
 	int ranks; /* of the group */
 	size_t size_bytes;
 	size_t count;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <math.h>
+#include <stdio.h>
 
 #include "cli/human.h"
 #include "cli/table.h"
@@ -8,12 +9,11 @@
 
 /* A kind's rate on the bus: nccl-tests' busbw, which is that of the link where
  * every rank has one; 0: none is defined. */
-static double bus_bytes_per_s(const struct gf_report_whole *r,
-			      const struct gf_report_size *s)
+static double bus_bytes_per_s(const struct gf_report_size *s)
 {
 	const double n = s->ranks;
 
-	if (s->kind != gf_import_job_all_reduce(r->job) || n < 2 ||
+	if (s->kind != GF_COLLECTIVE_ALL_REDUCE || n < 2 ||
 	    !(s->times.median_s > 0))
 		return 0;
 	return (double)s->size_bytes / s->times.median_s * 2 * (n - 1) / n;
@@ -135,10 +135,10 @@ static void add_sizes(const struct gf_report_whole *r, size_t window,
 				      "time", "bus", "waited", "expected"});
 	for (i = 0; i < r->nsizes; i++) {
 		const struct gf_report_size *s = &r->sizes[i];
-		const double bus = bus_bytes_per_s(r, s);
+		const double bus = bus_bytes_per_s(s);
 
 		gf_table_begin(&t, 7 + expected);
-		gf_table_cell(&t, "%s", r->job->kinds[s->kind]);
+		gf_table_cell(&t, "%s", gf_collective_name(s->kind));
 		gf_table_cell(&t, "%d", s->ranks);
 		gf_table_cell(&t, "%s",
 			      gf_human_size((double)s->size_bytes, &h));
@@ -257,22 +257,20 @@ static void rank_json(const struct gf_report_whole *r, size_t i,
 	gf_json_close_line(&w, out);
 }
 
-static void size_json(const struct gf_report_whole *r,
-		      const struct gf_report_size *s, struct gf_text *out)
+static void size_json(const struct gf_report_size *s, struct gf_text *out)
 {
 	struct gf_json_writer w = {0};
 
 	gf_json_open_line(&w, NULL);
 	gf_json_put_string(&w, "part", "message");
-	gf_json_put_string(&w, "message", r->job->kinds[s->kind]);
+	gf_json_put_string(&w, "message", gf_collective_name(s->kind));
 	gf_json_put_int(&w, "ranks", s->ranks);
 	gf_json_put_size(&w, "size_bytes", s->size_bytes);
 	gf_json_put_size(&w, "count", s->count);
 	put_times(&w, "time", &s->times);
 	gf_json_put_real(&w, "waited_s", s->waited_s);
-	if (bus_bytes_per_s(r, s) > 0)
-		gf_json_put_real(&w, "busbw_bytes_per_s",
-				 bus_bytes_per_s(r, s));
+	if (bus_bytes_per_s(s) > 0)
+		gf_json_put_real(&w, "busbw_bytes_per_s", bus_bytes_per_s(s));
 	if (!isnan(s->expected_s))
 		gf_json_put_real(&w, "expected_s", s->expected_s);
 	gf_json_close_line(&w, out);
@@ -302,7 +300,7 @@ void gf_report_json(const struct gf_report_whole *r, struct gf_text *out)
 	for (i = 0; i < r->nranks; i++)
 		rank_json(r, i, out);
 	for (i = 0; i < r->nsizes; i++)
-		size_json(r, &r->sizes[i], out);
+		size_json(&r->sizes[i], out);
 	for (i = 0; i < r->nscale; i++)
 		scale_json(&r->scale[i], out);
 }

@@ -85,6 +85,18 @@ trace() {
 			and (has("step_s") | not))
 		and ([.[] | select(.part == "message" and .size_bytes == 67108864)]
 			| length == 1 and .[0].time_s < 700e-6 and .[0].waited_s > 0)' out.txt
+	# a header's rank is that of the group: files with two of them are a rank each
+	mkdir pairs
+	for part in head tail; do
+		$part -n 23 "$data/import/inspector.jsonl" > one
+		jq -c 'if .header then .header.id += "2" | .header.rank = 1 - .header.rank else . end' one |
+			cat one - > pairs/$part.jsonl
+	done
+	wants 0 gf-report pairs
+	jq -se '.[0] | .ranks == 2 and .matched == 44 and .unmatched == 0' out.txt
+	cat pairs/* > both.jsonl
+	wants 2 gf-report both.jsonl
+	says "both.jsonl: want a file for each rank"
 }
 
 @test "--against: what got slower" {
@@ -117,8 +129,10 @@ trace() {
 	mkdir twice
 	cp "$data/import/kineto-gloo-0.json" twice/a.json
 	cp "$data/import/kineto-gloo-0.json" twice/b.json
+	mkdir pipe
+	mkfifo pipe/a
 	while IFS='|' read -r status text arguments; do
-		wants "$status" gf-report $arguments
+		wants "$status" timeout 20 gf-report $arguments
 		one_line
 		says "$text"
 	done <<-END
@@ -128,6 +142,8 @@ trace() {
 	2|cut.json|cut.json
 	2|want a trace of a job's ranks|$data/import/nccl-tests.txt
 	2|one more of rank 0|twice
+	2|run.json: want the trace of another rank, got one more of rank 0|run.json run.json
+	2|pipe/a: want a regular file|pipe
 	2|as the first file is|run.json $data/import/inspector.jsonl
 	END
 	wants 2 gf-report run.json --against run.json --plot x.svg

@@ -4,11 +4,13 @@
  * that were worked out from their events, and in small of each kind.
  */
 #include <errno.h>
+#include <stdlib.h>
 
 #include "base/array.h"
 #include "base/file.h"
 #include "base/heap.h"
 #include "import/import.h"
+#include "import/kineto.h"
 #include "test.h"
 
 static const double tolerance = 1e-9; /* s; the traces are in ns or us */
@@ -414,10 +416,70 @@ static void test_refused(void)
 	}
 }
 
+/* Collectives of a group without a number are counted, above all numbers. */
+static void test_number(void)
+{
+	static const struct {
+		uint64_t group;
+		double start_s;
+		size_t sequence, want;
+	} numbered[] = {
+		{1, 2, 0, SIZE_MAX / 2 + 2},
+		{1, 1, 0, SIZE_MAX / 2 + 1},
+		{2, 3, 0, SIZE_MAX / 2 + 1},
+		{2, 5, 0, SIZE_MAX / 2 + 2},
+		{2, 4, 1, 1},
+	};
+	struct gf_kineto_list list = {0};
+	size_t i, k;
+
+	for (i = 0; i < GF_ARRAY_LENGTH(numbered); i++)
+		gf_kineto_add(&list, &(struct gf_kineto_span){
+					     .group = numbered[i].group,
+					     .start_s = numbered[i].start_s,
+					     .sequence = numbered[i].sequence});
+	gf_kineto_number(&list);
+	for (i = 0; i < list.count; i++)
+		for (k = 0; k < GF_ARRAY_LENGTH(numbered); k++)
+			EXPECT(list.spans[i].start_s != numbered[k].start_s ||
+				       list.spans[i].sequence ==
+					       numbered[k].want,
+			       "case %zu: %zu", k, list.spans[i].sequence);
+	free(list.spans);
+}
+
+static void test_kinds(void)
+{
+	static const struct {
+		const char *name, *kind;
+	} named[] = {
+		{"AllReduce", "all-reduce"},
+		{"allreduce", "all-reduce"},
+		{"all_reduce", "all-reduce"},
+		{"allreduce_coalesced", "other all-reduce"},
+		{"_allgather_base", "all-gather"},
+		{"_reduce_scatter_base", "reduce-scatter"},
+		{"ReduceScatter", "reduce-scatter"},
+		{"Reduce", "reduce"},
+		{"all_to_all", "all-to-all"},
+		{"AlltoAll", "all-to-all"},
+		{"send", "other"},
+		{"", "other"},
+	};
+	size_t i;
+
+	for (i = 0; i < GF_ARRAY_LENGTH(named); i++)
+		EXPECT_TEXT(
+			gf_collective_name(gf_collective_kind(named[i].name)),
+			named[i].kind);
+}
+
 int main(void)
 {
 	test_cases();
 	test_real();
 	test_refused();
+	test_number();
+	test_kinds();
 	return TEST_END();
 }
