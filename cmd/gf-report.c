@@ -121,8 +121,14 @@ static int own_profile(const struct arguments *a, const struct gf_documents *d,
 {
 	struct gf_text remarks = {0};
 	struct gf_error why = {""};
-	int rc = gf_report_profile(a->cli.files[0], d->plan, own, &remarks,
-				   a->profile ? err : &why);
+	int rc = a->cli.nfiles > 1
+			 ? gf_error_set(a->profile ? err : &why, -EINVAL,
+					"%swant a folder with all traces, got "
+					"%zu files",
+					a->profile ? "--profile: " : "",
+					a->cli.nfiles)
+			 : gf_report_profile(a->cli.files[0], d->plan, own,
+					     &remarks, a->profile ? err : &why);
 
 	if (rc == 0 && a->profile)
 		gf_text_addf(notes, "%s", remarks.data ? remarks.data : "");
@@ -149,12 +155,35 @@ static int write_profile(const struct arguments *a,
 	return rc;
 }
 
+/* What needs the report: its rows, or lines, and the picture. */
+static int show(const struct arguments *a, const struct gf_import_job *job,
+		const struct gf_documents *d, const struct gf_profile *own,
+		struct gf_text *notes, struct gf_text *out,
+		struct gf_error *err)
+{
+	struct gf_report_whole r = {0};
+	struct gf_plot picture = {0};
+	int rc = gf_report_find(&r, job, d, own, notes, err);
+
+	if (rc == 0 && a->plot && !r.nsteps)
+		rc = gf_error_set(err, -EINVAL,
+				  "--plot: want traces with steps, found none");
+	if (rc == 0 && for_people(a))
+		gf_report_table(&r, gf_cli_width(&a->cli), out);
+	else if (rc == 0)
+		gf_report_json(&r, out);
+	if (rc == 0 && a->plot) {
+		gf_report_plot(&r, &picture);
+		rc = gf_plot_finish(&picture, a->plot, a->plot_columns, err);
+	}
+	gf_report_whole_release(&r);
+	return rc;
+}
+
 static int report(const struct arguments *a, struct gf_error *err)
 {
 	struct gf_documents d = {0};
 	struct gf_profile own = {0};
-	struct gf_report_whole r = {0};
-	struct gf_plot picture = {0};
 	struct gf_text notes = {0}, out = {0};
 	struct gf_import_job job = {0};
 	char *line;
@@ -165,19 +194,11 @@ static int report(const struct arguments *a, struct gf_error *err)
 					d.plan, err);
 	if (rc == 0)
 		rc = own_profile(a, &d, &own, &notes, err);
+	if (rc == 0 && !alone(a))
+		rc = show(a, &job, &d, own.producer ? &own : NULL, &notes, &out,
+			  err);
 	if (rc == 0 && a->profile)
 		rc = write_profile(a, &own, err);
-	if (rc == 0 && !alone(a))
-		rc = gf_report_find(&r, &job, &d, own.producer ? &own : NULL,
-				    &notes, err);
-	if (rc == 0 && !alone(a) && for_people(a))
-		gf_report_table(&r, gf_cli_width(&a->cli), &out);
-	else if (rc == 0 && !alone(a))
-		gf_report_json(&r, &out);
-	if (rc == 0 && a->plot) {
-		gf_report_plot(&r, &picture);
-		rc = gf_plot_finish(&picture, a->plot, a->plot_columns, err);
-	}
 	if (rc == 0) {
 		line = gf_imported_line(&job.imported, a->cli.files[0]);
 		gf_cli_note(&a->cli, 0, "%s", line);
@@ -188,7 +209,6 @@ static int report(const struct arguments *a, struct gf_error *err)
 		rc = gf_cli_emit(&a->cli, out.data, err);
 	gf_text_release(&out);
 	gf_text_release(&notes);
-	gf_report_free(&r);
 	gf_profile_release(&own);
 	gf_import_job_release(&job);
 	gf_documents_release(&d);
@@ -235,6 +255,9 @@ int main(int argc, char **argv)
 	rc = a.cli.nfiles
 		     ? gf_cli_try_outputs(&a.cli, &err)
 		     : gf_error_set(&err, -EINVAL, "want the traces of a job");
+	if (rc == 0 && alone(&a) && a.plot)
+		rc = gf_error_set(&err, -EINVAL,
+				  "--plot: want a report, got --profile -");
 	if (rc == 0)
 		rc = a.against ? against(&a, &err) : report(&a, &err);
 	return gf_cli_exit_rank(&a.cli, rc, false, &err);

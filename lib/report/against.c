@@ -10,25 +10,53 @@
 #include "base/heap.h"
 #include "cli/human.h"
 #include "cli/table.h"
+#include "doc/stage_list.h"
 #include "import/import.h"
 #include "json/json.h"
+#include "report/report_parts.h"
 #include "sim/doubt.h"
 
-/* A run's times by name. */
+enum { MESSAGE = 4 }; /* behind the parts of a step */
+
+/* A run's times by what they are of; of what is there twice, in the order of
+ * the file. */
 struct rows {
 	struct row {
+		size_t part, size_bytes, number;
 		char *what;
 		struct gf_report_times times;
 	} * all;
 	size_t count, capacity;
 };
 
-static void add(struct rows *r, char *what, const struct gf_report_times *t)
+/* part: of a step; MESSAGE: of none. */
+static void add(struct rows *r, size_t part, size_t size_bytes, char *what,
+		const struct gf_report_times *t)
 {
 	struct row *to = gf_array_push(&r->all, &r->count, &r->capacity);
 
-	to->what = what;
-	to->times = *t;
+	*to = (struct row){part, size_bytes, r->count, what, *t};
+}
+
+static int order(size_t a, size_t b)
+{
+	return (a > b) - (a < b);
+}
+
+static int by_what(const struct row *x, const struct row *y)
+{
+	const int part = order(x->part, y->part);
+	const int size = order(x->size_bytes, y->size_bytes);
+
+	return part ? part : size ? size : strcmp(x->what, y->what);
+}
+
+static int by_what_then_number(const void *a, const void *b)
+{
+	const struct row *x = a, *y = b;
+	const int what = by_what(x, y);
+
+	return what ? what : order(x->number, y->number);
 }
 
 static void release(struct rows *r)
@@ -54,35 +82,31 @@ static void add_steps(struct rows *r, const struct gf_report_whole *of)
 	size_t i;
 
 	for (i = 0; i < GF_ARRAY_LENGTH(parts) && of->nsteps; i++)
-		add(r, gf_xstrdup(parts[i].what), parts[i].times);
+		add(r, i, 0, gf_xstrdup(parts[i].what), parts[i].times);
 }
 
 static int add_job(struct rows *r, const char *const *paths, size_t npaths,
 		   const struct gf_plan *p, struct gf_error *err)
 {
-	struct gf_documents none = {.plan = (struct gf_plan *)p};
 	struct gf_report_whole report = {0};
 	struct gf_import_job job = {0};
-	struct gf_text notes = {0};
-	struct gf_human h;
 	size_t i;
 	int rc = gf_import_job_read(&job, paths, npaths, p, err);
 
 	if (rc == 0)
-		rc = gf_report_find(&report, &job, &none, NULL, &notes, err);
+		rc = gf_report_see(&report, &job, err);
 	if (rc == 0)
 		add_steps(r, &report);
 	for (i = 0; i < report.nsizes; i++) {
 		const struct gf_report_size *s = &report.sizes[i];
 
-		add(r,
-		    gf_xasprintf("%s %s, %d ranks", gf_collective_name(s->kind),
-				 gf_human_size((double)s->size_bytes, &h),
+		add(r, MESSAGE, s->size_bytes,
+		    gf_xasprintf("%s of %zu bytes, %d ranks",
+				 gf_collective_name(s->kind), s->size_bytes,
 				 s->ranks),
 		    &s->times);
 	}
-	gf_text_release(&notes);
-	gf_report_free(&report);
+	gf_report_whole_release(&report);
 	gf_import_job_release(&job);
 	return rc;
 }
@@ -93,7 +117,6 @@ static int add_table(struct rows *r, const char *path, struct gf_text *notes,
 	struct gf_import in = {
 		.file = path, .forward_s = NAN, .backward_s = NAN};
 	struct gf_profile p = {0};
-	struct gf_human h;
 	size_t i, k;
 	int rc = gf_import_file(&in, NULL, NULL, &p, notes, err);
 
@@ -105,18 +128,20 @@ static int add_table(struct rows *r, const char *path, struct gf_text *notes,
 	for (i = 0; rc == 0 && i < p.network->nallreduce; i++) {
 		const struct gf_allreduce_cost *c = &p.network->allreduce[i];
 
+		struct gf_text name = {0};
+
+		gf_stages_text_of(&name, c->algorithm, c->stages, c->nstages);
 		for (k = 0; k < c->fit.npoints; k++) {
 			const double t = c->fit.time_s[k];
 
-			add(r,
-			    gf_xasprintf(
-				    "%s%s%s %s", c->algorithm,
-				    c->codec ? " " : "",
-				    c->codec ? c->codec : "",
-				    gf_human_size((double)c->fit.size_bytes[k],
-						  &h)),
+			add(r, MESSAGE, c->fit.size_bytes[k],
+			    gf_xasprintf("%s%s%s of %zu bytes", name.data,
+					 c->codec ? " " : "",
+					 c->codec ? c->codec : "",
+					 c->fit.size_bytes[k]),
 			    &(struct gf_report_times){t, t, t});
 		}
+		gf_text_release(&name);
 	}
 	gf_profile_release(&p);
 	return rc;
@@ -148,40 +173,34 @@ static int judge(const struct gf_report_times *before,
 						    : 0;
 }
 
-/* The row of that name, which both runs may have. */
-static const struct row *find(const struct rows *r, const char *what)
+/* What takes no time before has no ratio. */
+static void compare(struct gf_against *a, struct rows *before,
+		    struct rows *after)
 {
-	size_t i;
+	const struct row *then = before->all, *now = after->all;
+	const struct row *thens = then + before->count;
+	const struct row *nows = now + after->count;
 
-	for (i = 0; i < r->count; i++)
-		if (strcmp(r->all[i].what, what) == 0)
-			return &r->all[i];
-	return NULL;
-}
-
-static void compare(struct gf_against *a, const struct rows *before,
-		    const struct rows *after)
-{
-	size_t i;
-
-	a->alone = before->count;
-	for (i = 0; i < after->count; i++) {
-		const struct row *now = &after->all[i];
-		const struct row *then = find(before, now->what);
+	qsort(before->all, before->count, sizeof(*then), by_what_then_number);
+	qsort(after->all, after->count, sizeof(*now), by_what_then_number);
+	while (then < thens || now < nows) {
+		const int which = then == thens ? 1
+				  : now == nows ? -1
+						: by_what(then, now);
 		struct gf_against_row *to;
 
-		if (!then) {
-			a->alone++;
-			continue;
+		a->alone += which != 0;
+		if (which == 0 && then->times.median_s > 0) {
+			to = gf_array_push(&a->rows, &a->nrows, &a->capacity);
+			to->what = gf_xstrdup(now->what);
+			to->before = then->times;
+			to->after = now->times;
+			to->verdict = judge(&to->before, &to->after);
+			a->slower += to->verdict > 0;
+			a->faster += to->verdict < 0;
 		}
-		a->alone--;
-		to = gf_array_push(&a->rows, &a->nrows, &a->capacity);
-		to->what = gf_xstrdup(now->what);
-		to->before = then->times;
-		to->after = now->times;
-		to->verdict = judge(&to->before, &to->after);
-		a->slower += to->verdict > 0;
-		a->faster += to->verdict < 0;
+		then += which <= 0;
+		now += which >= 0;
 	}
 }
 
@@ -195,7 +214,7 @@ int gf_against_make(struct gf_against *a, const char *before,
 
 	if (rc == 0)
 		rc = add_run(&now, after, nafter, p, notes, err);
-	if (rc == 0)
+	if (rc == 0 && then.count && now.count)
 		compare(a, &then, &now);
 	if (rc == 0 && a->nrows == 0)
 		rc = gf_error_set(err, -EINVAL,

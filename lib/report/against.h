@@ -10,10 +10,11 @@
  * have is compared: the times of steps, and of messages by kind and size, or of
  * an algorithm by size. A time is slower if its quartiles lie above those of
  * the other run by more than GF_DOUBT_RUNS, the share by which two runs of one
- * thing differ; a table has one time in place of quartiles.
+ * thing differ; a table has one time in place of quartiles. What took no time
+ * before is not compared.
  */
 struct gf_against_row {
-	char *what; /* "step", "ring 64 KiB" */
+	char *what; /* "step", "ring of 65536 bytes" */
 	struct gf_report_times before, after;
 	int verdict; /* 1: slower; -1: faster; 0: neither */
 };

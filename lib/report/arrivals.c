@@ -4,8 +4,7 @@
 
 #include "base/array.h"
 #include "base/heap.h"
-#include "cost/stat.h"
-#include "report/report.h"
+#include "report/report_parts.h"
 
 /* A rank's part of a message. */
 struct part {
@@ -76,30 +75,32 @@ static size_t parts_of(const struct part *p, const struct part *end)
 	return (size_t)(q - p);
 }
 
-/* Does each part belong to another rank? */
-static bool apart(const struct part *p, size_t n, size_t nranks)
-{
-	size_t i, k;
+/* Which message last had a part of each rank. */
+struct stamps {
+	size_t *of, last;
+};
 
-	if (n > nranks)
-		return false;
-	for (i = 0; i < n; i++)
-		for (k = 0; k < i; k++)
-			if (p[i].rank == p[k].rank)
-				return false;
-	return true;
+/* Does each part belong to another rank? */
+static bool apart(const struct part *p, size_t n, struct stamps *s)
+{
+	size_t i;
+
+	s->last++;
+	for (i = 0; i < n && s->of[p[i].rank] < s->last; i++)
+		s->of[p[i].rank] = s->last;
+	return i == n;
 }
 
 /* Those of a group that are traced: as many as its best matched message has. */
 static size_t traced_of(const struct part *p, const struct part *end,
-			size_t nranks)
+			struct stamps *s)
 {
 	const struct part *at;
 	size_t most = 1, n;
 
 	for (at = p; at < end && at->of->group == p->of->group; at += n) {
 		n = parts_of(at, end);
-		if (n > most && apart(at, n, nranks))
+		if (n > most && apart(at, n, s))
 			most = n;
 	}
 	return most;
@@ -115,12 +116,8 @@ static void meet(struct gf_report_whole *r, struct mets *m,
 	to->ranks = p->of->ranks;
 	to->size_bytes = p->of->size_bytes;
 	to->time_s = time_s(p);
-	for (i = 1; i < n; i++) {
-		const double waits_s = time_s(&p[i]) - time_s(p);
-
-		to->waited_s += waits_s / (double)(n - 1);
-		r->ranks[p[i].rank].waits_s += waits_s;
-	}
+	for (i = 1; i < n; i++)
+		to->waited_s += (time_s(&p[i]) - time_s(p)) / (double)(n - 1);
 	if (n > 1) {
 		r->ranks[p->rank].last++;
 		r->ranks[p->rank].late_s += time_s(&p[1]) - time_s(p);
@@ -131,7 +128,7 @@ static void meet(struct gf_report_whole *r, struct mets *m,
 static void sum_sizes(struct gf_report_whole *r, struct mets *m)
 {
 	double *times = gf_xcalloc(m->count + 1, sizeof(*times));
-	size_t i, n, k;
+	size_t i, n;
 
 	if (m->count)
 		qsort(m->all, m->count, sizeof(*m->all), by_size);
@@ -147,15 +144,12 @@ static void sum_sizes(struct gf_report_whole *r, struct mets *m)
 			times[n] = first[n].time_s;
 			to->waited_s += first[n].waited_s;
 		}
-		for (k = 0; k < n; k++)
-			to->waited_s /= k ? 1 : (double)n;
+		to->waited_s /= (double)n;
 		to->kind = first->kind;
 		to->ranks = first->ranks;
 		to->size_bytes = first->size_bytes;
 		to->count = n;
-		to->times.median_s = gf_stat_median(times, n);
-		to->times.low_s = gf_stat_quantile(times, n, 0.25);
-		to->times.high_s = gf_stat_quantile(times, n, 0.75);
+		to->times = gf_report_times(times, n);
 		to->expected_s = NAN;
 	}
 	free(times);
@@ -169,7 +163,6 @@ static void share_lateness(struct gf_report_whole *r)
 
 	for (i = 0; i < r->nranks && by > 0; i++) {
 		r->ranks[i].late_s /= by;
-		r->ranks[i].waits_s /= by;
 		if (r->ranks[i].late_s > r->ranks[r->latest].late_s)
 			r->latest = i;
 	}
@@ -179,6 +172,8 @@ void gf_report_arrivals(struct gf_report_whole *r)
 {
 	const struct gf_import_job *job = r->job;
 	struct part *parts, *at, *end;
+	struct stamps stamps = {gf_xcalloc(job->nranks + 1, sizeof(*stamps.of)),
+				0};
 	struct mets m = {0};
 	size_t i, k, n = 0, traced = 1;
 
@@ -193,8 +188,8 @@ void gf_report_arrivals(struct gf_report_whole *r)
 	for (at = parts; at < end; at += n) {
 		n = parts_of(at, end);
 		if (at == parts || at->of->group != at[-1].of->group)
-			traced = traced_of(at, end, r->nranks);
-		if (n == traced && apart(at, n, r->nranks))
+			traced = traced_of(at, end, &stamps);
+		if (n == traced && apart(at, n, &stamps))
 			meet(r, &m, at, n);
 		else
 			r->unmatched++;
@@ -203,6 +198,7 @@ void gf_report_arrivals(struct gf_report_whole *r)
 	}
 	sum_sizes(r, &m);
 	share_lateness(r);
+	free(stamps.of);
 	free(parts);
 	free(m.all);
 }

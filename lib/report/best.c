@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,7 +8,7 @@
 #include "coll/algorithm.h"
 #include "planner/make.h"
 #include "planner/plan_sweep.h"
-#include "report/report.h"
+#include "report/report_parts.h"
 #include "sim/price.h"
 
 /* No cluster that is planned for is larger. */
@@ -71,24 +72,26 @@ static int add_scale(struct gf_report_whole *r, struct gf_text *notes,
 	rc = gf_sweep_run(&s, &found, err);
 	if (rc < 0)
 		return rc;
-	r->scale = gf_xcalloc(s.nranks, sizeof(*r->scale));
+	r->scale = gf_xcalloc(found.nrows + 1, sizeof(*r->scale));
 	for (i = 0; i < found.nrows; i++) {
 		const struct gf_row *row = &found.rows[i];
-		struct gf_report_scale *to = &r->scale[r->nscale];
 
-		if (row->left_out)
+		if (row->plan == r->best) /* the plan of fewer ranks */
+			continue;
+		if (row->left_out) {
 			gf_text_addf(notes, "%d ranks are left out: %s\n",
 				     row->outcome.ranks, row->left_out);
-		if (row->left_out || row->plan == r->best)
 			continue;
-		to->ranks = row->outcome.ranks;
-		to->iteration_s = row->outcome.iteration_s;
-		to->low_s = row->outcome.low_s;
-		to->high_s = row->outcome.high_s;
-		to->efficiency = row->outcome.efficiency;
-		if (!r->knee && to->efficiency < GF_REPORT_KNEE)
-			r->knee = to->ranks;
-		r->nscale++;
+		}
+		r->scale[r->nscale++] = (struct gf_report_scale){
+			.ranks = row->outcome.ranks,
+			.iteration_s = row->outcome.iteration_s,
+			.low_s = row->outcome.low_s,
+			.high_s = row->outcome.high_s,
+			.efficiency = row->outcome.efficiency,
+		};
+		if (!r->knee && row->outcome.efficiency < GF_REPORT_KNEE)
+			r->knee = row->outcome.ranks;
 	}
 	gf_swept_release(&found);
 	return 0;
@@ -101,8 +104,9 @@ int gf_report_plan(struct gf_report_whole *r, const struct gf_documents *d,
 	struct gf_documents known = {.topology = d->topology,
 				     .profile = (struct gf_profile *)own};
 	struct gf_request request = {0};
+	struct gf_error why = {""};
 	struct gf_axes axes;
-	int rc;
+	int rc = 0;
 
 	if (!own || !own->model)
 		return 0;
@@ -111,20 +115,23 @@ int gf_report_plan(struct gf_report_whole *r, const struct gf_documents *d,
 	gf_request_documents(&request, &known);
 	if (!request.fabric.ranks)
 		request.fabric.ranks = r->of_ranks;
-	if (request.fabric.ranks < 2 ||
-	    !(request.fabric.network || request.fabric.levels)) {
-		gf_text_addf(notes, "no plan is made: nothing says what an "
-				    "all-reduce costs (--topology)\n");
-		gf_axes_release(&axes);
-		return 0;
+	if (request.fabric.ranks < 2 || request.fabric.ranks > SCALE_MOST)
+		rc = gf_error_set(&why, -EINVAL, "want 2 to %d ranks, found %d",
+				  SCALE_MOST, request.fabric.ranks);
+	else if (!request.fabric.network && !request.fabric.levels)
+		rc = gf_error_set(&why, -EINVAL,
+				  "nothing says what an all-reduce costs "
+				  "(--topology)");
+	if (rc == 0) {
+		r->best = gf_xcalloc(1, sizeof(*r->best));
+		rc = gf_request_plan(&request, r->best, notes, &why);
 	}
-	r->best = gf_xcalloc(1, sizeof(*r->best));
-	rc = gf_request_plan(&request, r->best, notes, err);
 	gf_axes_release(&axes);
 	if (rc < 0) {
+		gf_text_addf(notes, "no plan is made: %s\n", why.text);
 		free(r->best);
 		r->best = NULL;
-		return rc;
+		return 0;
 	}
 	return add_scale(r, notes, err);
 }

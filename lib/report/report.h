@@ -34,11 +34,12 @@ struct gf_report_rank {
 	int rank;
 	double step_s, compute_s; /* medians of its steps; NAN: it has none */
 	size_t last;              /* messages to which it came last */
+	double exposed_s;         /* likewise */
 	/* What it cost the others in messages: in each to which it came last,
-	 * the time from the arrival of the next to last to its own. Of a step;
-	 * where the traces have no steps, of a message. */
+	 * the time in which all others waited for it alone, from the arrival of
+	 * the next to last to its own. Of a step; where the traces have no
+	 * steps, of a message. */
 	double late_s;
-	double waits_s; /* for others that come later than it; likewise */
 };
 
 /* On so many ranks, by the plan that would be made there. */
@@ -82,22 +83,14 @@ struct gf_report_whole {
 int gf_report_find(struct gf_report_whole *r, const struct gf_import_job *job,
 		   const struct gf_documents *d, const struct gf_profile *own,
 		   struct gf_text *notes, struct gf_error *err);
-void gf_report_free(struct gf_report_whole *r);
+void gf_report_whole_release(struct gf_report_whole *r);
 
-/* Ten lines and a table of sizes for people; or rows of `part` job, message,
- * rank and scale. */
+/* Ten lines and a table of sizes for people; or rows of `part` job, rank,
+ * message and scale. */
 void gf_report_table(const struct gf_report_whole *r, size_t window,
 		     struct gf_text *out);
 void gf_report_json(const struct gf_report_whole *r, struct gf_text *out);
 /* A bar for each rank: what its step is made of. */
 void gf_report_plot(const struct gf_report_whole *r, struct gf_plot *picture);
-
-/* The parts of gf_report_find. */
-void gf_report_steps(struct gf_report_whole *r);
-void gf_report_arrivals(struct gf_report_whole *r);
-void gf_report_expect(struct gf_report_whole *r, const struct gf_documents *d);
-int gf_report_plan(struct gf_report_whole *r, const struct gf_documents *d,
-		   const struct gf_profile *own, struct gf_text *notes,
-		   struct gf_error *err);
 
 #endif

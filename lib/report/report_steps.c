@@ -4,7 +4,7 @@
 
 #include "base/heap.h"
 #include "cost/stat.h"
-#include "report/report.h"
+#include "report/report_parts.h"
 
 static double whole(const struct gf_import_job_step *s)
 {
@@ -26,6 +26,15 @@ static double exposed(const struct gf_import_job_step *s)
 	return s->exposed_s;
 }
 
+struct gf_report_times gf_report_times(double *values, size_t n)
+{
+	if (!n)
+		return (struct gf_report_times){NAN, NAN, NAN};
+	return (struct gf_report_times){gf_stat_median(values, n),
+					gf_stat_quantile(values, n, 0.25),
+					gf_stat_quantile(values, n, 0.75)};
+}
+
 /* Of the last nsteps steps of ranks [first, end). */
 static struct gf_report_times
 times_of(const struct gf_report_whole *r, size_t first, size_t end,
@@ -33,7 +42,7 @@ times_of(const struct gf_report_whole *r, size_t first, size_t end,
 {
 	double *values =
 		gf_xcalloc((end - first) * r->nsteps + 1, sizeof(*values));
-	struct gf_report_times t = {NAN, NAN, NAN};
+	struct gf_report_times t;
 	size_t n = 0, i, k;
 
 	for (i = first; i < end; i++) {
@@ -42,11 +51,7 @@ times_of(const struct gf_report_whole *r, size_t first, size_t end,
 		for (k = rank->nsteps - r->nsteps; k < rank->nsteps; k++)
 			values[n++] = of(&rank->steps[k]);
 	}
-	if (n) {
-		t.median_s = gf_stat_median(values, n);
-		t.low_s = gf_stat_quantile(values, n, 0.25);
-		t.high_s = gf_stat_quantile(values, n, 0.75);
-	}
+	t = gf_report_times(values, n);
 	free(values);
 	return t;
 }
@@ -56,10 +61,7 @@ void gf_report_steps(struct gf_report_whole *r)
 	const struct gf_import_job *job = r->job;
 	size_t i;
 
-	r->nsteps = job->nranks ? SIZE_MAX : 0;
-	for (i = 0; i < job->nranks; i++)
-		if (job->ranks[i].nsteps < r->nsteps)
-			r->nsteps = job->ranks[i].nsteps;
+	r->nsteps = gf_import_job_steps(job);
 	r->step = times_of(r, 0, r->nranks, whole);
 	r->compute = times_of(r, 0, r->nranks, compute);
 	r->communication = times_of(r, 0, r->nranks, communication);
@@ -68,5 +70,6 @@ void gf_report_steps(struct gf_report_whole *r)
 		r->ranks[i].rank = job->ranks[i].rank;
 		r->ranks[i].step_s = times_of(r, i, i + 1, whole).median_s;
 		r->ranks[i].compute_s = times_of(r, i, i + 1, compute).median_s;
+		r->ranks[i].exposed_s = times_of(r, i, i + 1, exposed).median_s;
 	}
 }

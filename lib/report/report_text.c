@@ -55,7 +55,7 @@ static void add_latest(const struct gf_report_whole *r, struct gf_text *out)
 	if (r->matched)
 		gf_text_addf(out,
 			     "rank %d came last to %.0f %% of %zu messages; "
-			     "the others waited %s for it in a %s\n",
+			     "the others waited %s for it alone in a %s\n",
 			     k->rank,
 			     100 * (double)k->last / (double)r->matched,
 			     r->matched, gf_human_time(k->late_s, &a),
@@ -314,15 +314,15 @@ void gf_report_plot(const struct gf_report_whole *r, struct gf_plot *picture)
 	gf_plot_text(picture, "unit", "s");
 	gf_plot_number(picture, "stacked", 1);
 	gf_text_addf(&picture->csv,
-		     "rank,compute,waiting for the last rank,the rest\n");
+		     "rank,compute,exposed communication,the rest\n");
 	for (i = 0; i < r->nranks; i++) {
 		const struct gf_report_rank *k = &r->ranks[i];
-		const double rest_s = k->step_s - k->compute_s;
 
 		gf_text_addf(&picture->csv, "rank %d", k->rank);
 		gf_plot_cell(&picture->csv, k->compute_s);
-		gf_plot_cell(&picture->csv, fmin(k->waits_s, rest_s));
-		gf_plot_cell(&picture->csv, fmax(rest_s - k->waits_s, 0));
+		gf_plot_cell(&picture->csv, k->exposed_s);
+		gf_plot_cell(&picture->csv,
+			     fmax(k->step_s - k->compute_s - k->exposed_s, 0));
 		gf_text_addf(&picture->csv, "\n");
 	}
 }

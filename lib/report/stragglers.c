@@ -61,17 +61,21 @@ static double end_s(const struct gf_import_job_rank *r, size_t step)
 	return latest_s;
 }
 
-/* Step `step + 1` of the rank is the study's step `step`. */
+/* The rank's steps that others have, too; `step + 1` of them is the study's
+ * step `step`. */
 static int take_step(struct study *s, const struct gf_import_job_rank *r,
 		     size_t rank, size_t step,
 		     struct gf_import_job_message *sorted, struct gf_error *err)
 {
-	const struct gf_import_job_step *of = &r->steps[step + 1];
-	const double from_s = end_s(r, step);
+	const size_t before = r->nsteps - s->nsteps - 1 + step;
+	const struct gf_import_job_step *of = &r->steps[before + 1];
+	const double from_s = end_s(r, before);
 	double *times = times_of(s, step, rank);
 	size_t i;
 
-	if (of->count != s->nmessages || r->steps[step].count != s->nmessages)
+	if (of[-1].count != s->nmessages)
+		of--;
+	if (of->count != s->nmessages)
 		return gf_error_set(err, -EINVAL,
 				    "want %zu messages in every step, found "
 				    "%zu in one of rank %d",
@@ -115,14 +119,17 @@ static int take(struct study *s, const struct gf_import_job *job,
 	return rc;
 }
 
-/* As many messages as a rank had under way at once. */
+/* As many messages as a rank had under way at once, of so many in a row: no
+ * plan has as many lanes. */
+enum { IN_A_ROW = 64 };
+
 static int lanes_of(const struct gf_import_job_rank *r)
 {
 	int most = 1, open;
 	size_t i, k;
 
 	for (i = 0; i < r->nmessages; i++) {
-		for (open = 1, k = i; k-- > 0 && i - k < 64;)
+		for (open = 1, k = i; k-- > 0 && i - k < IN_A_ROW;)
 			open += r->messages[k].end_s > r->messages[i].start_s;
 		most = open > most ? open : most;
 	}
@@ -141,17 +148,15 @@ static int check(const struct gf_import_job *job, const struct gf_plan *p,
 				    p ? p->ranks : 2, p ? " of the plan" : "",
 				    job->nranks);
 	s->nranks = job->nranks;
-	s->nsteps = SIZE_MAX;
-	for (i = 0; i < s->nranks; i++)
-		if (job->ranks[i].nsteps < s->nsteps)
-			s->nsteps = job->ranks[i].nsteps;
+	s->nsteps = gf_import_job_steps(job);
 	if (s->nsteps < 2)
 		return gf_error_set(err, -EINVAL,
 				    "want at least 2 steps of every rank, "
 				    "found %zu",
 				    s->nsteps);
 	s->nsteps--;
-	s->nmessages = job->ranks[0].steps[0].count;
+	s->nmessages =
+		job->ranks[0].steps[job->ranks[0].nsteps - s->nsteps - 1].count;
 	if (s->nmessages == 0)
 		return gf_error_set(err, -EINVAL,
 				    "want messages in every step, found none");
@@ -282,33 +287,49 @@ static void cost(struct study *s, size_t step, struct gf_stragglers *out)
 	free(now);
 }
 
-/* How much longer it computes, and how unevenly. */
-static void describe(struct study *s, size_t rank, struct gf_straggler *out)
+/* How much longer it computes than the median rank in each step, and how
+ * unevenly. */
+static void describe(struct study *s, const double *medians_s, size_t rank,
+		     struct gf_straggler *out)
 {
-	double *ratios = gf_xcalloc(s->nsteps, sizeof(*ratios)), median_s;
-	size_t step, other;
+	size_t step;
 
-	for (step = 0; step < s->nsteps; step++) {
-		for (other = 0; other < s->nranks; other++)
-			s->values[other] =
-				backward_s(s, times_of(s, step, other));
-		median_s = gf_stat_median(s->values, s->nranks);
-		ratios[step] = backward_s(s, times_of(s, step, rank)) /
-			       fmax(median_s, 1e-12);
-	}
-	out->factor = gf_stat_median(ratios, s->nsteps);
+	for (step = 0; step < s->nsteps; step++)
+		s->values[step] = backward_s(s, times_of(s, step, rank)) /
+				  fmax(medians_s[step], 1e-12);
+	out->factor = gf_stat_median(s->values, s->nsteps);
 	for (step = 0; step < s->nsteps; step++)
 		s->values[step] = backward_s(s, times_of(s, step, rank));
-	median_s = gf_stat_median(s->values, s->nsteps);
 	out->noise = gf_stat_spread(s->values, s->nsteps) /
-		     SPREAD_PER_DEVIATION / fmax(median_s, 1e-12);
-	free(ratios);
+		     SPREAD_PER_DEVIATION /
+		     fmax(gf_stat_median(s->values, s->nsteps), 1e-12);
+}
+
+static void describe_all(struct study *s, const struct gf_import_job *job,
+			 struct gf_stragglers *out)
+{
+	double *medians_s = gf_xcalloc(s->nsteps, sizeof(*medians_s));
+	size_t step, i;
+
+	for (step = 0; step < s->nsteps; step++) {
+		for (i = 0; i < s->nranks; i++)
+			s->values[i] = backward_s(s, times_of(s, step, i));
+		medians_s[step] = gf_stat_median(s->values, s->nranks);
+	}
+	for (i = 0; i < s->nranks; i++) {
+		out->ranks[i].rank = job->ranks[i].rank;
+		describe(s, medians_s, i, &out->ranks[i]);
+		if (out->ranks[i].cost_s > out->ranks[out->slowest].cost_s)
+			out->slowest = i;
+	}
+	free(medians_s);
 }
 
 static double measured_s(const struct study *s,
 			 const struct gf_import_job_rank *r)
 {
-	return (end_s(r, s->nsteps) - end_s(r, 0)) / (double)s->nsteps;
+	return (end_s(r, r->nsteps - 1) - end_s(r, r->nsteps - s->nsteps - 1)) /
+	       (double)s->nsteps;
 }
 
 int gf_stragglers_find(const struct gf_import_job *job, const struct gf_plan *p,
@@ -338,12 +359,7 @@ int gf_stragglers_find(const struct gf_import_job *job, const struct gf_plan *p,
 		out->steady_s = steady_s(&s);
 		for (i = 0; i < s.nsteps; i++)
 			cost(&s, i, out);
-	}
-	for (i = 0; rc == 0 && i < s.nranks; i++) {
-		out->ranks[i].rank = job->ranks[i].rank;
-		describe(&s, i, &out->ranks[i]);
-		if (out->ranks[i].cost_s > out->ranks[out->slowest].cost_s)
-			out->slowest = i;
+		describe_all(&s, job, out);
 	}
 	free(s.times);
 	free(s.lasts_s);

@@ -37,8 +37,18 @@ trace() {
 		and (.[3] | .part == "message" and .message == "all-reduce" and .count == 4
 			and .size_bytes == 4000000 and (.time_s | near(1)) and (.waited_s | near(4)))' out.txt
 	wants 0 gf-report run.json --table
-	grep -q "^rank 1 came last to 100 % of 4 messages; the others waited 4 s for it in a step$" out.txt
+	grep -q "^rank 1 came last to 100 % of 4 messages; the others waited 4 s for it alone in a step$" out.txt
 	[ "$(grep -c . out.txt)" -le 12 ]
+}
+
+@test "the last steps that all ranks have are simulated" {
+	trace | jq '.traceEvents |= map(select(.pid == 1 or .ts >= 7e6))' > run.json
+	wants 0 gf-report run.json
+	jq -se '.[0] | .steps == 3 and .slowest_rank == 1' out.txt
+	jq '.traceEvents |= . + [.[] | select(.cat == "message" and .pid == 1 and .ts < 14e6)
+		| .ts += 1 | .args.message = 1]' run.json > more.json
+	wants 0 gf-report more.json --table
+	grep -q "want 1 messages in every step, found 2 in one of rank 1$" out.txt
 }
 
 @test "clocks of ranks are not compared" {
@@ -77,6 +87,12 @@ trace() {
 	wants 0 gf-report "$data/import/kineto-mi300-ddp.json" --table
 	grep -q "a group has 8 ranks, whose other traces are not here" out.txt
 	grep -q "^which rank came last is not known" out.txt
+	grep -q "not simulated: want the traces of all 8 ranks, found 1$" out.txt
+	# more ranks than any plan is made for are a note
+	sed -i 's/"world_size": 2/"world_size": 8192/' gloo/*
+	wants 0 gf-report gloo
+	says "no plan is made: want 2 to 4096 ranks, found 8192"
+	jq -se '(map(.part) | index("scale") | not) and (.[0] | .of_ranks == 8192 and (has("slowest_rank") | not))' out.txt
 }
 
 @test "NCCL's Inspector: messages, no steps" {
@@ -106,9 +122,15 @@ trace() {
 	jq -se 'length == 5 and all(.verdict == "same")' out.txt
 	wants 1 gf-report tuesday.json --against monday.json
 	says "of 5 times are slower"
-	jq -se 'map({(.what): .verdict}) | add | .step == "slower" and ."all-reduce 3.81 MiB, 2 ranks" == "same"' out.txt
+	jq -se 'map({(.what): .verdict}) | add | .step == "slower" and ."all-reduce of 4000000 bytes, 2 ranks" == "same"' out.txt
 	wants 0 gf-report "$data/import/nccl-tests.txt" --against "$data/import/nccl-tests.txt"
 	jq -se 'length > 3 and all(.verdict == "same")' out.txt
+	# sizes that look alike, and stages
+	wants 0 gf-report "$data/import/allreduce.csv" --against "$data/import/allreduce.csv"
+	jq -se 'map(.what) | index("blueconnect 2:halving 2:ring of 1024 bytes") and length == (unique | length)' out.txt
+	sed 's/,1048576,262144,/,1048580,262145,/' "$data/import/allreduce.csv" > near.csv
+	wants 0 gf-report near.csv --against "$data/import/allreduce.csv"
+	says "6 rows are in one of the runs alone"
 	wants 2 gf-report monday.json --against "$data/import/nccl-tests.txt"
 	says "nothing that"
 }
@@ -116,7 +138,8 @@ trace() {
 @test "--plot: a bar for each rank" {
 	trace > run.json
 	wants 0 gf-report run.json --plot bars.csv
-	head -1 bars.csv | grep -q "^rank,compute,"
+	grep -q "^rank,compute,exposed communication,the rest$" bars.csv
+	grep -q "^rank 0,2,5,0$" bars.csv
 	[ "$(wc -l < bars.csv)" -eq 3 ]
 	wants 0 gf-report run.json --plot bars.svg
 	grep -q "<svg" bars.svg
@@ -144,8 +167,12 @@ trace() {
 	2|one more of rank 0|twice
 	2|run.json: want the trace of another rank, got one more of rank 0|run.json run.json
 	2|pipe/a: want a regular file|pipe
+	2|--profile: want a folder with all traces, got 2 files|$data/import/kineto-gloo-0.json $data/import/kineto-gloo-1.json --profile p.json
+	2|--plot: want a report|run.json --profile - --plot x.csv
+	2|--plot: want traces with steps|$data/import/inspector.jsonl --plot x.csv
 	2|as the first file is|run.json $data/import/inspector.jsonl
 	END
+	[ ! -e x.csv ] && [ ! -e p.json ]
 	wants 2 gf-report run.json --against run.json --plot x.svg
 	says "goes without"
 }
