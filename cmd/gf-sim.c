@@ -124,6 +124,7 @@ static const struct gf_setting_rule rules[] = {
 	{"replan", NULL, "steps verify without-stragglers"},
 	{"plot-columns", "plot", NULL},
 	{"epoch-steps", "iterations", NULL},
+	{"runs seed", "jitter network-jitter", NULL},
 	{"steps", NULL, "jitter network-jitter iterations"},
 	{"without-stragglers", NULL,
 	 "accumulate steps verify ranks topology profile bandwidth slow "
@@ -144,23 +145,13 @@ static const char *alone(const struct arguments *a)
 
 static int check(void *arguments, struct gf_error *err)
 {
-	static const char *const drawn[] = {"runs", "seed"};
 	const struct arguments *a = arguments;
-	size_t i;
 
 	if (alone(a) && (a->sweep.nranks > 1 || a->sweep.nbandwidths > 1))
 		return gf_error_set(err, -EINVAL,
 				    "--%s: want one number of ranks and one "
 				    "bandwidth, got a list",
 				    alone(a));
-	if (!gf_what_if_varies(&a->sweep.what))
-		for (i = 0; i < GF_ARRAY_LENGTH(drawn); i++)
-			if (gf_cli_given(&a->cli, drawn[i]))
-				return gf_error_set(
-					err, -EINVAL,
-					"--%s: want --jitter or "
-					"--network-jitter with it, found none",
-					drawn[i]);
 	return 0;
 }
 

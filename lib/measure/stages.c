@@ -128,7 +128,8 @@ size_t gf_measure_stages_together(const struct gf_network *net, size_t base,
 		}
 	}
 	for (k = base; k < net->nallreduce; k++)
-		if (gf_stages_same(best, from->nstages,
+		if (strcmp(net->allreduce[k].algorithm, from->algorithm) == 0 &&
+		    gf_stages_same(best, from->nstages,
 				   net->allreduce[k].stages,
 				   net->allreduce[k].nstages))
 			break;

@@ -22,7 +22,7 @@
  * by NCCL; 0 stages if it takes no levels, or on one level. The caller frees
  * with gf_stages_free. */
 size_t gf_measure_stages(const char *algorithm, const struct gf_level *levels,
-			 size_t nlevels, bool gpus, struct gf_stage **stages);
+			 size_t nlevels, bool gpus, struct gf_stage **out);
 
 /* Calls each for the base's stages with one stage by another algorithm; stops
  * at the first failure, and returns it. The stages are the caller's to copy. */
@@ -33,9 +33,9 @@ int gf_measure_stages_vary(const struct gf_stage *base, size_t nstages,
 			   struct gf_error *err);
 
 /* The best algorithm of each stage for a message of that many bytes, of the
- * entries from `base` on that differ from it in one stage. 0: these stages have
- * an entry already. Else the caller frees. */
+ * entries from `base` on that differ from it in one stage. 0 if its
+ * algorithm has an entry of these stages already. Else the caller frees. */
 size_t gf_measure_stages_together(const struct gf_network *net, size_t base,
-				  double bytes, struct gf_stage **stages);
+				  double bytes, struct gf_stage **out);
 
 #endif

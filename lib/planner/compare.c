@@ -100,8 +100,8 @@ const struct gf_compared *gf_comparison_at(const struct gf_comparison *c,
 	size_t i;
 
 	for (i = 0; i < c->nrows; i++)
-		if (strcmp(c->rows[i].name, down) == 0 &&
-		    strcmp(c->rows[i].across, across) == 0)
+		if ((!down || strcmp(c->rows[i].name, down) == 0) &&
+		    (!across || strcmp(c->rows[i].across, across) == 0))
 			return &c->rows[i];
 	return NULL;
 }

@@ -40,19 +40,6 @@ static void add_axes(const struct gf_compare_over *over, struct gf_text *out)
 				     gf_compare_names[axis]);
 }
 
-/* Has a row of the grid that value? */
-static bool has_row(const struct gf_comparison *c, const char *down,
-		    const char *across)
-{
-	size_t i;
-
-	for (i = 0; i < c->nrows; i++)
-		if ((!down || strcmp(c->rows[i].name, down) == 0) &&
-		    (!across || strcmp(c->rows[i].across, across) == 0))
-			return true;
-	return false;
-}
-
 /* A group for each value of one axis, a bar for each of the other; gnuplot
  * wants none without a number. */
 static void plot_grid(const struct gf_comparison *c, struct gf_plot *plot)
@@ -62,13 +49,13 @@ static void plot_grid(const struct gf_comparison *c, struct gf_plot *plot)
 
 	gf_text_addf(&plot->csv, "%s", gf_compare_names[c->over.down]);
 	for (k = 0; (across = gf_compare_value(c->over.across, k)); k++)
-		if (has_row(c, NULL, across)) {
+		if (gf_comparison_at(c, NULL, across)) {
 			gf_text_addf(&plot->csv, ",");
 			gf_plot_label(&plot->csv, across);
 		}
 	gf_text_addf(&plot->csv, "\n");
 	for (i = 0; (down = gf_compare_value(c->over.down, i)); i++) {
-		if (!has_row(c, down, NULL))
+		if (!gf_comparison_at(c, down, NULL))
 			continue;
 		gf_plot_label(&plot->csv, down);
 		for (k = 0; (across = gf_compare_value(c->over.across, k));
@@ -78,7 +65,7 @@ static void plot_grid(const struct gf_comparison *c, struct gf_plot *plot)
 
 			if (row)
 				gf_plot_cell(&plot->csv, row->iteration_s);
-			else if (has_row(c, NULL, across))
+			else if (gf_comparison_at(c, NULL, across))
 				gf_text_addf(&plot->csv, ",");
 		}
 		gf_text_addf(&plot->csv, "\n");

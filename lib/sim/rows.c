@@ -49,14 +49,24 @@ static const struct column {
 	{"most_s", NULL, TIME, AT(most_s), AT(most_s)},
 	{"mean_s", NULL, TIME, AT(mean_s), AT(most_s)},
 };
-#define BANDWIDTH 1 /* its place among them */
-#define NCOLUMNS  GF_ARRAY_LENGTH(columns)
+#define NCOLUMNS GF_ARRAY_LENGTH(columns)
 
-static double value_at(const struct gf_row *r, size_t at)
+static double real_at(const struct gf_row *r, size_t at)
 {
-	const char *p = (const char *)&r->outcome + at;
+	return *(const double *)((const char *)&r->outcome + at);
+}
 
-	return at == columns[0].at ? *(const int *)p : *(const double *)p;
+static double value_of(const struct gf_row *r, const struct column *c)
+{
+	return c->kind == WHOLE
+		       ? *(const int *)((const char *)&r->outcome + c->at)
+		       : real_at(r, c->at);
+}
+
+/* Is something known there? */
+static bool is_there(const struct gf_row *r, const struct column *c)
+{
+	return c->where == ALWAYS || real_at(r, c->where) > 0;
 }
 
 /* What there is to print of rows. */
@@ -74,24 +84,23 @@ static struct shown look(const struct gf_row *rows, size_t n, bool series)
 		s.left_out |= rows[i].left_out != NULL;
 	for (k = 0; k < NCOLUMNS; k++)
 		for (i = 0; i < n; i++)
-			s.column[k] |= columns[k].where == ALWAYS ||
-				       value_at(&rows[i], columns[k].where) > 0;
+			s.column[k] |= is_there(&rows[i], &columns[k]);
 	return s;
 }
 
 /* A row that is left out has its circumstances, and no times. */
 static bool has(const struct gf_row *r, size_t column)
 {
-	return !r->left_out || columns[column].given;
+	return (!r->left_out || columns[column].given) &&
+	       is_there(r, &columns[column]);
 }
 
 /* A row is on its plan's curve, one for each bandwidth. */
-static void add_series(const struct gf_row *r, bool bandwidth,
-		       struct gf_text *out)
+static void add_series(const struct gf_row *r, struct gf_text *out)
 {
 	if (r->name)
 		gf_text_addf(out, "%s", r->name);
-	if (bandwidth)
+	if (r->outcome.bandwidth_bytes_per_s > 0)
 		gf_text_addf(out, "%s%.4g Gb/s", r->name ? " at " : "",
 			     r->outcome.bandwidth_bytes_per_s * 8e-9);
 }
@@ -127,7 +136,7 @@ static void csv_row(const struct gf_row *r, const struct shown *s,
 
 	gf_plot_label(out, b.policy);
 	for (k = 0; k < NCOLUMNS; k++) {
-		double value = value_at(r, columns[k].at);
+		double value = value_of(r, &columns[k]);
 
 		gf_json_real_text(value, number);
 		if (!s->column[k])
@@ -147,7 +156,7 @@ static void csv_row(const struct gf_row *r, const struct shown *s,
 	if (s->name)
 		csv_label(out, r->name);
 	if (s->series) {
-		add_series(r, s->column[BANDWIDTH], &series);
+		add_series(r, &series);
 		csv_label(out, series.data);
 	}
 	if (s->left_out)
@@ -180,7 +189,7 @@ static void json_row(const struct gf_row *r, const struct shown *s,
 		gf_json_put_string(&w, "plan", r->name);
 	gf_plan_brief_put(&b, &w);
 	for (k = 0; k < NCOLUMNS; k++) {
-		double value = value_at(r, columns[k].at);
+		double value = value_of(r, &columns[k]);
 
 		if (!s->column[k] || !has(r, k))
 			continue;
@@ -259,7 +268,7 @@ static void table_row(struct gf_table *t, const struct gf_row *r,
 			continue;
 		if (has(r, k))
 			number_cell(t, columns[k].kind,
-				    value_at(r, columns[k].at));
+				    value_of(r, &columns[k]));
 		else
 			gf_table_cell(t, "-");
 	}

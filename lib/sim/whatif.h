@@ -94,6 +94,7 @@ struct gf_outcome {
 /* Does one run differ from the next? */
 bool gf_what_if_varies(const struct gf_what_if *w);
 
+/* Where something is in doubt, three simulations, each of all runs. */
 int gf_what_if(const struct gf_plan *p, const struct gf_what_if *w,
 	       struct gf_outcome *out, struct gf_error *err);
 /* How much longer the slowest rank computes, without jitter. */

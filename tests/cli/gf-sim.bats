@@ -525,6 +525,10 @@ run_trace() {
 	wants 0 gf-sim plan.json wfbp.json --plot bars.csv --table
 	prints "low"
 	[ "$(head -n 1 bars.csv)" = plan,compute,exposed,low,high ]
+	# a plan of which nothing is in doubt has no interval beside one that has
+	gf-plan -q --policy wfbp "$share/profiles/six.json" > sure.json
+	wants 0 gf-sim plan.json sure.json
+	jq -se '.[0].iteration_low_s > 0 and (.[1] | has("iteration_low_s") or has("efficiency_high") | not)' out.txt
 	# on a topology, the network's doubt is none of its
 	wants 0 gf-sim plan.json --bandwidth 1B/s
 	jq -e '.iteration_high_s / .iteration_s < 1.3' out.txt
@@ -580,10 +584,10 @@ run_trace() {
 	2|want RANK:FACTOR, got "3"|--slow 3
 	2|--jitter: |--jitter -1
 	2|--csv goes without --table|--csv --table
-	2|--runs: want --jitter or --network-jitter with it, found none|--runs 10
+	2|--runs goes with --jitter or --network-jitter|--runs 10
 	2|--epoch-steps goes with --iterations|--epoch-steps 10
 	2|--network-jitter: |--network-jitter 5%
-	2|--seed: want --jitter or --network-jitter with it, found none|--seed 10
+	2|--seed goes with --jitter or --network-jitter|--seed 10
 	2|--ranks: want each once, got "8" twice|--ranks 8,4,8
 	2|--bandwidth: want each once|--bandwidth 1GB/s,1GB/s
 	2|want a slow rank once, got 1 twice|--slow 1:2 --slow 1:3 --slow 0:2 --slow 2:2 --slow 3:2

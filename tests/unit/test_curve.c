@@ -423,10 +423,11 @@ static void test_stages_together(void)
 		{{2, "mpi", NULL}, {4, "ring", NULL}},
 		{{2, "shm", NULL}, {4, "halving", NULL}},
 		{{2, "shm", NULL}, {4, "mpi", NULL}},
+		{{2, "mpi", NULL}, {4, "mpi", NULL}},
 	};
 	/* mpi starts soonest, and halving is the fastest between hosts */
 	static const double costs[][2] = {
-		{1e-3, 4e-9}, {5e-4, 5e-9}, {1e-3, 3e-9}, {8e-4, 6e-9}};
+		{1e-3, 4e-9}, {5e-4, 5e-9}, {1e-3, 3e-9}, {8e-4, 6e-9}, {1, 1}};
 	static const struct {
 		size_t entries;
 		double bytes;
@@ -436,13 +437,15 @@ static void test_stages_together(void)
 		{4, 1 << 24, ""},
 		{2, 1024, ""},
 		{4, 3e5, "2:mpi 4:halving"},
+		/* another algorithm's stages are not these */
+		{5, 1024, "2:mpi 4:mpi"},
 	};
-	struct gf_allreduce_cost entries[4] = {{0}};
+	struct gf_allreduce_cost entries[5] = {{0}};
 	size_t i;
 
-	for (i = 0; i < 4; i++)
+	for (i = 0; i < 5; i++)
 		entries[i] = (struct gf_allreduce_cost){
-			.algorithm = "blueconnect",
+			.algorithm = i < 4 ? "blueconnect" : "2dring",
 			.stages = ways[i],
 			.nstages = 2,
 			.startup_s = costs[i][0],
