@@ -29,8 +29,8 @@ int gf_import_refuse(const struct gf_import *in, const char *format,
 		     struct gf_error *err);
 
 /* Calls take with a file, or with each of `count` files of a folder by their
- * names, numbered from 0; not with what is hidden or a folder. -ENOENT: there
- * are none; -EINVAL: one is a pipe, say. */
+ * names, numbered from 0; not with what is hidden or a folder. -EINVAL:
+ * there are none, or one is a pipe, say. */
 int gf_import_each(const char *path,
 		   int (*take)(void *ctx, const char *file, int number,
 			       int count, struct gf_error *err),

@@ -43,9 +43,12 @@ int gf_import_each(const char *path,
 	if (!gf_import_is_folder(path))
 		return take(ctx, path, 0, 1, err);
 	count = scandir(path, &files, is_seen, by_name);
-	if (count < 1)
-		rc = gf_error_errno(err, count < 0 ? -errno : -ENOENT, "%s",
-				    path);
+	if (count < 0)
+		return gf_error_errno(err, -errno, "%s", path);
+	if (count == 0)
+		rc = gf_error_set(err, -EINVAL,
+				  "%s: want a folder with files, found none",
+				  path);
 	for (i = 0; i < count; i++) {
 		char *file = gf_xasprintf("%s/%s", path, files[i]->d_name);
 

@@ -163,7 +163,7 @@ quick="--batch 2 --warmup 1 --repeats 3 --threads 1"
 	says 'job/rank3.json: want the gradients of the other ranks (4, 116 bytes), got others (2, 66048 bytes)'
 	one_line
 	wants 2 gf-profile --import empty
-	says 'empty: this is an empty file: want a measurement'
+	says 'empty: want a folder with files, found none'
 }
 
 @test "all-reduces in the traces of ranks are the network half" {

@@ -161,7 +161,7 @@ trace() {
 	done <<-END
 	2|want the traces of a job|
 	3|nowhere.json|nowhere.json
-	3|empty|empty
+	2|empty: want a folder with files|empty
 	2|cut.json|cut.json
 	2|want a trace of a job's ranks|$data/import/nccl-tests.txt
 	2|one more of rank 0|twice
