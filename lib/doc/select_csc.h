@@ -25,9 +25,9 @@ struct gf_csc_params {
 
 extern const struct gf_select_plan gf_select_plan_csc;
 
-/* NULL: another selection; borrowed. */
 /* Of the chunks, that goes out in a step (from 0). */
 double gf_csc_sent_share(const struct gf_csc_params *p, double step);
+/* NULL: another selection; borrowed. */
 const struct gf_csc_params *gf_csc_params(const struct gf_selection *s);
 
 #endif

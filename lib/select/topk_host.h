@@ -46,8 +46,8 @@ static inline struct gf_topk_slot *gf_topk_slot(const struct gf_selector *s,
 void gf_topk_open(struct gf_selector *s, const struct gf_topk_kind *kind);
 /* The kind of the plan's topk or gtopk. */
 struct gf_topk_kind gf_topk_kind(const struct gf_selector *s);
-/* Such a selection opens with arrays of zeros, and messages; it closes as topk.
- * -ENOMEM. */
+/* A selection that is built on topk opens by this: its arrays are zeros. It
+ * closes as topk. -ENOMEM. */
 int gf_topk_open_arrays(struct gf_selector *s, const struct gf_topk_kind *kind,
 			struct gf_error *err);
 /* Messages on the host, with their sets in one piece of memory per slot. */

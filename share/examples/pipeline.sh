@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Where Pipe-SGD wins: a job whose exchange takes about as long as its compute, on an
-# emulated cluster (root, gf-lab). Each method trains with each rate from each seed, and
-# the table has the one that reaches the accuracy first: medians of the seeds. All hosts
-# share this machine's processors, so that exchange slows compute.
+# Pipe-SGD where exchange takes one to three times as long as compute, on an emulated
+# cluster (root, gf-lab). Each method trains with each rate from each seed, and the table
+# has the one that reaches the accuracy first: medians of the seeds. All hosts share this
+# machine's processors, so that exchange slows compute.
 #   pipeline.sh [MODEL [RATE [HOSTS]]]       (digits-cnn 100mbit 4)
 # Environment: BATCH, EPOCHS, TARGET, SEEDS, RATES (LR:MOMENTUM, a
 # list), DATA, OUT (a folder to keep, with logs and rows.tsv).
