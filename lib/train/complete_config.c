@@ -164,7 +164,8 @@ static void set_rate(struct gf_training *t, double rate, double peak,
  * What the plan's way to exchange gradients bears of momentum and rate
  * (doc/wants.h), where the user has not set the rate, and a remark. A rate
  * suits the batch that it is for, and a smaller one of this run at that one's
- * peak; a larger batch calls for more, and bears no more.
+ * peak; a larger batch calls for more, and bears no more. An optimiser without
+ * momentum normalises its steps, and the curvature does not bound its rate.
  */
 static void suit_plan(struct gf_train_config *k, const struct gf_training *own)
 {
@@ -176,7 +177,7 @@ static void suit_plan(struct gf_train_config *k, const struct gf_training *own)
 	struct gf_text why = {0}, out = {0};
 	struct gf_wants wants;
 
-	if (!ops || before >= 1)
+	if (!ops || !(ops->settings & GF_OPTIM_MOMENTUM) || before >= 1)
 		return;
 	wants = gf_plan_wants(k->plan, ops->nesterov, before, &why);
 	if (!why.length)
