@@ -311,18 +311,20 @@ static void tell_begin(const struct gf_train_config *k)
 		k->watch.begin(k->watch.ctx);
 }
 
-/* By a micro-batch of the run's first or last step. */
+/* By a micro-batch of the run's first or last step; a server computes nothing.
+ */
 static int measure_speed(struct gf_trainer *t, size_t step, size_t part,
 			 struct gf_speed_pass *pass, struct gf_error *err)
 {
 	const struct gf_train_config *k = t->config;
+	const bool serves = k->comm->rank >= k->plan->ranks;
 	int rc;
 
 	if (t->result->first_step > t->total_steps ||
 	    !gf_speed_wanted(k->plan, &k->training))
 		return 0;
-	rc = t->compute.ops->load(&t->compute, step, part, err);
-	if (rc == 0)
+	rc = serves ? 0 : t->compute.ops->load(&t->compute, step, part, err);
+	if (rc == 0 && !serves)
 		rc = gf_speed_measure(
 			&t->compute, gf_model_param_count(k->model), pass, err);
 	return gf_team_agree(&t->team, rc, err);

@@ -291,6 +291,8 @@ pipe_plan() { # ranks, options of gf-plan
 		4|--staleness 2 --policy single --algorithm rhd --codecs q8
 	END
 	pipe_plan 3 --servers 1 --policy single > plan.json
+	wants 0 mpi 3 gf-train $quick --plan plan.json --steps 1 --trace trace.json # the server's passes are none
+	jq -e '[.traceEvents[] | select(.cat == "alone").pid] | sort == [0, 0, 1, 1]' trace.json
 	wants 2 mpi 2 gf-train $quick --plan plan.json
 	grep -q 'the plan is for 2 ranks and a server, this job has 2' err.txt
 }
