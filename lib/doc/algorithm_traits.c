@@ -24,6 +24,30 @@ bool gf_algorithm_has(const char *name, unsigned traits)
 	return false;
 }
 
+static void add_name(struct gf_text *out, const char *name, bool last)
+{
+	gf_text_addf(out, "%s%s",
+		     !out->length ? ""
+		     : last       ? " or "
+				  : ", ",
+		     name);
+}
+
+void gf_algorithm_list(unsigned traits, struct gf_text *out)
+{
+	const struct gf_algorithm_traits *a, *before = NULL;
+
+	for (a = gf_algorithm_traits; a->name; a++) {
+		if ((a->traits & traits) != traits)
+			continue;
+		if (before)
+			add_name(out, before->name, false);
+		before = a;
+	}
+	if (before)
+		add_name(out, before->name, true);
+}
+
 bool gf_algorithm_reproduces(const char *name, const char *codec)
 {
 	const struct gf_codec *c = gf_codec_find(codec);
@@ -88,11 +112,7 @@ int gf_stage_refuse(const char *name, struct gf_error *err)
 	size_t i;
 
 	for (i = 0; gf_stage_names[i]; i++)
-		gf_text_addf(&names, "%s%s",
-			     i == 0                  ? ""
-			     : gf_stage_names[i + 1] ? ", "
-						     : " or ",
-			     gf_stage_names[i]);
+		add_name(&names, gf_stage_names[i], !gf_stage_names[i + 1]);
 	gf_error_set(err, -EINVAL, "want %s, got \"%s\"", names.data, name);
 	gf_text_release(&names);
 	return -EINVAL;

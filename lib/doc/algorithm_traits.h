@@ -6,6 +6,7 @@
 #include <stddef.h>
 
 #include "base/error.h"
+#include "base/text.h"
 
 /*
  * The traits of all-reduce algorithms: what documents are checked with. Callers
@@ -91,6 +92,8 @@ extern const struct gf_algorithm_traits gf_algorithm_traits[];
 
 /* Has the algorithm of that name all of these traits? */
 bool gf_algorithm_has(const char *name, unsigned traits);
+/* The names of those that have them: "a, b or c". */
+void gf_algorithm_list(unsigned traits, struct gf_text *out);
 /* Are the sums of that algorithm, of messages in that codec, the same bits
  * however gradients are cut into messages? A codec with a scale per block has
  * blocks that begin where messages do. */

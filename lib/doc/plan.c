@@ -321,6 +321,7 @@ int gf_plan_check_settled(const struct gf_plan *p, struct gf_error *err)
 {
 	struct gf_plan as_it_is = *p;
 
+	/* without lengths nothing is written */
 	if (gf_plan_settle(&as_it_is, 0, 0))
 		return 0;
 	return gf_error_set(err, -EINVAL,

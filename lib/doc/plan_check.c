@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "doc/plan_parts.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/array.h"
 #include "base/heap.h"
+#include "base/text.h"
 #include "codec/codec.h"
 #include "doc/algorithm_traits.h"
 #include "doc/shared.h"
@@ -129,19 +131,6 @@ static int check_codec(const struct gf_json_at *at, const char *place,
 			at, place, err,
 			"want \"f32\" with selection %s, %s, got \"%.40s\"",
 			selection->name, selection->encoding, m->codec);
-	if (p->reproducible && !(selection->traits & GF_SELECT_LOSSLESS))
-		return gf_json_refuse(at, "selection/method", err,
-				      "want \"dense\" in a reproducible plan, "
-				      "got \"%s\", which chooses by message",
-				      selection->name);
-	if (p->reproducible && !gf_message_is_open(m) &&
-	    !gf_algorithm_reproduces(m->algorithm, m->codec))
-		return gf_json_refuse(
-			at, place, err,
-			"want rhd or butterfly with f32, or butterfly with a "
-			"codec without blocks, in a reproducible plan, got "
-			"%.40s with %.40s",
-			m->algorithm, m->codec);
 	if (selection->traits & GF_SELECT_SETS)
 		return 0; /* they have algorithms of their own */
 	if (!gf_algorithm_has(m->algorithm, GF_ALGORITHM_ENCODED) && codec &&
@@ -157,6 +146,27 @@ static int check_codec(const struct gf_json_at *at, const char *place,
 	return rc;
 }
 
+/* Of a message or a rule's entry. */
+static int check_sums(const struct gf_json_at *at, const char *place,
+		      const struct gf_plan *p, const struct gf_message *m,
+		      struct gf_error *err)
+{
+	struct gf_text plain = {0}, coded = {0};
+
+	if (!p->reproducible || gf_message_is_open(m) ||
+	    gf_algorithm_reproduces(m->algorithm, m->codec))
+		return 0;
+	gf_algorithm_list(GF_ALGORITHM_ONE_ORDER, &plain);
+	gf_algorithm_list(GF_ALGORITHM_ONE_ROUNDING, &coded);
+	gf_json_refuse(at, place, err,
+		       "want %s with f32, or %s with a codec without blocks, "
+		       "in a reproducible plan, got %.40s with %.40s",
+		       plain.data, coded.data, m->algorithm, m->codec);
+	gf_text_release(&plain);
+	gf_text_release(&coded);
+	return -EINVAL;
+}
+
 /* Axes that contradict each other. */
 static int check_axes(const struct gf_json_at *at, const struct gf_plan *p,
 		      size_t index, struct gf_error *err)
@@ -168,6 +178,8 @@ static int check_axes(const struct gf_json_at *at, const struct gf_plan *p,
 
 	snprintf(place, sizeof(place), "messages/%zu/codec", index);
 	rc = check_codec(at, place, p, m, err);
+	snprintf(place, sizeof(place), "messages/%zu/algorithm", index);
+	rc = rc ? rc : check_sums(at, place, p, m, err);
 	if (rc)
 		return rc;
 	if (m->half == GF_HALF_SPLIT &&
@@ -263,9 +275,12 @@ static int check_entry(const struct gf_json_at *at, const struct gf_plan *p,
 	struct gf_message m = {.algorithm = a->algorithm,
 			       .codec = a->codec ? a->codec : (char *)"f32"};
 	char place[64];
+	int rc;
 
 	snprintf(place, sizeof(place), "rule/algorithms/%zu/codec", index);
-	return check_codec(at, place, p, &m, err);
+	rc = check_codec(at, place, p, &m, err);
+	snprintf(place, sizeof(place), "rule/algorithms/%zu/algorithm", index);
+	return rc ? rc : check_sums(at, place, p, &m, err);
 }
 
 /* A rule binds to any model and any number of ranks: it names none. */
@@ -322,6 +337,12 @@ int gf_plan_finish(const struct gf_json_at *at, void *plan,
 	rc = gf_levels_check(at, p->levels, p->nlevels, err);
 	if (rc == 0)
 		rc = gf_processing_check(at, &p->processing, err);
+	if (rc == 0 && p->reproducible &&
+	    !gf_selection_has(&p->selection, GF_SELECT_LOSSLESS))
+		rc = gf_json_refuse(at, "selection/method", err,
+				    "want \"dense\" in a reproducible plan, "
+				    "got \"%s\", which chooses by message",
+				    gf_selection_name(&p->selection));
 	if (rc)
 		return rc;
 	return p->rule ? check_rule(at, p, err) : check_whole(at, p, err);

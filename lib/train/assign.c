@@ -10,6 +10,7 @@
 #include "base/array.h"
 #include "base/file.h"
 #include "base/heap.h"
+#include "doc/algorithm_traits.h"
 #include "doc/plan_rule.h"
 #include "doc/stream.h"
 #include "coll/runnable.h"
@@ -177,6 +178,17 @@ int gf_train_open_data(struct gf_comm *comm, const char *path,
 	return gf_comm_agree(comm, rc, err);
 }
 
+/* In halves, for it is bandwidth-optimal then. */
+static const char *reproducible_algorithm(void)
+{
+	const struct gf_algorithm_traits *a = gf_algorithm_traits;
+
+	while (!(a->traits & GF_ALGORITHM_HALVES) ||
+	       !gf_algorithm_reproduces(a->name, "f32"))
+		a++;
+	return a->name;
+}
+
 void gf_train_default_plan(struct gf_plan *rule, bool reproducible)
 {
 	struct gf_rule *r = gf_xcalloc(1, sizeof(*r));
@@ -185,8 +197,8 @@ void gf_train_default_plan(struct gf_plan *rule, bool reproducible)
 	r->lanes = 1;
 	r->algorithms = gf_xcalloc(1, sizeof(*r->algorithms));
 	r->nalgorithms = 1;
-	r->algorithms[0].algorithm =
-		gf_xstrdup(reproducible ? "rhd" : DEFAULT_ALGORITHM);
+	r->algorithms[0].algorithm = gf_xstrdup(
+		reproducible ? reproducible_algorithm() : DEFAULT_ALGORITHM);
 	memset(rule, 0, sizeof(*rule));
 	rule->producer = gf_xstrdup("gf-train " GF_VERSION);
 	rule->system = gf_xstrdup("auto");
