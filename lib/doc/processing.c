@@ -84,12 +84,21 @@ static int finish_selection(const struct gf_json_at *at, void *item,
 			    struct gf_error *err)
 {
 	const struct gf_selection_cost *c = item;
+	const struct gf_fit *f = &c->of.fit;
+	size_t i, before = 0;
 
-	if (gf_select_plan_find(c->of.name))
-		return 0;
-	return gf_json_refuse(at, "method", err,
-			      "want the name of a selection, got \"%.40s\"",
-			      c->of.name);
+	if (!gf_select_plan_find(c->of.name))
+		return gf_json_refuse(at, "method", err,
+				      "want the name of a selection, got "
+				      "\"%.40s\"",
+				      c->of.name);
+	for (i = 0; i < f->npoints; before = f->size_bytes[i++])
+		if (f->size_bytes[i] <= before)
+			return gf_json_refuse(at, "fit/size_bytes", err,
+					      "want sizes > 0 that ascend, got "
+					      "%zu after %zu",
+					      f->size_bytes[i], before);
+	return 0;
 }
 
 const struct gf_record gf_selection_cost_record = {
@@ -188,10 +197,9 @@ struct gf_selection_cost *gf_processing_selection_of(struct gf_processing *p,
 						 sizeof(*p->selections));
 		p->nselections++;
 	} else {
-		costs.alpha_s = p->selections[i].alpha_s;
-		costs.beta_s_per_byte = p->selections[i].beta_s_per_byte;
-		costs.sent_s_per_byte = p->selections[i].sent_s_per_byte;
-		costs.of.backward_share = p->selections[i].of.backward_share;
+		costs = p->selections[i];
+		costs.of = (struct gf_processing_entry){
+			.backward_share = costs.of.backward_share};
 		gf_record_release(r, &p->selections[i]);
 	}
 	c = &p->selections[i];
