@@ -125,12 +125,12 @@ int gf_dataset_open(const char *path, const struct gf_dataset_want *want,
 	if (!set.format)
 		return refuse(path, err);
 	path = gf_dataset_folder(path);
-	inner.vocabulary -= want->masked;
-	if (want->masked && !inner.vocabulary)
+	if (want->masked && want->vocabulary < 2)
 		return gf_error_set(err, -EINVAL,
 				    "%s: want a model with 2 word numbers or "
-				    "more, one of them for the mask, got 1",
-				    path);
+				    "more, one of them for the mask, got %zu",
+				    path, want->vocabulary);
+	inner.vocabulary -= want->masked;
 	rc = set.format->open(path, &inner, &set, err);
 	if (!rc && want->masked)
 		gf_mask_init(&set);

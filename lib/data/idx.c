@@ -182,11 +182,11 @@ static int open_array(const char *folder, enum gf_part part, bool images,
 	a->images = images;
 	if (!path)
 		return gf_error_set(err, -ENOENT,
-				    "%s: want a file %s-%s-idx%c-ubyte or "
+				    "%s: want a file %s-%s-ubyte%s or "
 				    ".gz%s, found none",
 				    folder, stems[part][0],
-				    images ? "images" : "labels",
-				    images ? '3' : '1',
+				    images ? "images-idx3" : "labels-idx1",
+				    images ? "" : ", -short, -int",
 				    stems[part][1] ? " (or test-...)" : "");
 	rc = gf_source_open(&a->file, path, err);
 	if (!rc)

@@ -84,9 +84,9 @@ int gf_images_label(struct gf_dataset *d, enum gf_part part, size_t index,
 
 	if (want->classes && (label < 0 || label >= (long long)want->classes))
 		return gf_error_set(err, -EINVAL,
-				    "%s: want labels below %zu, label %zu is "
+				    "%s: want labels of 0 to %zu, label %zu is "
 				    "%lld",
-				    file, want->classes, index, label);
+				    file, want->classes - 1, index, label);
 	if (label < 0 || label > INT32_MAX - 1)
 		return gf_error_set(err, -EINVAL,
 				    "%s: want labels of 0 to 2^31 - 2, label "

@@ -395,7 +395,7 @@ flip() {
 	copy; rm d/test-labels-idx1-ubyte.gz
 	wants 3 gf-train -q --data d
 	one_line
-	says 'd: want a file t10k-labels-idx1-ubyte or .gz (or test-...), found none'
+	says 'd: want a file t10k-labels-idx1-ubyte, -short, -int or .gz (or test-...), found none'
 	copy; truncate -s 5000 d/train-images-idx3-ubyte.gz
 	wants 2 gf-train -q --data d
 	one_line
@@ -413,7 +413,7 @@ flip() {
 	printf '\012' | dd of=d/train-labels-idx1-ubyte bs=1 seek=20 conv=notrunc status=none
 	wants 2 gf-train -q --data d
 	one_line
-	says 'd/train-labels-idx1-ubyte: want labels below 10, label 12 is 10'
+	says 'd/train-labels-idx1-ubyte: want labels of 0 to 9, label 12 is 10'
 	wants 2 gf-train -q --model resnet20
 	one_line
 	says 'want samples of 3x32x32 for this model, got 1x8x8'

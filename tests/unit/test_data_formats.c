@@ -114,7 +114,7 @@ static const struct bad_folder bad[] = {
 	 "want a file data_batch_4.bin"},
 	{"labels out of range",
 	 {cifar10, {0}, NULL, &few, -EINVAL},
-	 "data_batch_2.bin.gz: want labels below 2, label 1 is 2"},
+	 "data_batch_2.bin.gz: want labels of 0 to 1, label 1 is 2"},
 	{"another shape",
 	 {cifar100, {0}, NULL, &flat, -EINVAL},
 	 "want samples of 7 for this model, got 3x32x32"},
