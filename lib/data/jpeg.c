@@ -13,9 +13,12 @@
 
 #include "base/file.h"
 
-#define MOST_PIXELS ((size_t)1 << 27)
-#define MOST_SCANS  100
-#define REMEDY      "(mend or remove the file)"
+/* Of a picture in several scans, as progressive ones are, libjpeg holds the
+ * coefficients of all pixels: 6 bytes each, 8 with inks. */
+#define MOST_PIXELS         ((size_t)1 << 27)
+#define MOST_PIXELS_OF_MANY ((size_t)1 << 25)
+#define MOST_SCANS          100
+#define REMEDY              "(mend or remove the file)"
 /* Beside a window, since the colours of its edge come from pixels there, too.
  */
 #define MARGIN 2
@@ -60,9 +63,13 @@ static void warn(j_common_ptr jpeg, int level)
 		fail(jpeg);
 }
 
-static void refuse(struct reader *r, const char *text)
+static void bound(struct reader *r, size_t got, size_t most, const char *of)
 {
-	r->rc = gf_error_set(r->err, -EINVAL, "%s: %s " REMEDY, r->path, text);
+	if (got <= most)
+		return;
+	r->rc = gf_error_set(r->err, -EINVAL,
+			     "%s: want at most %zu %s, got %zu " REMEDY,
+			     r->path, most, of, got);
 	longjmp(r->failed, 1);
 }
 
@@ -70,22 +77,29 @@ static void count_scans(j_common_ptr jpeg)
 {
 	struct reader *r = jpeg->client_data;
 
-	if (r->jpeg.input_scan_number > MOST_SCANS)
-		refuse(r, "want at most 100 scans, got more");
+	bound(r, (size_t)r->jpeg.input_scan_number, MOST_SCANS, "scans");
 }
 
 /* --- reading -------------------------------------------------------------- */
 
 static void check(struct reader *r)
 {
-	const struct jpeg_decompress_struct *j = &r->jpeg;
+	struct jpeg_decompress_struct *j = &r->jpeg;
+	const size_t pixels = (size_t)j->image_width * j->image_height;
 
 	/* never inside the data of a scan, where 0xff is followed by 0 */
 	if (!memmem(j->src->next_input_byte, j->src->bytes_in_buffer,
-		    "\xff\xd9", 2))
-		refuse(r, "want a whole JPEG file, its end is missing");
-	if ((size_t)j->image_width * j->image_height > MOST_PIXELS)
-		refuse(r, "want a picture of at most 2^27 pixels, got more");
+		    "\xff\xd9", 2)) {
+		r->rc = gf_error_set(r->err, -EINVAL,
+				     "%s: want a whole JPEG file, its end is "
+				     "missing " REMEDY,
+				     r->path);
+		longjmp(r->failed, 1);
+	}
+	bound(r, pixels, MOST_PIXELS, "pixels");
+	if (jpeg_has_multiple_scans(j))
+		bound(r, pixels, MOST_PIXELS_OF_MANY,
+		      "pixels in several scans");
 }
 
 /* As small as leaves the wanted pixels to the window. */

@@ -57,7 +57,7 @@ static const struct {
 	{"damaged", spoil_middle, "premature end of data"},
 	{"a PNG", spoil_start, "Not a JPEG file: starts with 0x89 0x50"},
 	{"empty", spoil_empty, "Empty input file"},
-	{"huge", spoil_size, "want a picture of at most 2^27 pixels"},
+	{"huge", spoil_size, "want at most 134217728 pixels, got 4290250000"},
 };
 
 /* In one line with the file's name, by one thread as by several. */
@@ -119,7 +119,14 @@ static void test_bad_files(void)
 		memcpy(many + size - 2 + i * length, last, length);
 	memcpy(many + size - 2 + i * length, "\xff\xd9", 2);
 	put("train/b/bad.jpg", many, size + i * length);
-	expect_failure("many scans", "want at most 100 scans");
+	expect_failure("many scans", "want at most 100 scans, got 101");
+	/* of 2^26 pixels */
+	memcpy((unsigned char *)memmem(bytes, size, "\xff\xc0", 2) + 5,
+	       "\x20\x00\x20\x00", 4);
+	put("train/b/bad.jpg", bytes, size);
+	expect_failure("several huge scans",
+		       "want at most 33554432 pixels in several scans, got "
+		       "67108864");
 	free(bytes);
 	free(many);
 	unlink(path);
