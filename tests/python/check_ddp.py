@@ -74,6 +74,11 @@ def momentum(model):
     return torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9, weight_decay=0.01)
 
 
+def grouped(model):
+    first, *rest = model.parameters()
+    return torch.optim.SGD([{"params": [first], "momentum": 0}, {"params": rest}], lr=0.1, momentum=0.9)
+
+
 def train(model, make=adamw, steps=6, parts=1, clip=None, first=0, **how):
     optimizer = make(model)
     for step in range(first, first + steps):
@@ -830,7 +835,8 @@ def judged():
     for method, late, make, wanted in (("randomk", 1, momentum, "SGD momentum 0, not 0.9, because an element"),
                                        ("randomk", 1, adamw, None), ("topk", 1, momentum, None),
                                        (None, 2, momentum, "SGD 0.2 of a rate that suits dense gradients"),
-                                       (None, 2, adamw, "AdamW 0.2 of a rate")):
+                                       (None, 2, adamw, None),
+                                       ("randomk", 1, grouped, "SGD momentum 0, not 0.9, because an element")):
         with warnings.catch_warnings(record=True) as told:
             warnings.simplefilter("always")
             model = train(gradflow.ddp(build(), rule(method, late)), make, steps=2)

@@ -48,10 +48,14 @@ def check_plan(plan, where, library=None):
 
 
 def wants(plan, optimizer, library=None):
-    """What the plan wants of the optimiser, in words, or "" (gradflow.h)."""
-    of = optimizer.param_groups[0]
+    """What the plan wants of the optimiser, in words, or "" (gradflow.h). The greatest momentum
+    of its groups counts. One that has none, such as AdamW, normalises its steps and bears all."""
+    groups = [g for g in optimizer.param_groups if "momentum" in g]
+    if not groups:
+        return ""
+    of = max(groups, key=lambda g: g["momentum"])
     return c.load(library).gradflow_exchange_wants(
-        json.dumps(plan).encode(), of.get("momentum", 0), bool(of.get("nesterov"))).decode()
+        json.dumps(plan).encode(), of["momentum"], bool(of.get("nesterov"))).decode()
 
 
 class Exchange:
