@@ -2,6 +2,7 @@
 #include "doc/select_density.h"
 
 #include <math.h>
+#include <string.h>
 
 const char *const gf_density_words[] = {"none", NULL};
 
@@ -16,15 +17,32 @@ double gf_density_at(double density, const double *warmup, size_t nwarmup,
 	return epoch < nwarmup ? warmup[epoch] : density;
 }
 
-size_t gf_density_warm(const double *warmup, size_t nwarmup, size_t step,
-		       size_t epoch_steps, double *density)
+static struct gf_density density_of(const void *params)
 {
-	size_t epoch = epoch_steps ? step / epoch_steps : nwarmup;
+	struct gf_density d;
 
-	if (epoch >= nwarmup)
+	memcpy(&d, params, sizeof(d));
+	return d;
+}
+
+size_t gf_density_warm(const void *params, size_t step, size_t epoch_steps,
+		       void *then)
+{
+	struct gf_density d = density_of(params);
+	size_t epoch = epoch_steps ? step / epoch_steps : d.nwarmup;
+
+	if (epoch >= d.nwarmup)
 		return 0;
-	*density = warmup[epoch];
+	memcpy(then, &d.warmup_densities[epoch], sizeof(d.density));
 	return (epoch + 1) * epoch_steps - step;
+}
+
+size_t gf_density_wire(const void *params, const struct gf_wired *message,
+		       struct gf_wire *wires)
+{
+	*wires = gf_density_set(density_of(params).density, message,
+				GF_WIRE_GATHER);
+	return 1;
 }
 
 double gf_density_greatest(double density, const double *warmup, size_t nwarmup)

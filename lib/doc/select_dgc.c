@@ -11,7 +11,7 @@ static const char *const momentum_words[] = {"optimizer", NULL};
 
 #define AT(member) offsetof(struct gf_dgc_params, member)
 static const struct gf_field fields[] = {
-	GF_DENSITY_FIELDS(struct gf_dgc_params),
+	GF_DENSITY_FIELDS,
 	{"clip_norm", GF_FIELD_REAL, GF_DEFAULTED, .offset = AT(clip_norm),
 	 .high = 1e30, .option = "local-clip", .unit = "NORM",
 	 .help = "the largest norm of a sum of gradients of all ranks, each "
@@ -37,25 +37,6 @@ const struct gf_dgc_params *gf_dgc_params(const struct gf_selection *s)
 	return s->plan == &gf_select_plan_dgc ? s->params : NULL;
 }
 
-static size_t wire(const void *params, const struct gf_wired *message,
-		   struct gf_wire *wires)
-{
-	const struct gf_dgc_params *p = params;
-
-	*wires = gf_density_set(p->density, message, GF_WIRE_GATHER);
-	return 1;
-}
-
-static size_t warm(const void *params, size_t step, size_t epoch_steps,
-		   void *then)
-{
-	const struct gf_dgc_params *p = params;
-
-	return gf_density_warm(p->warmup_densities, p->nwarmup, step,
-			       epoch_steps,
-			       &((struct gf_dgc_params *)then)->density);
-}
-
 /* Section 3.3 of the paper: the sparsity of the first epochs, 75 %, 93.75 %,
  * 98.4375 %, 99.6 % and 99.9 %. */
 static double warmup_densities[] = {0.25, 0.0625, 0.015625, 0.004, 0.001};
@@ -76,6 +57,6 @@ const struct gf_select_plan gf_select_plan_dgc = {
 	.traits = GF_SELECT_SETS | GF_SELECT_MOMENTUM,
 	.record = &record,
 	.defaults = &defaults,
-	.wire = wire,
-	.warm = warm,
+	.wire = gf_density_wire,
+	.warm = gf_density_warm,
 };

@@ -4,7 +4,7 @@
 #include "doc/select_density.h"
 
 static const struct gf_field fields[] = {
-	GF_DENSITY_FIELDS(struct gf_ef21_params),
+	GF_DENSITY_FIELDS,
 	{NULL},
 };
 
@@ -17,25 +17,6 @@ const struct gf_ef21_params *gf_ef21_params(const struct gf_selection *s)
 	return s->plan == &gf_select_plan_ef21 ? s->params : NULL;
 }
 
-static size_t wire(const void *params, const struct gf_wired *message,
-		   struct gf_wire *wires)
-{
-	const struct gf_ef21_params *p = params;
-
-	*wires = gf_density_set(p->density, message, GF_WIRE_GATHER);
-	return 1;
-}
-
-static size_t warm(const void *params, size_t step, size_t epoch_steps,
-		   void *then)
-{
-	const struct gf_ef21_params *p = params;
-
-	return gf_density_warm(p->warmup_densities, p->nwarmup, step,
-			       epoch_steps,
-			       &((struct gf_ef21_params *)then)->density);
-}
-
 static const struct gf_ef21_params defaults = {.density = 0.01};
 
 const struct gf_select_plan gf_select_plan_ef21 = {
@@ -45,6 +26,6 @@ const struct gf_select_plan gf_select_plan_ef21 = {
 	.traits = GF_SELECT_SETS,
 	.record = &record,
 	.defaults = &defaults,
-	.wire = wire,
-	.warm = warm,
+	.wire = gf_density_wire,
+	.warm = gf_density_warm,
 };

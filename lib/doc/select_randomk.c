@@ -11,7 +11,7 @@
 
 #define AT(member) offsetof(struct gf_randomk_params, member)
 static const struct gf_field fields[] = {
-	GF_DENSITY_FIELDS(struct gf_randomk_params),
+	GF_DENSITY_FIELDS,
 	{"seed", GF_FIELD_SIZE, GF_DEFAULTED, .offset = AT(seed),
 	 .high = GF_MAX_COUNT, .absent = 1, .option = "seed", .unit = "N",
 	 .help = "of the random elements"},
@@ -56,16 +56,6 @@ static size_t wire(const void *params, const struct gf_wired *message,
 	return 1;
 }
 
-static size_t warm(const void *params, size_t step, size_t epoch_steps,
-		   void *then)
-{
-	const struct gf_randomk_params *p = params;
-
-	return gf_density_warm(p->warmup_densities, p->nwarmup, step,
-			       epoch_steps,
-			       &((struct gf_randomk_params *)then)->density);
-}
-
 static const struct gf_randomk_params defaults = {.density = 0.1, .seed = 1};
 
 const struct gf_select_plan gf_select_plan_randomk = {
@@ -77,5 +67,5 @@ const struct gf_select_plan gf_select_plan_randomk = {
 	.defaults = &defaults,
 	.no_momentum = "an element goes out as the sum of many steps at once",
 	.wire = wire,
-	.warm = warm,
+	.warm = gf_density_warm,
 };

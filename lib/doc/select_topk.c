@@ -9,7 +9,7 @@ static const char *const putback_names[] = {"paper", "conserve", "naive", NULL};
 
 #define AT(member) offsetof(struct gf_topk_params, member)
 static const struct gf_field fields[] = {
-	GF_DENSITY_FIELDS(struct gf_topk_params),
+	GF_DENSITY_FIELDS,
 	{"putback", GF_FIELD_CHOICE, GF_DEFAULTED, .offset = AT(putback),
 	 .names = putback_names, .option = "putback", .unit = "RULE",
 	 .help = "paper, conserve or naive"},
@@ -32,15 +32,6 @@ bool gf_topk_merges(const struct gf_selection *s)
 	return s->plan == &gf_select_plan_gtopk;
 }
 
-static size_t wire_topk(const void *params, const struct gf_wired *message,
-			struct gf_wire *wires)
-{
-	const struct gf_topk_params *p = params;
-
-	*wires = gf_density_set(p->density, message, GF_WIRE_GATHER);
-	return 1;
-}
-
 static size_t wire_gtopk(const void *params, const struct gf_wired *message,
 			 struct gf_wire *wires)
 {
@@ -50,16 +41,6 @@ static size_t wire_gtopk(const void *params, const struct gf_wired *message,
 				p->putback == GF_PUTBACK_NAIVE ? GF_WIRE_GATHER
 							       : GF_WIRE_MERGE);
 	return 1;
-}
-
-static size_t warm(const void *params, size_t step, size_t epoch_steps,
-		   void *then)
-{
-	const struct gf_topk_params *p = params;
-
-	return gf_density_warm(p->warmup_densities, p->nwarmup, step,
-			       epoch_steps,
-			       &((struct gf_topk_params *)then)->density);
 }
 
 /* gTop-k, section IV: densities of the first epochs. */
@@ -79,8 +60,8 @@ const struct gf_select_plan gf_select_plan_topk = {
 	.traits = GF_SELECT_SETS,
 	.record = &record,
 	.defaults = &defaults,
-	.wire = wire_topk,
-	.warm = warm,
+	.wire = gf_density_wire,
+	.warm = gf_density_warm,
 };
 
 const struct gf_select_plan gf_select_plan_gtopk = {
@@ -91,5 +72,5 @@ const struct gf_select_plan gf_select_plan_gtopk = {
 	.record = &record,
 	.defaults = &defaults,
 	.wire = wire_gtopk,
-	.warm = warm,
+	.warm = gf_density_warm,
 };
