@@ -56,22 +56,20 @@ static size_t epoch_of(const struct gf_loader *l, struct place at)
 	return (at.step - 1) / l->steps_per_epoch;
 }
 
-/* Samples of a batch, and the first one's number in a test. */
-static size_t count_of(const struct gf_loader *l, struct place at,
-		       size_t *first)
+/* Samples of a batch. */
+static size_t count_of(const struct gf_loader *l, struct place at)
 {
 	const struct gf_loader_config *k = &l->config;
-	size_t share;
+	const size_t skip = at.part * k->batch;
+	size_t first, share;
 
 	if (at.step != TEST)
 		return k->batch;
-	gf_order_share(k->data->count[GF_PART_TEST], k->ranks, k->rank, first,
+	gf_order_share(k->data->count[GF_PART_TEST], k->ranks, k->rank, &first,
 		       &share);
-	*first += at.part * k->batch;
-	if (at.part * k->batch >= share)
+	if (skip >= share)
 		return 0;
-	share -= at.part * k->batch;
-	return share < k->batch ? share : k->batch;
+	return share - skip < k->batch ? share - skip : k->batch;
 }
 
 /* Exact whatever the run has done so far: the seed decides the order and the
@@ -81,11 +79,13 @@ static const size_t *find(struct gf_loader *l, struct place at)
 	const struct gf_loader_config *k = &l->config;
 	const size_t share = k->batch * k->accumulate;
 	const size_t skip = at.part * k->batch;
-	size_t first = 0, count = count_of(l, at, &first), i;
+	size_t first, all, i;
 
 	if (at.step == TEST) {
-		for (i = 0; i < count; i++)
-			l->indices[i] = first + i;
+		gf_order_share(k->data->count[GF_PART_TEST], k->ranks, k->rank,
+			       &first, &all);
+		for (i = 0; i < count_of(l, at); i++)
+			l->indices[i] = first + skip + i;
 		return l->indices;
 	}
 	l->back->first_sample =
@@ -155,8 +155,7 @@ static float *new_room(const struct gf_loader *l)
  * meanwhile. Several shares to a thread, as some take longer. */
 static void fetch_some(struct gf_loader *l, float *room)
 {
-	size_t first;
-	const size_t batch = count_of(l, l->want, &first);
+	const size_t batch = count_of(l, l->want);
 	const size_t shares = l->nthreads > 1 ? 4 * l->nthreads : 1;
 	const size_t most = (batch + shares - 1) / shares;
 	struct share s = {.at = l->want, .first = l->next, .room = room};
@@ -180,10 +179,7 @@ static void fetch_some(struct gf_loader *l, float *room)
 /* All of the batch that is wanted has been taken by threads. */
 static bool is_given_out(const struct gf_loader *l)
 {
-	size_t first;
-
-	return same(l->want, l->have) ||
-	       l->next == count_of(l, l->want, &first);
+	return same(l->want, l->have) || l->next == count_of(l, l->want);
 }
 
 static void *run(void *arg)
@@ -284,13 +280,11 @@ static void want(struct gf_loader *l, struct place at)
 /* Asks for a batch in back, if there is one; the lock is held. */
 static void ask(struct gf_loader *l, struct place at)
 {
-	size_t first;
-
 	/* one that is being fetched is let be until it is whole */
 	while (!same(l->want, l->have))
 		pthread_cond_wait(&l->changed, &l->lock);
 	want(l, at);
-	if (!count_of(l, at, &first))
+	if (!count_of(l, at))
 		l->want = l->have = (struct place){0};
 	pthread_cond_broadcast(&l->changed);
 }
@@ -300,8 +294,7 @@ static void fetch_here(struct gf_loader *l, struct place at)
 {
 	struct share s = {.at = at, .slice = find(l, at), .room = new_room(l)};
 
-	s.count = count_of(l, at, &s.first);
-	s.first = 0;
+	s.count = count_of(l, at);
 	want(l, at);
 	fetch(l, &s);
 	note(l, &s);
@@ -376,9 +369,7 @@ int gf_loader_take_test(struct gf_loader *l, size_t number,
 			struct gf_error *err)
 {
 	const struct place at = {TEST, number};
-	size_t first;
-
-	*count = count_of(l, at, &first);
+	*count = count_of(l, at);
 	return *count ? take(l, at, (struct place){TEST, number + 1}, batch,
 			     err)
 		      : 0;
