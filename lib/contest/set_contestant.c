@@ -54,16 +54,17 @@ static int allocate(struct gf_contest_sparse *s, struct gf_error *err)
 
 static int open_burst(struct gf_contest_sparse *s, struct gf_error *err)
 {
-	bool gathers = gf_sparse_gathers(&s->message);
+	struct gf_work goes = {0};
 	struct gf_burst_message message = {
 		.way = s->config.way,
 		.element =
 			gf_element_set(gf_sparse_set_bytes(&s->message, s->k),
 				       gf_sparse_merge, &s->message),
-		.count_elems = gathers ? (size_t)s->config.comm->ranks : 1,
-		.half = gathers ? GF_COLL_ALL_GATHER : GF_COLL_WHOLE,
 	};
 
+	gf_sparse_goes(&s->message, &goes);
+	message.count_elems = goes.count_elems;
+	message.half = goes.half;
 	return gf_burst_new(&(struct gf_burst_config){.comm = s->config.comm,
 						      .watch = s->config.watch,
 						      .messages = &message,

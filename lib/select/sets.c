@@ -29,6 +29,16 @@ bool gf_sparse_gathers(const struct gf_sparse_message *m)
 	return !m->merges || m->putback == GF_PUTBACK_NAIVE;
 }
 
+void gf_sparse_goes(const struct gf_sparse_message *m, struct gf_work *w)
+{
+	const bool gathers = gf_sparse_gathers(m);
+
+	w->sparse = gf_sparse_find(
+		gf_wire_algorithm(gathers ? GF_WIRE_GATHER : GF_WIRE_MERGE));
+	w->half = gathers ? GF_COLL_ALL_GATHER : GF_COLL_WHOLE;
+	w->count_elems = gathers ? (size_t)m->ranks : 1;
+}
+
 size_t gf_sparse_sets_bytes(const struct gf_sparse_message *m, size_t k)
 {
 	return gf_sparse_set_bytes(m, k) *

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "codec/codec.h"
 #include "doc/select_topk.h"
+#include "work/work.h"
 
 /*
  * Top-k selection of one message's gradients with a residual, and the sums of
@@ -78,11 +79,8 @@ size_t gf_sparse_set_bytes(const struct gf_sparse_message *m, size_t k);
 /* Are all ranks' sets gathered (topk, and gtopk's naive form)? Else they are
  * merged along a tree. */
 bool gf_sparse_gathers(const struct gf_sparse_message *m);
-static inline enum gf_wire_kind
-gf_sparse_kind(const struct gf_sparse_message *m)
-{
-	return gf_sparse_gathers(m) ? GF_WIRE_GATHER : GF_WIRE_MERGE;
-}
+/* How they go: algorithm, half and number of sets. */
+void gf_sparse_goes(const struct gf_sparse_message *m, struct gf_work *w);
 /* Bytes of `sets`, elements of `scratch`, where k is most_k at most. */
 size_t gf_sparse_sets_bytes(const struct gf_sparse_message *m, size_t most_k);
 size_t gf_sparse_scratch_elems(const struct gf_sparse_message *m,

@@ -110,18 +110,18 @@ static int merge(void *ctx, struct gf_gpu_stream *s, void *to, const void *from,
 
 static int make_program(struct gf_sparse_gpu *n, struct gf_error *err)
 {
-	const bool gathers = gf_sparse_gathers(&n->as);
-	const struct gf_coll_args args = {
+	struct gf_coll_args args = {
 		.ranks = n->c.ranks,
-		.count_elems = gathers ? (size_t)n->c.ranks : 1,
 		.elem_bytes = set_bytes(n, n->c.most_k),
-		.half = gathers ? GF_COLL_ALL_GATHER : GF_COLL_WHOLE,
 	};
+	struct gf_work w = {0};
 	struct gf_schedule s;
-	int rc = gf_algorithm_schedule(
-		gf_sparse_find(gf_wire_algorithm(gf_sparse_kind(&n->as))),
-		&args, n->c.rank, &s, err);
+	int rc;
 
+	gf_sparse_goes(&n->as, &w);
+	args.count_elems = w.count_elems;
+	args.half = w.half;
+	rc = gf_algorithm_schedule(w.sparse, &args, n->c.rank, &s, err);
 	if (rc)
 		return rc;
 	n->form = (struct gf_lane_sets){
@@ -178,13 +178,9 @@ void gf_sparse_gpu_free(struct gf_sparse_gpu *n)
 
 void gf_sparse_gpu_work(const struct gf_sparse_gpu *n, struct gf_work *w)
 {
-	const bool gathers = gf_sparse_gathers(&n->as);
-
-	w->sparse = gf_sparse_find(gf_wire_algorithm(gf_sparse_kind(&n->as)));
-	w->half = gathers ? GF_COLL_ALL_GATHER : GF_COLL_WHOLE;
+	gf_sparse_goes(&n->as, w);
 	w->sets = &n->form;
 	w->data = n->sets;
-	w->count_elems = gathers ? (size_t)n->c.ranks : 1;
 }
 
 const struct gf_lane_program *

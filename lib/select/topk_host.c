@@ -274,17 +274,13 @@ void gf_topk_begin(struct gf_selector *s, size_t slot, size_t step,
 	t->restored = false;
 	for (i = 0; i < *n; i++) {
 		struct gf_sparse_message *m = &t->messages[i];
-		bool gathers = gf_sparse_gathers(m);
 
 		m->k = gf_topk_k(s, step, m->count_elems);
 		work[i] = s->plan_work[slot][i];
-		work[i].sparse =
-			gf_sparse_find(gf_wire_algorithm(gf_sparse_kind(m)));
-		work[i].half = gathers ? GF_COLL_ALL_GATHER : GF_COLL_WHOLE;
+		gf_sparse_goes(m, &work[i]);
 		work[i].element = gf_element_set(gf_sparse_set_bytes(m, m->k),
 						 gf_sparse_merge, m);
 		work[i].data = m->sets;
-		work[i].count_elems = gathers ? (size_t)m->ranks : 1;
 	}
 }
 
