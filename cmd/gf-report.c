@@ -100,21 +100,16 @@ static int read_documents(const struct arguments *a, struct gf_documents *d,
 
 	if (a->plan)
 		rc = gf_documents_add_of(d, a->plan, "gf-plan", err);
-	if (rc == 0 && a->costs)
-		rc = gf_documents_add_of(d, a->costs, "gf-profile", err);
-	if (rc == 0 && a->costs && !d->profile->network)
-		rc = gf_error_set(err, -EINVAL,
-				  "%s: want a network, found none", a->costs);
 	if (rc == 0 && a->topology)
 		rc = gf_cli_share("topologies", a->topology, &path, err);
-	if (rc == 0 && path)
-		rc = gf_documents_add_of(d, path, "gf-topology", err);
+	if (rc == 0)
+		rc = gf_documents_add_costs(d, a->costs, path, err);
 	free(path);
 	return rc;
 }
 
-/* The profile that the traces hold. Who asked for it gets the reason if there
- * is none; a report goes without. */
+/* The profile that the traces hold. If there is none, the reason is an error
+ * under --profile, and a note of the report otherwise. */
 static int own_profile(const struct arguments *a, const struct gf_documents *d,
 		       struct gf_profile *own, struct gf_text *notes,
 		       struct gf_error *err)

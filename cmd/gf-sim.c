@@ -215,15 +215,10 @@ static int read_documents(struct arguments *a, struct gf_documents *d,
 	if (rc == 0)
 		rc = gf_cli_documents(&a->cli, kinds, true, gf_documents_take,
 				      d, err);
-	if (rc == 0 && a->profile)
-		rc = gf_documents_add_of(d, a->profile, "gf-profile", err);
-	if (rc == 0 && a->profile && !d->profile->network)
-		rc = gf_error_set(err, -EINVAL,
-				  "%s: want a network, found none", a->profile);
 	if (rc == 0 && a->topology)
 		rc = gf_cli_share("topologies", a->topology, &path, err);
-	if (rc == 0 && path)
-		rc = gf_documents_add_of(d, path, "gf-topology", err);
+	if (rc == 0)
+		rc = gf_documents_add_costs(d, a->profile, path, err);
 	free(path);
 	return rc ? rc : take_plans(a, d, err);
 }

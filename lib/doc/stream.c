@@ -364,6 +364,21 @@ int gf_documents_add_of(struct gf_documents *d, const char *path,
 	return rc;
 }
 
+int gf_documents_add_costs(struct gf_documents *d, const char *profile,
+			   const char *topology, struct gf_error *err)
+{
+	int rc = 0;
+
+	if (profile)
+		rc = gf_documents_add_of(d, profile, "gf-profile", err);
+	if (rc == 0 && profile && !d->profile->network)
+		rc = gf_error_set(err, -EINVAL,
+				  "%s: want a network, found none", profile);
+	if (rc == 0 && topology)
+		rc = gf_documents_add_of(d, topology, "gf-topology", err);
+	return rc;
+}
+
 int gf_documents_add(struct gf_documents *d, const char *path,
 		     struct gf_error *err)
 {
