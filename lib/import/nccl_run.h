@@ -72,8 +72,8 @@ char *gf_nccl_told_words(const struct gf_nccl_told *t,
 /* A row of the run that stands. */
 void gf_nccl_add(struct gf_nccl_log *log, const struct gf_nccl_row *row);
 
-/* The first run of an all-reduce as the cost of the algorithm "library". Where
- * the log says what NCCL was told, each run of an all-reduce is a variant. */
+/* The first run of an all-reduce is the cost of the algorithm "library". Each
+ * run of an all-reduce is a variant, too, if the log has NCCL's settings. */
 int gf_nccl_finish(struct gf_nccl_log *log, const struct gf_import *in,
 		   struct gf_network *net, struct gf_text *remarks,
 		   struct gf_error *err);
