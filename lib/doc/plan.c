@@ -77,7 +77,7 @@ static const struct gf_field message_fields[] = {
 	{NULL},
 };
 
-static const struct gf_record message_record = {
+const struct gf_record gf_message_record = {
 	GF_RECORD(struct gf_message, message_fields),
 	.one_line = true,
 };
@@ -176,13 +176,15 @@ static const struct gf_field plan_fields[] = {
 	 .count_offset = AT(nlevels), .record = &gf_level_record},
 	{"tensors", GF_FIELD_OWN, GF_OMITTED, .own = &gf_plan_tensors_own},
 	{"messages", GF_FIELD_LIST, GF_OMITTED, .offset = AT(messages),
-	 .count_offset = AT(nmessages), .record = &message_record},
+	 .count_offset = AT(nmessages), .record = &gf_message_record},
 	{"rule", GF_FIELD_OBJECT, GF_OMITTED, .offset = AT(rule),
 	 .record = &rule_record},
 	{"fusion", GF_FIELD_GROUP, GF_OMITTED, .record = &fusion_record},
 	{"selection", GF_FIELD_OWN, GF_DEFAULTED, .offset = AT(selection),
 	 .own = &gf_selection_own},
 	{"pipeline", GF_FIELD_GROUP, GF_DEFAULTED, .record = &pipeline_record},
+	{"period", GF_FIELD_OWN, GF_OMITTED, .offset = AT(period),
+	 .own = &gf_period_own},
 	{"predicted", GF_FIELD_OWN, GF_OMITTED, .own = &gf_predicted_own},
 	{NULL},
 };

@@ -10,12 +10,13 @@
 #include "base/error.h"
 #include "base/steps.h"
 #include "json/json.h"
+#include "doc/period.h"
 #include "doc/profile.h"
 #include "doc/selection.h"
 #include "doc/topology.h"
 
 /*
- * gf-plan: one point on the six axes, what it was computed from, and the
+ * gf-plan: one point on the seven axes, what it was computed from, and the
  * prediction it was chosen for (gf-plan(5)). A rule plan has no tensors and no
  * messages; it binds to a model and a number of ranks at run time.
  *
@@ -36,7 +37,8 @@ struct gf_message {
 	enum gf_release release;
 	enum gf_half half;
 	char *algorithm; /* a name of lib/coll's registry, or "library" */
-	struct gf_stage *stages; /* product = ranks; none: not decomposed */
+	struct gf_stage *stages; /* product = the ranks that exchange; none:
+				  * not decomposed */
 	size_t nstages;
 	char *codec; /* codec/codec.h */
 	char *extra;
@@ -102,6 +104,9 @@ struct gf_plan {
 	size_t threshold_bytes; /* fusion; 0: none */
 	struct gf_selection selection;
 	int staleness; /* K >= 1 */
+	/* The plan's messages go between the ranks of a group, the period's
+	 * between all. */
+	struct gf_period period;
 	/* Sums do not depend on how gradients are cut into messages:
 	 * gf_algorithm_reproduces holds of all of them. */
 	bool reproducible;

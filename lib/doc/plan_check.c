@@ -15,20 +15,27 @@
 
 /* Checks across the keys of a plan. */
 
-static int refuse_message(const struct gf_json_at *at, size_t index,
-			  const char *key, struct gf_error *err,
+/* One of the plan's two exchanges, and the key where its messages are. */
+struct exchange {
+	const struct gf_plan *p;
+	const char *key;
+};
+
+static int refuse_message(const struct gf_json_at *at, const struct exchange *x,
+			  size_t index, const char *key, struct gf_error *err,
 			  const char *reason)
 {
 	char place[64];
 
-	snprintf(place, sizeof(place), "messages/%zu/%s", index, key);
+	snprintf(place, sizeof(place), "%s/%zu/%s", x->key, index, key);
 	return gf_json_refuse(at, place, err, "%s", reason);
 }
 
 /* Messages are ranges, and every tensor stands in exactly one. */
-static int check_cover(const struct gf_json_at *at, const struct gf_plan *p,
+static int check_cover(const struct gf_json_at *at, const struct exchange *x,
 		       struct gf_error *err)
 {
+	const struct gf_plan *p = x->p;
 	size_t count = p->model->ntensors, i, k;
 	size_t *owner = gf_xcalloc(count, sizeof(*owner)); /* 0: none yet */
 	char place[64], reason[128];
@@ -43,20 +50,20 @@ static int check_cover(const struct gf_json_at *at, const struct gf_plan *p,
 			 m->last >= count ? m->last : m->first);
 		if (m->mode == GF_MODE_MERGED)
 			rc = refuse_message(
-				at, i, "mode", err,
+				at, x, i, "mode", err,
 				"want \"normal\" or \"simultaneous\", got "
 				"\"merged\", which is a tensor's");
 		else if (m->last >= count)
-			rc = refuse_message(at, i, "last", err, reason);
+			rc = refuse_message(at, x, i, "last", err, reason);
 		else if (m->first > m->last)
-			rc = refuse_message(at, i, "first", err, reason);
+			rc = refuse_message(at, x, i, "first", err, reason);
 		for (k = m->first; !rc && k <= m->last; k++) {
 			if (owner[k]) {
 				snprintf(reason, sizeof(reason),
 					 "want tensors of its own, got tensor "
 					 "%zu, which message %zu has",
 					 k, owner[k] - 1);
-				rc = refuse_message(at, i, "first", err,
+				rc = refuse_message(at, x, i, "first", err,
 						    reason);
 			}
 			owner[k] = i + 1;
@@ -97,9 +104,10 @@ static int check_types(const struct gf_json_at *at, struct gf_plan *p,
 	return rc;
 }
 
-static int check_stages(const struct gf_json_at *at, const struct gf_plan *p,
+static int check_stages(const struct gf_json_at *at, const struct exchange *x,
 			size_t index, struct gf_error *err)
 {
+	const struct gf_plan *p = x->p;
 	const struct gf_message *m = &p->messages[index];
 	char reason[96];
 	double product = 1;
@@ -110,9 +118,10 @@ static int check_stages(const struct gf_json_at *at, const struct gf_plan *p,
 	if (!m->nstages || product == p->ranks)
 		return 0;
 	snprintf(reason, sizeof(reason),
-		 "want factors whose product is the plan's %d ranks, got %.0f",
+		 "want factors whose product is the %d ranks that exchange, "
+		 "got %.0f",
 		 p->ranks, product);
-	return refuse_message(at, index, "stages", err, reason);
+	return refuse_message(at, x, index, "stages", err, reason);
 }
 
 /* Codecs that what reduces cannot sum; of a message or a rule's entry. */
@@ -168,17 +177,18 @@ static int check_sums(const struct gf_json_at *at, const char *place,
 }
 
 /* Axes that contradict each other. */
-static int check_axes(const struct gf_json_at *at, const struct gf_plan *p,
+static int check_axes(const struct gf_json_at *at, const struct exchange *x,
 		      size_t index, struct gf_error *err)
 {
+	const struct gf_plan *p = x->p;
 	const struct gf_message *m = &p->messages[index];
 	bool halves = gf_algorithm_has(m->algorithm, GF_ALGORITHM_HALVES);
 	char reason[192], place[64];
 	int rc;
 
-	snprintf(place, sizeof(place), "messages/%zu/codec", index);
+	snprintf(place, sizeof(place), "%s/%zu/codec", x->key, index);
 	rc = check_codec(at, place, p, m, err);
-	snprintf(place, sizeof(place), "messages/%zu/algorithm", index);
+	snprintf(place, sizeof(place), "%s/%zu/algorithm", x->key, index);
 	rc = rc ? rc : check_sums(at, place, p, m, err);
 	if (rc)
 		return rc;
@@ -191,18 +201,18 @@ static int check_axes(const struct gf_json_at *at, const struct gf_plan *p,
 			 gf_selection_has(&p->selection, GF_SELECT_RECUTS)
 				 ? "cuts its messages anew in every step"
 				 : "has no reduce-scatter half");
-		return refuse_message(at, index, "half", err, reason);
+		return refuse_message(at, x, index, "half", err, reason);
 	}
 	if (m->half == GF_HALF_SPLIT && !halves) {
 		snprintf(reason, sizeof(reason),
 			 "want \"all\" with algorithm %s, which has no "
 			 "reduce-scatter half, got \"split\"",
 			 m->algorithm);
-		return refuse_message(at, index, "half", err, reason);
+		return refuse_message(at, x, index, "half", err, reason);
 	}
 	if (m->half == GF_HALF_SPLIT && p->staleness > 1)
 		return refuse_message(
-			at, index, "half", err,
+			at, x, index, "half", err,
 			"want \"all\" with a staleness > 1, which "
 			"leaves no forward pass to wait in, got "
 			"\"split\"");
@@ -211,9 +221,9 @@ static int check_axes(const struct gf_json_at *at, const struct gf_plan *p,
 		snprintf(reason, sizeof(reason),
 			 "want \"ps\" in a plan with a server, got \"%.40s\"",
 			 m->algorithm);
-		return refuse_message(at, index, "algorithm", err, reason);
+		return refuse_message(at, x, index, "algorithm", err, reason);
 	}
-	return check_stages(at, p, index, err);
+	return check_stages(at, x, index, err);
 }
 
 static int check_prediction(const struct gf_json_at *at,
@@ -238,10 +248,101 @@ static int check_prediction(const struct gf_json_at *at,
 	return 0;
 }
 
+/* Every tensor once, each message as its axes allow. */
+static int check_exchange(const struct gf_json_at *at, const struct exchange *x,
+			  struct gf_error *err)
+{
+	int rc = check_cover(at, x, err);
+	size_t i;
+
+	for (i = 0; i < x->p->nmessages && !rc; i++)
+		rc = check_axes(at, x, i, err);
+	return rc;
+}
+
+/* Axes of the exchange in every step that a period contradicts. */
+static int check_with_period(const struct gf_json_at *at,
+			     const struct gf_plan *p, struct gf_error *err)
+{
+	const struct gf_period *o = &p->period;
+	const bool alone = o->group_ranks == 1;
+
+	if (p->servers && !gf_period_has(o, GF_PERIOD_SERVERS))
+		return gf_json_refuse(at, "servers", err,
+				      "want 0 with period %s, whose groups "
+				      "have no server, got %d",
+				      gf_period_name(o), p->servers);
+	if (p->ranks % o->group_ranks || o->group_ranks >= p->ranks)
+		return gf_json_refuse(at, "period/group_ranks", err,
+				      "want a divisor of the plan's %d ranks "
+				      "below it, got %d",
+				      p->ranks, o->group_ranks);
+	if (alone && p->staleness > 1)
+		return gf_json_refuse(at, "pipeline/staleness", err,
+				      "want 1 with groups of one rank, which "
+				      "exchange nothing in a step, got %d",
+				      p->staleness);
+	if (alone && !gf_selection_has(&p->selection, GF_SELECT_LOSSLESS))
+		return gf_json_refuse(at, "selection/method", err,
+				      "want \"dense\" with groups of one "
+				      "rank, which exchange nothing in a step, "
+				      "got \"%s\"",
+				      gf_selection_name(&p->selection));
+	return 0;
+}
+
+/* Fragments go one at a time, each of whole messages. */
+static int check_fragments(const struct gf_json_at *at,
+			   const struct gf_period *o, struct gf_error *err)
+{
+	if (o->fragments > o->nmessages)
+		return gf_json_refuse(at, "period/fragments", err,
+				      "want at most the period's %zu messages, "
+				      "got %zu",
+				      o->nmessages, o->fragments);
+	if (o->steps % o->fragments)
+		return gf_json_refuse(at, "period/fragments", err,
+				      "want a divisor of the %zu steps, got "
+				      "%zu",
+				      o->steps, o->fragments);
+	if (o->delay && o->delay >= o->steps / o->fragments)
+		return gf_json_refuse(
+			at, "period/delay", err,
+			"want less than the %zu steps to the next fragment, "
+			"got %zu",
+			o->steps / o->fragments, o->delay);
+	return 0;
+}
+
+static int check_period(const struct gf_json_at *at, const struct gf_plan *p,
+			struct gf_error *err)
+{
+	const struct gf_period *o = &p->period;
+	const struct gf_plan outer = gf_period_outer_view(p);
+	size_t i;
+	int rc = 0;
+
+	if (!o->plan)
+		return 0;
+	rc = check_with_period(at, p, err);
+	rc = rc ? rc
+		: check_exchange(at,
+				 &(struct exchange){&outer, "period/messages"},
+				 err);
+	for (i = 0; i < o->nmessages && !rc; i++)
+		if (o->messages[i].half != GF_HALF_ALL)
+			rc = refuse_message(
+				at, &(struct exchange){p, "period/messages"}, i,
+				"half", err,
+				"want \"all\" in a period, which has no "
+				"forward pass to wait in, got \"split\"");
+	return rc ? rc : check_fragments(at, o, err);
+}
+
 static int check_whole(const struct gf_json_at *at, struct gf_plan *p,
 		       struct gf_error *err)
 {
-	size_t i;
+	const struct gf_plan inner = gf_period_inner_view(p);
 	int rc;
 
 	if (!p->ranks)
@@ -257,15 +358,12 @@ static int check_whole(const struct gf_json_at *at, struct gf_plan *p,
 		return gf_json_refuse(at, "tensors", err,
 				      "want at least one tensor, got none");
 	rc = gf_tensors_check(at, p->model, "model/backward_s", err);
-	if (!rc)
-		rc = check_cover(at, p, err);
-	if (!rc)
-		rc = check_types(at, p, err);
-	for (i = 0; i < p->nmessages && !rc; i++)
-		rc = check_axes(at, p, i, err);
-	if (!rc)
-		rc = check_prediction(at, p, err);
-	return rc;
+	rc = rc ? rc
+		: check_exchange(at, &(struct exchange){&inner, "messages"},
+				 err);
+	rc = rc ? rc : check_types(at, p, err);
+	rc = rc ? rc : check_prediction(at, p, err);
+	return rc ? rc : check_period(at, p, err);
 }
 
 static int check_entry(const struct gf_json_at *at, const struct gf_plan *p,
@@ -290,7 +388,7 @@ static int check_rule(const struct gf_json_at *at, struct gf_plan *p,
 	const struct gf_rule *r = p->rule;
 	static const char *const others[] = {
 		"ranks", "servers",  "lanes",     "segment_bytes",
-		"model", "messages", "predicted",
+		"model", "messages", "predicted", "period",
 	};
 	char place[64];
 	size_t i;

@@ -14,6 +14,14 @@ extern const struct gf_field_own gf_predicted_own;
 /* `selection`: its keys depend on the method. The place is the selection
  * (selection.c). */
 extern const struct gf_field_own gf_selection_own;
+/* `period`: the same. The place is the period (period.c). */
+extern const struct gf_field_own gf_period_own;
+extern const struct gf_record gf_message_record; /* struct gf_message */
+
+/* The exchange of a group, and that between groups, as plans that borrow all
+ * they have from this one. */
+struct gf_plan gf_period_inner_view(const struct gf_plan *p);
+struct gf_plan gf_period_outer_view(const struct gf_plan *p);
 
 /* Everything that must hold between the keys of a plan; fills types, and a
  * rule plan's lanes. */

@@ -179,14 +179,9 @@ static int read_selection(struct gf_json_at *at, const char *key, void *place,
 	int rc, method = 0;
 	void *params;
 
-	rc = gf_json_object(at, key, &inner, err);
+	rc = gf_entry_open(at, key, gf_select_names, &inner, &method, err);
 	if (rc)
 		return rc;
-	rc = gf_json_choice(&inner, "method", gf_select_names, &method, err);
-	if (rc) {
-		gf_json_leave(&inner);
-		return rc;
-	}
 	plan = gf_select_plans[method];
 	params = gf_xcalloc(1, plan->record->bytes);
 	rc = gf_record_read(&inner, plan->record, params, err);

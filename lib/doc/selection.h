@@ -7,9 +7,9 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "doc/entry.h"
 #include "doc/profile.h"
 
-struct gf_record;
 struct gf_message;
 
 /*
@@ -93,15 +93,7 @@ struct gf_wired {
 };
 
 struct gf_select_plan {
-	const char *name;
-	const char *description; /* one line, for --list */
-	const char *source;      /* author, year, title */
-	unsigned traits;
-	/* The keys of plan.selection, with the options of gf-plan that set
-	 * them; its struct is the params of a gf_selection. */
-	const struct gf_record *record;
-	/* gf-plan's values for options that were not given; such a struct */
-	const void *defaults;
+	GF_ENTRY; /* the record's struct is the params of a gf_selection */
 	/* Why an optimiser does better without momentum (doc/wants.h), in words
 	 * that follow "because"; NULL: it does not. */
 	const char *no_momentum;

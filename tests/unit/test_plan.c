@@ -71,7 +71,7 @@ static const struct doc_case whole_cases[] = {
 	 "messages, got \"normal\""},
 	{"\"factor\": 2", "\"factor\": 3",
 	 "l.json: /messages/1/stages: want factors whose product is the "
-	 "plan's 4 ranks, got 6"},
+	 "4 ranks that exchange, got 6"},
 	{"\"factor\": 2", "\"factor\": 1",
 	 "l.json: /messages/1/stages/0/factor: want an integer >= 2, got 1"},
 	{"\"half\": \"all\"", "\"half\": \"first\"",
@@ -225,6 +225,102 @@ static const struct doc_case rule_cases[] = {
 	 "l.json: /ranks: want an integer, got nothing"},
 };
 
+/* Two groups of two ranks; the outer exchange in two fragments. */
+static const char period_text[] =
+	"{\"format\": \"gf-plan\", \"version\": 1, \"ranks\": 4, \"lanes\": "
+	"1,\n"
+	" \"model\": {\"name\": \"m\", \"forward_s\": 0, \"backward_s\": 2},\n"
+	" \"tensors\": [{\"name\": \"t\", \"count_elems\": 4, \"dtype\": "
+	"\"f32\", \"ready_s\": 1}, {\"name\": \"u\", \"count_elems\": 6, "
+	"\"dtype\": \"f32\", \"ready_s\": 2}],\n"
+	" \"messages\": [{\"first\": 0, \"last\": 1, \"mode\": \"normal\", "
+	"\"algorithm\": \"ring\", \"codec\": \"f32\"}],\n"
+	" \"selection\": {\"method\": \"dense\"}, "
+	"\"pipeline\": {\"staleness\": 1},\n"
+	" \"period\": {\"method\": \"streaming\", \"group_ranks\": 2, "
+	"\"steps\": 8, \"fragments\": 2, \"delay\": 3, \"mix\": 0.5, "
+	"\"outer_rate\": 0.7, \"outer_momentum\": 0.9, \"lanes\": 1,\n"
+	" \"messages\": [{\"first\": 0, \"last\": 0, \"mode\": \"normal\", "
+	"\"algorithm\": \"rhd\", \"codec\": \"q8\"}, {\"first\": 1, "
+	"\"last\": 1, \"mode\": \"normal\", \"algorithm\": \"tree\", "
+	"\"codec\": \"f32\"}], \"period_s\": 10.0}}";
+
+static const struct doc_case period_cases[] = {
+	{"\"staleness\": 1", "\"staleness\": 2", NULL},
+	{"\"method\": \"dense\"", "\"method\": \"gtopk\", \"density\": 0.1",
+	 NULL},
+	{"\"method\": \"streaming\", \"group_ranks\": 2, \"steps\": 8, "
+	 "\"fragments\": 2, \"delay\": 3, \"mix\": 0.5, \"outer_rate\": 0.7, "
+	 "\"outer_momentum\": 0.9",
+	 "\"method\": \"local-sgd\", \"group_ranks\": 1, \"steps\": 7", NULL},
+	{"\"lanes\": 1,\n", "\"lanes\": 1, \"servers\": 1,\n",
+	 "l.json: /messages/0/algorithm: want \"ps\" in a plan with a server, "
+	 "got \"ring\""},
+	{"\"lanes\": 1,\n \"model\": {\"name\": \"m\", \"forward_s\": 0, "
+	 "\"backward_s\": 2},\n \"tensors\": [{\"name\": \"t\", "
+	 "\"count_elems\": 4, \"dtype\": \"f32\", \"ready_s\": 1}, "
+	 "{\"name\": \"u\", \"count_elems\": 6, \"dtype\": \"f32\", "
+	 "\"ready_s\": 2}],\n \"messages\": [{\"first\": 0, \"last\": 1, "
+	 "\"mode\": \"normal\", \"algorithm\": \"ring\"",
+	 "\"lanes\": 1, \"servers\": 1,\n \"model\": {\"name\": \"m\", "
+	 "\"forward_s\": 0, \"backward_s\": 2},\n \"tensors\": [{\"name\": "
+	 "\"t\", \"count_elems\": 4, \"dtype\": \"f32\", \"ready_s\": 1}, "
+	 "{\"name\": \"u\", \"count_elems\": 6, \"dtype\": \"f32\", "
+	 "\"ready_s\": 2}],\n \"messages\": [{\"first\": 0, \"last\": 1, "
+	 "\"mode\": \"normal\", \"algorithm\": \"ps\"",
+	 "l.json: /servers: want 0 with period streaming, whose groups have no "
+	 "server, got 1"},
+	{"\"group_ranks\": 2", "\"group_ranks\": 4",
+	 "l.json: /period/group_ranks: want a divisor of the plan's 4 ranks "
+	 "below it, got 4"},
+	{"\"group_ranks\": 2", "\"group_ranks\": 3",
+	 "l.json: /period/group_ranks: want a divisor of the plan's 4 ranks "
+	 "below it, got 3"},
+	{"\"steps\": 8", "\"steps\": 0",
+	 "l.json: /period/steps: want an integer >= 1, got 0"},
+	{"\"steps\": 8", "\"steps\": 7",
+	 "l.json: /period/fragments: want a divisor of the 7 steps, got 2"},
+	{"\"fragments\": 2", "\"fragments\": 4",
+	 "l.json: /period/fragments: want at most the period's 2 messages, got "
+	 "4"},
+	{"\"delay\": 3", "\"delay\": 4",
+	 "l.json: /period/delay: want less than the 4 steps to the next "
+	 "fragment, got 4"},
+	{"\"mix\": 0.5", "\"mix\": 1.5",
+	 "l.json: /period/mix: want a number <= 1, got 1.5"},
+	{"\"outer_rate\": 0.7", "\"outer_rate\": 0",
+	 "l.json: /period/outer_rate: want a number > 0, got 0"},
+	{"\"method\": \"streaming\"", "\"method\": \"diloco\"",
+	 "l.json: /period/fragments: unknown key (keys of your own begin with "
+	 "x-)"},
+	{"\"method\": \"streaming\"", "\"method\": \"sometimes\"",
+	 "l.json: /period/method: want \"every\", \"local-sgd\", "
+	 "\"post-local\", \"diloco\" or \"streaming\", got \"sometimes\""},
+	{"\"first\": 0, \"last\": 0", "\"first\": 0, \"last\": 1",
+	 "l.json: /period/messages/1/first: want tensors of its own, got "
+	 "tensor 1, which message 0 has"},
+	{"\"algorithm\": \"rhd\"",
+	 "\"half\": \"split\", \"algorithm\": "
+	 "\"rhd\"",
+	 "l.json: /period/messages/0/half: want \"all\" in a period, which "
+	 "has no forward pass to wait in, got \"split\""},
+	{"\"algorithm\": \"ring\"",
+	 "\"stages\": [{\"factor\": 2, \"algorithm\": \"ring\"}, "
+	 "{\"factor\": 2, \"algorithm\": \"ring\"}], \"algorithm\": "
+	 "\"blueconnect\"",
+	 "l.json: /messages/0/stages: want factors whose product is the 2 "
+	 "ranks that exchange, got 4"},
+};
+
+static const struct doc_case alone_cases[] = {
+	{"\"staleness\": 1", "\"staleness\": 2",
+	 "l.json: /pipeline/staleness: want 1 with groups of one rank, which "
+	 "exchange nothing in a step, got 2"},
+	{"\"method\": \"dense\"", "\"method\": \"gtopk\", \"density\": 0.1",
+	 "l.json: /selection/method: want \"dense\" with groups of one rank, "
+	 "which exchange nothing in a step, got \"gtopk\""},
+};
+
 static void read_plan(const char *text, struct gf_plan *p)
 {
 	struct gf_error err = {""};
@@ -288,6 +384,68 @@ static void test_rule(const char *text)
 	gf_plan_release(&p);
 }
 
+/* When exchanges begin and end, step by step: the fragment, or '.'. */
+static void test_period_steps(void)
+{
+	static const struct {
+		struct gf_period period;
+		const char *begins, *ends; /* from step 1 on */
+	} cases[] = {
+		{{.steps = 4, .fragments = 1}, "...0...0...0", "...0...0...0"},
+		{{.steps = 4, .fragments = 1, .delay = 3},
+		 "...0...0...0",
+		 "......0...0."},
+		{{.steps = 6, .fragments = 2, .delay = 1},
+		 "..0..1..0..1",
+		 "...0..1..0.."},
+		{{.steps = 1, .fragments = 1}, "000000000000", "000000000000"},
+		{{.steps = 4, .fragments = 1, .begin_steps = 2},
+		 "00.0...0...0",
+		 "00.0...0...0"},
+		{{0}, "............", "............"},
+	};
+	size_t i, step, fragment;
+	char got;
+
+	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++) {
+		const struct gf_period *p = &cases[i].period;
+
+		for (step = 1; step <= strlen(cases[i].begins); step++) {
+			got = gf_period_begins(p, step, &fragment)
+				      ? (char)('0' + fragment)
+				      : '.';
+			EXPECT(got == cases[i].begins[step - 1],
+			       "case %zu step %zu begins %c", i, step, got);
+			got = gf_period_ends(p, step, &fragment)
+				      ? (char)('0' + fragment)
+				      : '.';
+			EXPECT(got == cases[i].ends[step - 1],
+			       "case %zu step %zu ends %c", i, step, got);
+		}
+	}
+}
+
+/* Each exchange is a plan that readers take. */
+static void test_exchanges(void)
+{
+	struct gf_error err = {""};
+	struct gf_plan p, inner, outer;
+
+	read_plan(period_text, &p);
+	gf_period_inner(&p, &inner);
+	gf_period_outer(&p, &outer);
+	EXPECT(gf_plan_check(&inner, &err) == 0, "inner: %s", err.text);
+	EXPECT(gf_plan_check(&outer, &err) == 0, "outer: %s", err.text);
+	EXPECT(inner.ranks == 2 && inner.nmessages == 1 && !inner.period.plan,
+	       "the exchange of a group");
+	EXPECT(outer.ranks == 4 && outer.nmessages == 2 && !outer.period.plan &&
+		       outer.types[1] == GF_MODE_NORMAL,
+	       "the exchange between groups");
+	gf_plan_release(&inner);
+	gf_plan_release(&outer);
+	gf_plan_release(&p);
+}
+
 int main(void)
 {
 	char *six = doc_load("tests/data/valid/plan-six.json");
@@ -298,6 +456,8 @@ int main(void)
 			     "\"method\": \"dense\"");
 	char *stale =
 		doc_replaced(dense, "\"staleness\": 1", "\"staleness\": 2");
+	char *alone = doc_replaced(period_text, "\"group_ranks\": 2",
+				   "\"group_ranks\": 1");
 
 	doc_expect_stable(six, "plan-six", trip);
 	doc_expect_stable(rule, "plan-rule", trip);
@@ -312,6 +472,12 @@ int main(void)
 		      GF_ARRAY_LENGTH(stale_axis_cases));
 	doc_run_cases(rule, "l.json", trip, rule_cases,
 		      GF_ARRAY_LENGTH(rule_cases));
+	doc_run_cases(period_text, "l.json", trip, period_cases,
+		      GF_ARRAY_LENGTH(period_cases));
+	doc_run_cases(alone, "l.json", trip, alone_cases,
+		      GF_ARRAY_LENGTH(alone_cases));
+	test_period_steps();
+	test_exchanges();
 	test_whole(six);
 	test_rule(rule);
 	free(six);
@@ -319,5 +485,6 @@ int main(void)
 	free(gtopk);
 	free(dense);
 	free(stale);
+	free(alone);
 	return TEST_END();
 }

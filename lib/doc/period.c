@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "doc/period.h"
+
+#include <stdlib.h>
+
+#include "base/heap.h"
+#include "doc/period_parts.h"
+#include "doc/plan.h"
+#include "doc/plan_parts.h"
+#include "doc/shared.h"
+
+extern const struct gf_period_plan gf_period_plan_every;
+
+const struct gf_period_plan *gf_period_plan(const struct gf_period *p)
+{
+	return p->plan ? p->plan : &gf_period_plan_every;
+}
+
+const char *gf_period_name(const struct gf_period *p)
+{
+	return gf_period_plan(p)->name;
+}
+
+bool gf_period_has(const struct gf_period *p, unsigned traits)
+{
+	return (gf_period_plan(p)->traits & traits) == traits;
+}
+
+/* --- which step does what ------------------------------------------------- */
+
+bool gf_period_begins(const struct gf_period *p, size_t step, size_t *fragment)
+{
+	const size_t every = p->fragments ? p->steps / p->fragments : 0;
+
+	*fragment = 0;
+	if (step <= p->begin_steps && step > 0)
+		return true;
+	if (!every || !step || step % every)
+		return false;
+	*fragment = (step / every - 1) % p->fragments;
+	return true;
+}
+
+bool gf_period_ends(const struct gf_period *p, size_t step, size_t *fragment)
+{
+	return step > p->delay &&
+	       gf_period_begins(p, step - p->delay, fragment);
+}
+
+void gf_period_messages(const struct gf_period *p, size_t fragment,
+			size_t *first, size_t *count)
+{
+	*first = fragment * p->nmessages / p->fragments;
+	*count = (fragment + 1) * p->nmessages / p->fragments - *first;
+}
+
+/* --- the two exchanges as plans ------------------------------------------- */
+
+int gf_plan_group_ranks(const struct gf_plan *p)
+{
+	return p->period.plan ? p->period.group_ranks : p->ranks;
+}
+
+struct gf_plan gf_period_inner_view(const struct gf_plan *p)
+{
+	struct gf_plan view = *p;
+
+	view.ranks = gf_plan_group_ranks(p);
+	view.period = (struct gf_period){0};
+	view.predicted = NULL;
+	return view;
+}
+
+struct gf_plan gf_period_outer_view(const struct gf_plan *p)
+{
+	struct gf_plan view = *p;
+
+	view.messages = p->period.messages;
+	view.nmessages = p->period.nmessages;
+	view.lanes = p->period.lanes;
+	view.period = (struct gf_period){0};
+	view.selection = (struct gf_selection){0};
+	view.threshold_bytes = 0;
+	view.staleness = 1;
+	view.pipeline_warmup_steps = 0;
+	view.pipeline_warmup_part = (struct gf_steps_part){0};
+	view.predicted = NULL;
+	view.types = NULL;
+	return view;
+}
+
+void gf_period_inner(const struct gf_plan *p, struct gf_plan *inner)
+{
+	const struct gf_plan view = gf_period_inner_view(p);
+
+	gf_plan_copy(inner, &view);
+}
+
+void gf_period_outer(const struct gf_plan *p, struct gf_plan *outer)
+{
+	const struct gf_plan view = gf_period_outer_view(p);
+
+	gf_plan_copy(outer, &view);
+	gf_plan_set_types(outer);
+}
+
+/* --- in documents --------------------------------------------------------- */
+
+static const struct gf_field first_fields[] = {
+	{"group_ranks", GF_FIELD_INT, .offset = GF_PERIOD_AT(group_ranks),
+	 .low = 1, .high = GF_RANKS_MAX},
+	{"steps", GF_FIELD_SIZE, .offset = GF_PERIOD_AT(steps), .low = 1,
+	 .high = GF_MAX_SIZE, .option = "period-steps", .unit = "H",
+	 .help = "steps from one outer exchange to the next"},
+	{NULL},
+};
+
+const struct gf_record gf_period_first_record = {
+	GF_RECORD(struct gf_period, first_fields),
+};
+
+static const struct gf_field predicted_fields[] = {
+	{"period_s", GF_FIELD_REAL, GF_OMITTED,
+	 .offset = GF_PERIOD_AT(period_s), .high = GF_MAX_TIME_SUM_S},
+	{"exchange_s", GF_FIELD_REAL, GF_OMITTED,
+	 .offset = GF_PERIOD_AT(exchange_s), .high = GF_MAX_TIME_SUM_S},
+	{"exposed_s", GF_FIELD_REAL, GF_OMITTED,
+	 .offset = GF_PERIOD_AT(exposed_s), .high = GF_MAX_TIME_SUM_S},
+	{NULL},
+};
+
+static const struct gf_record predicted_record = {
+	GF_RECORD(struct gf_period, predicted_fields),
+};
+
+static const struct gf_field last_fields[] = {
+	{"lanes", GF_FIELD_INT, GF_DEFAULTED, .offset = GF_PERIOD_AT(lanes),
+	 .low = 1, .high = GF_MAX_COUNT, .absent = 1},
+	{"messages", GF_FIELD_LIST, .offset = GF_PERIOD_AT(messages),
+	 .count_offset = GF_PERIOD_AT(nmessages), .record = &gf_message_record},
+	{.type = GF_FIELD_INCLUDE, .record = &predicted_record},
+	{NULL},
+};
+
+const struct gf_record gf_period_last_record = {
+	GF_RECORD(struct gf_period, last_fields),
+};
+
+/* What follows where an entry has no key for it. */
+static void settle(struct gf_period *p)
+{
+	const struct gf_period *d = p->plan->defaults;
+
+	if (!p->fragments)
+		p->fragments = d->fragments;
+	if (!(p->outer_rate > 0))
+		p->outer_rate = d->outer_rate;
+}
+
+static int read_period(struct gf_json_at *at, const char *key, void *place,
+		       struct gf_error *err)
+{
+	struct gf_period *p = place;
+	struct gf_json_at inner;
+	int method = 0;
+	int rc = gf_entry_open(at, key, gf_period_names, &inner, &method, err);
+
+	if (rc)
+		return rc;
+	rc = gf_record_read(&inner, gf_period_plans[method]->record, p, err);
+	if (rc)
+		return rc;
+	p->plan = gf_period_plans[method];
+	if (gf_period_has(p, GF_PERIOD_EVERY))
+		gf_record_release(p->plan->record, p);
+	else
+		settle(p);
+	return 0;
+}
+
+static void write_period(struct gf_json_writer *w, const char *key,
+			 const void *place)
+{
+	const struct gf_period *p = place;
+
+	gf_json_open_object(w, key);
+	gf_json_put_string(w, "method", gf_period_name(p));
+	gf_record_write(w, p->plan->record, p);
+	gf_json_close_object(w);
+}
+
+static bool is_every(const void *place)
+{
+	return !((const struct gf_period *)place)->plan;
+}
+
+static void release_period(void *place)
+{
+	struct gf_period *p = place;
+
+	if (p->plan)
+		gf_record_release(p->plan->record, p);
+}
+
+static void own_period(void *place)
+{
+	struct gf_period *p = place;
+	const struct gf_period from = *p;
+
+	if (!p->plan)
+		return;
+	gf_record_copy(p->plan->record, p, &from);
+}
+
+const struct gf_field_own gf_period_own = {
+	.read = read_period,
+	.write = write_period,
+	.absent = is_every,
+	.release = release_period,
+	.copy = own_period,
+};
