@@ -202,7 +202,9 @@ struct gf_left {
 	struct gf_left *next;
 };
 
-/* Channels above GF_CHANNEL_LAST are the library's own. */
+/* Channels above GF_CHANNEL_LAST are the library's own: so many, and as many
+ * below them for groups (comm/view.h). */
+#define GF_CHANNELS_OWN     3
 #define GF_CHANNEL_LAST     0x3ffffeffu
 #define GF_CHANNEL_MEET     0x3ffffffdu
 #define GF_CHANNEL_LIVENESS 0x3ffffffeu

@@ -6,7 +6,7 @@
 
 #include "comm/comm.h"
 
-#define OWN_CHANNELS (GF_CHANNEL_GATHER - GF_CHANNEL_MEET + 1)
+#define OWN_CHANNELS (2 * GF_CHANNELS_OWN)
 
 int gf_tag_pack(const struct gf_tag_bits *bits, uint64_t tag, const char *whose,
 		uint64_t *packed, struct gf_error *err)

@@ -15,6 +15,8 @@
  * What every transport promises, for any number of ranks: called by every rank
  * of a communicator, over threads in test_comm.c and over MPI in test_mpi.c.
  */
+static bool names_its_own = true; /* ranks and channels, in messages */
+
 static unsigned char pattern(int rank, size_t i)
 {
 	return (unsigned char)(rank * 31 + (int)(i * 7 + i / 256));
@@ -117,7 +119,8 @@ static void check_mismatch(struct gf_comm *c, size_t sent, size_t wanted)
 		text = gf_xasprintf("message from rank 0, channel 7, match 3: "
 				    "want %zu bytes, got %zu",
 				    wanted, sent);
-		EXPECT_TEXT(err.text, text);
+		if (names_its_own)
+			EXPECT_TEXT(err.text, text);
 		free(text);
 	}
 	if (c->rank == 0)
