@@ -85,6 +85,10 @@ void gf_exchange_abandon(struct gf_exchange *x);
 
 /* --- a step --------------------------------------------------------------- */
 
+/* The step that begins next has `count` of the plan's messages, from the first-th
+ * on; the sums of other tensors stay what they were. Of dense gradients in pools,
+ * by the host, with a staleness of 1. */
+void gf_exchange_part(struct gf_exchange *x, size_t first, size_t count);
 /* Returns the memory that backward writes to. */
 float *gf_exchange_begin(struct gf_exchange *x, size_t step, double scale);
 /* The messages of the step begun last; again: nothing. */

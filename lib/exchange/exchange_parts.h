@@ -27,6 +27,7 @@ struct gf_exchange {
 			       * that came with a checkpoint are known so */
 	double *flight_scale;
 	struct gf_message_times *times; /* per message of the plan */
+	size_t part, part_count; /* gf_exchange_part; count 0: all of them */
 	int rc; /* of what gives nothing back: the first failure */
 	struct gf_error reason;
 };

@@ -40,12 +40,23 @@ void gf_exchange_list(struct gf_exchange *x, double scale)
 		return;
 	x->select.scale[slot] = scale;
 	gf_select_begin(&x->select, slot, x->ledger.number, &work, &n);
+	if (x->part_count) {
+		work += x->part;
+		n = x->part_count;
+		x->part_count = 0;
+	}
 	if (x->memory.select)
 		gf_memory_begin(&x->memory, slot, work);
 	if (x->env.place.nccl)
 		gf_engine_list(x->engine, work, n);
 	else
 		gf_engine_begin_work(x->engine, work, n);
+}
+
+void gf_exchange_part(struct gf_exchange *x, size_t first, size_t count)
+{
+	x->part = first;
+	x->part_count = count;
 }
 
 float *gf_exchange_begin(struct gf_exchange *x, size_t step, double scale)
