@@ -32,8 +32,9 @@ int gf_exec_library_prepare(struct gf_exec_run *run, struct gf_error *err)
 
 	if (!c->ops->iallreduce)
 		return gf_error_set(err, -ENOTSUP,
-				    "transport %s has no all-reduce of its own",
-				    c->ops->name);
+				    "transport %s has no all-reduce of its own "
+				    "between these %d ranks",
+				    c->ops->name, c->ranks);
 	if (!run->element.number)
 		return gf_error_set(err, -ENOTSUP,
 				    "library: the transport reduces numbers, "

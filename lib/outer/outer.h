@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* lib/outer: the outer exchange of a period: how far the parameters of groups
+ * have come, every H steps. */
+#ifndef GF_OUTER_OUTER_H
+#define GF_OUTER_OUTER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "ckpt/state.h"
+#include "comm/comm.h"
+#include "doc/plan.h"
+#include "exchange/exchange.h"
+
+/*
+ * The running half of periods (doc/period.h has the equations). A period owns
+ * the outer parameters w and the velocity v, on the host, the same on all
+ *ranks, and an exchange between all ranks that carries w - x, one fragment at a
+ *time. It does not know what happens in a step: the caller changes x, its own
+ * parameters, and after each step's update calls
+ *	if (gf_outer_due(o, step)) {
+ *		... x is the host's ...
+ *		gf_outer_step(o, step, &changed, &err);
+ *		... x has changed, if `changed` ...
+ *	}
+ * Steps count from 1 over the whole run, also after a resume. All ranks make
+ *the same calls.
+ */
+struct gf_outer;
+
+struct gf_outer_env {
+	struct gf_comm *comm;       /* all ranks; all borrowed */
+	const struct gf_plan *plan; /* bound, with a period */
+	float *params;              /* x: in generation order */
+	double timeout_s;           /* of the exchange, without progress */
+	int threads;                /* that compute on the host */
+};
+
+/* Collective: returns after all ranks have agreed. On failure *o is NULL. */
+int gf_outer_open(struct gf_outer **o, const struct gf_outer_env *env,
+		  struct gf_error *err);
+/* Accepts NULL. As gf_exchange_close, and on a broken communicator
+ * gf_exchange_abandon. */
+void gf_outer_close(struct gf_outer *o);
+
+/* w, which also is what all ranks begin with: x must be the same everywhere. */
+float *gf_outer_params(struct gf_outer *o);
+void gf_outer_begin(struct gf_outer *o);
+
+bool gf_outer_due(const struct gf_outer *o, size_t step);
+/* Begins and ends what the step does. 1: a difference is infinite or not a
+ * number, the same on all ranks. */
+int gf_outer_step(struct gf_outer *o, size_t step, bool *changed,
+		  struct gf_error *err);
+/* At the end of a run: ends what is under way; then w and x become the mean of
+ * all ranks' parameters, by one more exchange of each fragment. A state that is
+ * saved afterwards is not what a longer run would have had here. */
+int gf_outer_finish(struct gf_outer *o, size_t step, struct gf_error *err);
+
+/* Adds what must survive a stop, but for w. */
+void gf_outer_state(struct gf_outer *o, struct gf_state *s);
+/* Before the state is looked at: waits for what is under way, which changes
+ * nothing of the results. */
+int gf_outer_settle(struct gf_outer *o, struct gf_error *err);
+/* After it was read: goes on from there. */
+void gf_outer_restore(struct gf_outer *o);
+
+/* The exchange, through which all ranks work together beside steps. */
+struct gf_exchange *gf_outer_exchange(struct gf_outer *o);
+
+/* So far: outer exchanges of all fragments, as a number that may have a part;
+ * seconds that the caller waited in them, and that their messages took. */
+struct gf_outer_totals {
+	double exchanges, exposed_s, exchange_s;
+	uint64_t sent_bytes;
+};
+struct gf_outer_totals gf_outer_totals(struct gf_outer *o);
+
+#endif
