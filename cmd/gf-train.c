@@ -14,6 +14,7 @@
 #include "launch/launch.h"
 #include "optim/optimizer.h"
 #include "probe/placed.h"
+#include "train/groups.h"
 #include "train/assign.h"
 #include "train/choose_ways.h"
 #include "train/load_net.h"
@@ -340,6 +341,8 @@ static int run(struct session *s, struct gf_error *err)
 		return gf_launch_print(&s->a->cli, s->comm,
 				       gf_training_write(&s->config.training),
 				       err);
+	rc = rc ? rc : gf_train_split(&s->config, err);
+	s->comm = s->config.comm;
 	if (!rc && !s->o->replay)
 		rc = take_place(s, err);
 	rc = rc ? rc
@@ -394,9 +397,11 @@ static int work(void *session, struct gf_comm *comm, struct gf_error *err)
 	s->comm = comm;
 	if (rc)
 		return rc;
-	return s->o->list
-		       ? gf_launch_print(&s->a->cli, comm, gf_train_list(), err)
-		       : run(s, err);
+	if (s->o->list)
+		return gf_launch_print(&s->a->cli, comm, gf_train_list(), err);
+	rc = run(s, err);
+	gf_train_join(&s->config);
+	return rc;
 }
 
 int main(int argc, char **argv)

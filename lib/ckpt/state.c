@@ -57,6 +57,17 @@ struct gf_state_item *gf_state_add_words(struct gf_state *s,
 	return item;
 }
 
+void gf_state_add_own(struct gf_state *s, const struct gf_state_item *item)
+{
+	struct gf_state_item *own =
+		gf_array_push(&s->items, &s->nitems, &s->capacity);
+
+	*own = *item;
+	own->scope = GF_STATE_OWN;
+	own->name = gf_xstrdup(item->name);
+	own->tensor.name = own->name;
+}
+
 static int by_name(const void *a, const void *b)
 {
 	const char *const *x = a, *const *y = b;

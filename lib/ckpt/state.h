@@ -57,6 +57,8 @@ struct gf_state_item *gf_state_add_words(struct gf_state *s,
 					 enum gf_state_scope scope,
 					 const char *name, const char *dtype,
 					 void *data, size_t count);
+/* That item of another list as every rank's own; by name and data the same. */
+void gf_state_add_own(struct gf_state *s, const struct gf_state_item *item);
 /* -EINVAL: of what has these names no file can be read back. */
 int gf_state_check_names(const struct gf_state *s, struct gf_error *err);
 void gf_state_release(struct gf_state *s);

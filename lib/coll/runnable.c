@@ -91,6 +91,7 @@ static int check_message(const struct gf_message *m, size_t index,
 
 int gf_plan_runnable(const struct gf_plan *plan, struct gf_error *err)
 {
+	const struct gf_period *period = &plan->period;
 	size_t i;
 	int rc = 0;
 
@@ -114,5 +115,10 @@ int gf_plan_runnable(const struct gf_plan *plan, struct gf_error *err)
 				gf_dtype_names[plan->model->tensors[i].dtype]);
 	for (i = 0; i < plan->nmessages && !rc; i++)
 		rc = check_message(&plan->messages[i], i, err);
+	for (i = 0; i < period->nmessages && !rc; i++) {
+		rc = check_message(&period->messages[i], i, err);
+		if (rc)
+			gf_error_prefix(err, "period");
+	}
 	return rc;
 }

@@ -8,6 +8,7 @@
 #include "doc/plan.h"
 #include "doc/plan_parts.h"
 #include "doc/shared.h"
+#include "json/record_text.h"
 
 extern const struct gf_period_plan gf_period_plan_every;
 
@@ -102,6 +103,32 @@ void gf_period_outer(const struct gf_plan *p, struct gf_plan *outer)
 
 	gf_plan_copy(outer, &view);
 	gf_plan_set_types(outer);
+}
+
+/* --- in words ------------------------------------------------------------- */
+
+static void add_keys(const struct gf_record *r, const struct gf_period *p,
+		     struct gf_text *out)
+{
+	const struct gf_field *f;
+
+	for (f = r->fields; f->key || f->type == GF_FIELD_INCLUDE; f++) {
+		if (f->type == GF_FIELD_INCLUDE)
+			add_keys(f->record, p, out);
+		else if (f->type != GF_FIELD_LIST && f->presence == GF_REQUIRED) {
+			gf_text_addf(out, " %s ", f->key);
+			gf_field_print(f, p, out);
+		}
+	}
+}
+
+char *gf_period_text(const struct gf_period *p)
+{
+	struct gf_text out = {0};
+
+	gf_text_addf(&out, "%s", gf_period_name(p));
+	add_keys(gf_period_plan(p)->record, p, &out);
+	return gf_text_take(&out);
 }
 
 /* --- in documents --------------------------------------------------------- */

@@ -109,6 +109,7 @@ static struct gf_run_identity identity(const struct gf_job *g)
 		.pipeline_warmup = g->plan.pipeline_warmup_steps,
 		.selection = &g->plan.selection,
 		.codecs = g->codecs,
+		.period = "every",
 		.samples = g->epoch_steps,
 		.ways = g->ways,
 		.optimizer = "none",

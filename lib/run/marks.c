@@ -26,7 +26,7 @@ struct words {
 	bool may_be_absent;
 };
 
-enum { NUMBERS = 10, WORDS = 6 };
+enum { NUMBERS = 10, WORDS = 7 };
 
 _Static_assert(NUMBERS + WORDS + 2 <= GF_MARKS, "room for all, and two texts");
 
@@ -73,6 +73,7 @@ static struct marks marks_of(const struct gf_mark_origin *from,
 				{"codecs", id->codecs, "codecs", true},
 				{"loss_scale", id->loss_scale, "loss scale",
 				 true},
+				{"period", id->period, "period", true},
 			},
 	};
 }

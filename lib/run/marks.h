@@ -13,7 +13,7 @@
  * its files and in its manifest. A run goes on only from a set that has the
  * same.
  */
-#define GF_MARKS        18 /* at most */
+#define GF_MARKS        19 /* at most */
 #define GF_MARK_TEXT    24 /* of a number */
 #define GF_MARK_SERVERS "servers"
 #define GF_MARK_SAMPLES "samples"

@@ -38,6 +38,7 @@ struct gf_run_identity {
 	size_t pipeline_warmup; /* steps */
 	const struct gf_selection *selection;
 	const char *codecs;     /* of the plan's messages */
+	const char *period;     /* gf_period_text */
 	const char *loss_scale; /* a name of gf_scaling_names */
 	size_t samples;         /* of the training part, or what words say */
 	size_t seed;

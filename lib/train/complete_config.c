@@ -267,6 +267,9 @@ double gf_train_peak(const struct gf_train_config *k)
 
 	if (isnan(t->rate_batch))
 		return t->rate;
+	/* what one update sees */
 	return gf_rate_scaled(t->rate, t->rate_batch,
-			      (double)gf_train_global_batch(k));
+			      (double)gf_train_global_batch(k) /
+				      k->plan->ranks *
+				      gf_plan_group_ranks(k->plan));
 }

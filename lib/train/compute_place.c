@@ -125,7 +125,8 @@ static int choose_transport(struct gf_comm *comm, const struct gf_train_wish *w,
 	if (w->by_host)
 		rc = gf_error_set(&why, -ENOTSUP, "%s", w->by_host);
 	rc = rc ? rc
-		: gf_own_gpu_nccl(&d->gpus, comm, p->at.gpu, &p->at.nccl, &why);
+		: gf_own_gpu_nccl(&d->gpus, w->group ? w->group : comm,
+				  p->at.gpu, &p->at.nccl, &why);
 	if (!rc)
 		return 0;
 	if (w->transport == GF_TRANSPORT_NCCL || comm->broken)
@@ -291,6 +292,7 @@ int gf_train_place_take(struct gf_train_config *config,
 	int rc;
 
 	w.model = config->model;
+	w.group = config->group;
 	w.batch = config->training.batch;
 	if (gf_method_check_gpu(config->plan, &config->training, false, &why))
 		w.by_host = why.text;

@@ -46,6 +46,7 @@ struct gf_train_wish {
 	enum gf_dtype precision; /* that nets compute in */
 	const struct gf_model *model; /* NULL: nothing is computed */
 	size_t batch;
+	struct gf_comm *group; /* NCCL connects these; NULL: all ranks */
 	enum gf_train_transport transport;
 	const char *by_host; /* why gradients must go so; NULL: need not */
 	const struct gf_train_devices *devices; /* NULL: this machine's */

@@ -133,12 +133,18 @@ static int average_running(struct gf_trainer *t, struct gf_error *err)
 	return rc ? rc : gf_team_mean(&t->team, own, t->running, count, err);
 }
 
-/* Tests are of the average, if there is one. */
+/* Tests are of the average, if there is one, and of the outer parameters. */
 static int swap_average(struct gf_trainer *t, struct gf_error *err)
 {
-	if (!t->ema.begun)
+	struct gf_ema outer = {
+		.count_elems = gf_model_param_count(t->config->model),
+	};
+
+	if (t->groups.outer)
+		outer.values = gf_outer_params(t->groups.outer);
+	else if (!t->ema.begun)
 		return 0;
-	gf_ema_swap(&t->ema, t->params);
+	gf_ema_swap(t->groups.outer ? &outer : &t->ema, t->params);
 	return gf_compute_send(&t->compute, err);
 }
 
@@ -164,6 +170,8 @@ static int test(struct gf_trainer *t, size_t step, struct gf_error *err)
 	int rc;
 
 	rc = gf_method_finish(&t->method, err);
+	if (!rc && t->groups.outer)
+		rc = gf_method_settle(&t->method, err);
 	rc = rc ? rc : average_running(t, err);
 	if (rc)
 		return rc;
@@ -203,7 +211,7 @@ static int save(struct gf_trainer *t, size_t step, struct gf_error *err)
 	int rc = average_running(t, err);
 
 	if (!rc)
-		rc = gf_method_settle(&t->method, err);
+		rc = gf_groups_settle(&t->groups, err);
 	if (!rc)
 		rc = gf_snapshot_write(&t->team, t->config->folder, step,
 				       &t->id, &t->state, err);
@@ -229,9 +237,10 @@ static int export(struct gf_trainer *t, struct gf_error *err)
 
 static int compare(struct gf_trainer *t, size_t step, struct gf_error *err)
 {
-	int rc = gf_method_settle(&t->method, err);
+	int rc = gf_groups_settle(&t->groups, err);
 
-	return rc ? rc : gf_snapshot_compare(&t->team, step, &t->state, err);
+	rc = rc ? rc : gf_snapshot_compare(&t->team, step, &t->state, err);
+	return rc ? rc : gf_groups_compare(&t->groups, step, err);
 }
 
 struct due {
@@ -243,7 +252,8 @@ static struct due due_after(const struct gf_trainer *t, size_t step)
 	bool last = step == t->total_steps;
 	struct due d = {.epoch = step % t->epoch_steps == 0};
 
-	d.test = d.epoch || last;
+	/* the outer parameters have an exchange to come */
+	d.test = d.epoch || (last && !t->groups.outer);
 	d.comparison = t->check_every && (last || step % t->check_every == 0);
 	d.checkpoint = t->config->checkpoint &&
 		       (last || step % t->checkpoint_every == 0);
@@ -274,15 +284,15 @@ static int after_step(struct gf_trainer *t, size_t step, struct stretch *here,
 }
 
 /* Adds up the bytes that all ranks have sent. */
-static int add_up_bytes(struct gf_method *m, struct gf_train_result *result,
-			struct gf_error *err)
+static int add_up_bytes(const struct gf_groups *g,
+			const struct gf_train_config *k,
+			struct gf_train_result *result, struct gf_error *err)
 {
-	struct gf_team team = gf_method_team(m);
+	struct gf_team team = gf_groups_team(g, k);
 	size_t ranks = (size_t)team.comm->ranks, r;
 	uint64_t steps = result->last_step - result->first_step + 1;
-	const struct gf_exchange_totals totals =
-		gf_exchange_totals(m->exchange);
-	uint64_t own[2] = {totals.sent_bytes, steps * totals.dense_bytes};
+	uint64_t own[2] = {gf_groups_sent_bytes(g),
+			   steps * gf_groups_dense_bytes(g)};
 	uint64_t *all = gf_xcalloc(2 * ranks, sizeof(*all));
 	int rc = gf_team_allgather(&team, own, sizeof(own), all, err);
 
@@ -290,7 +300,7 @@ static int add_up_bytes(struct gf_method *m, struct gf_train_result *result,
 		result->sent_bytes += all[2 * r];
 		result->dense_bytes += all[2 * r + 1];
 	}
-	result->times = times_of(&result->timeline, m);
+	result->times = times_of(&result->timeline, g->method);
 	free(all);
 	return rc;
 }
@@ -355,7 +365,7 @@ static int run(struct gf_trainer *t, struct gf_error *err)
 		rc = rc ? rc : note_average(t, err);
 		if (rc) {
 			/* 1 is the same on all ranks: they may part in order */
-			t->team.comm->broken |= rc < 0;
+			t->team.comm->broken |= rc < 0 || t->groups.outer;
 			break;
 		}
 		gf_tally_note(&t->tally, step, &outcome);
@@ -363,9 +373,11 @@ static int run(struct gf_trainer *t, struct gf_error *err)
 		tell_progress(t->config, step, t->total_steps);
 		rc = after_step(t, step, &here, err);
 	}
+	rc = rc ? rc
+		: gf_groups_finish(&t->groups, t->result->last_step + 1, err);
 	/* a resumed run may have nothing left to do but to say how good it is
 	 */
-	if (!rc && !t->result->test.part)
+	if (!rc && (!t->result->test.part || t->groups.outer))
 		rc = test(t, t->result->last_step, err);
 	rc = rc ? rc : export(t, err);
 	rc = rc ? rc
@@ -374,7 +386,7 @@ static int run(struct gf_trainer *t, struct gf_error *err)
 				&speed->last, err);
 	if (!rc)
 		gf_speed_compare(t->config->plan, &t->config->training, speed);
-	return rc ? rc : add_up_bytes(&t->method, t->result, err);
+	return rc ? rc : add_up_bytes(&t->groups, t->config, t->result, err);
 }
 
 int gf_train_run(const struct gf_train_config *config,
@@ -401,17 +413,19 @@ int gf_train_run(const struct gf_train_config *config,
 int gf_train_replay(const struct gf_train_config *config,
 		    struct gf_train_result *result, struct gf_error *err)
 {
+	struct gf_groups groups = {0};
 	struct gf_method_env env = {
-		.comm = config->comm,
-		.plan = config->plan,
+		.comm = gf_groups_comm(config),
+		.plan = gf_groups_plan(&groups, config),
 		.timeout_s = config->timeout_s,
 		.asks = true,
 	};
 	struct gf_compute compute;
 	struct gf_method method = {0};
 	struct gf_step_outcome outcome;
-	struct gf_stepper stepper = {&compute, &method, &result->timeline,
-				     1,        NULL,    NULL};
+	struct gf_stepper stepper = {
+		&compute, &method, &result->timeline, &groups, 1, NULL, NULL,
+	};
 	size_t steps = config->steps ? config->steps : REPLAY_STEPS, step;
 	int rc;
 
@@ -422,7 +436,9 @@ int gf_train_replay(const struct gf_train_config *config,
 			 config->plan->nmessages);
 	gf_compute_replay(config->plan->model,
 			  config->comm->rank >= config->plan->ranks, &compute);
-	rc = gf_method_check(config->plan, err);
+	rc = gf_method_check(env.plan, err);
+	rc = rc ? rc
+		: gf_groups_open(&groups, config, NULL, &method, NULL, err);
 	if (!rc)
 		rc = gf_method_open(&method, &env, err);
 	if (!rc)
@@ -436,12 +452,14 @@ int gf_train_replay(const struct gf_train_config *config,
 		tell_progress(config, step, steps);
 	}
 	if (!rc) {
-		rc = gf_method_settle(&method, err);
+		rc = gf_groups_settle(&groups, err);
 		config->comm->broken |= rc != 0;
 	}
 	if (!rc)
-		rc = add_up_bytes(&method, result, err);
+		rc = add_up_bytes(&groups, config, result, err);
+	gf_groups_lost(config);
 	gf_method_close(&method);
+	gf_groups_close(&groups);
 	compute.ops->close(&compute);
 	return rc;
 }

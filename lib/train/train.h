@@ -76,6 +76,9 @@ struct gf_train_watch {
 
 struct gf_train_config {
 	struct gf_comm *comm;       /* all borrowed */
+	/* The ranks that exchange gradients in every step, where they are not
+	 * all (train/groups.h); else NULL. */
+	struct gf_comm *group, *undivided;
 	const struct gf_plan *plan; /* bound to the model and the ranks */
 	const struct gf_model *model;
 	const struct gf_backend *backend;

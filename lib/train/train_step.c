@@ -226,6 +226,7 @@ int gf_train_step(struct gf_stepper *s, size_t step, double lr,
 	struct gf_method *m = s->method;
 	struct gf_compute *c = s->compute;
 	double began_s = gf_clock_s();
+	uint64_t outer_bytes = 0;
 	int rc;
 
 	memset(out, 0, sizeof(*out));
@@ -250,6 +251,7 @@ int gf_train_step(struct gf_stepper *s, size_t step, double lr,
 	rc = c->ops->updated ? c->ops->updated(c, err) : 0;
 	gf_loss_scale_end(&m->scale);
 	rc = rc ? rc : take_result(s, out, err);
+	rc = rc ? rc : gf_groups_step(s->groups, step, &outer_bytes, err);
 	if (rc)
 		return rc;
 	out->skipped = m->skipped;
@@ -257,7 +259,7 @@ int gf_train_step(struct gf_stepper *s, size_t step, double lr,
 	take_durations(t, gf_method_durations(m));
 	gf_timeline_close(s->timeline);
 	out->seconds = gf_clock_s() - began_s;
-	out->sent_bytes = gf_method_sent_bytes(m);
-	out->dense_bytes = gf_exchange_totals(m->exchange).dense_bytes;
+	out->sent_bytes = gf_method_sent_bytes(m) + outer_bytes;
+	out->dense_bytes = gf_groups_dense_bytes(s->groups);
 	return 0;
 }

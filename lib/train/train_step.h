@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "train/computing.h"
+#include "train/groups.h"
 #include "train/method.h"
 #include "train/event_ring.h"
 
@@ -24,6 +25,7 @@ struct gf_stepper {
 	struct gf_compute *compute; /* borrowed */
 	struct gf_method *method;
 	struct gf_timeline *timeline;
+	struct gf_groups *groups;
 	/* Micro-batches whose mean gradient is exchanged once. More than one
 	 * want `sum`, of all elements, for the gradients before the last;
 	 * NULL: the compute adds them up (backward_early). */

@@ -41,6 +41,7 @@ static void set_identity(struct gf_trainer *t)
 		.pipeline_warmup = plan->pipeline_warmup_steps,
 		.selection = &plan->selection,
 		.codecs = t->codecs,
+		.period = t->period,
 		.loss_scale = gf_loss_scale_name(&t->scale),
 		.samples = k->data->count[GF_PART_TRAIN],
 		.seed = training->seed,
@@ -138,8 +139,8 @@ static int open_method(struct gf_trainer *t, const size_t *order,
 	struct gf_stage_taker taker = {gf_method_take, &t->method,
 				       gf_method_may_take};
 	struct gf_method_env env = {
-		.comm = k->comm,
-		.plan = k->plan,
+		.comm = gf_groups_comm(k),
+		.plan = gf_groups_plan(&t->groups, k),
 		.params = t->params,
 		.shapes = shapes,
 		.epoch_steps = t->epoch_steps,
@@ -164,9 +165,9 @@ static int open_method(struct gf_trainer *t, const size_t *order,
 	for (i = 0; i < k->model->nparams; i++)
 		shapes[i] = k->model->params[order[i]].shape;
 	rc = gf_method_open(&t->method, &env, err);
-	t->team = gf_method_team(&t->method);
+	t->team = gf_groups_team(&t->groups, k);
 	if (!rc)
-		gf_method_state(&t->method, &t->state);
+		gf_groups_state(&t->groups, &t->state);
 	if (!rc && at->by_host)
 		gf_compute_take(&t->compute, &taker);
 	free(shapes);
@@ -185,14 +186,15 @@ static void set_stepper(struct gf_trainer *t)
 		.compute = &t->compute,
 		.method = &t->method,
 		.timeline = &t->result->timeline,
+		.groups = &t->groups,
 		.accumulate = t->config->training.accumulate,
 		.counts = t->counts,
 	};
 }
 
 /* Parameters under their own names, in generation order. */
-static void list_params(struct gf_trainer *t, const size_t *order,
-			const char *prefix, float *at)
+static void list_params(struct gf_trainer *t, struct gf_state *s,
+			const size_t *order, const char *prefix, float *at)
 {
 	const struct gf_model *m = t->config->model;
 	size_t i;
@@ -200,11 +202,30 @@ static void list_params(struct gf_trainer *t, const size_t *order,
 	for (i = 0; at && i < m->nparams; i++) {
 		const struct gf_param *p = &m->params[order[i]];
 
-		gf_state_add(&t->state, GF_STATE_SHARED,
+		gf_state_add(s, GF_STATE_SHARED,
 			     gf_xasprintf("%s%s", prefix, p->name), &p->shape,
 			     at);
 		at += gf_shape_elems(&p->shape);
 	}
+}
+
+/* The outer parameters, under the names of parameters, and what leads on from
+ * them; a group's own beside them. Before the method's state. */
+static int open_groups(struct gf_trainer *t, const size_t *order,
+		       struct gf_error *err)
+{
+	int rc = gf_groups_open(&t->groups, t->config, t->params, &t->method,
+				&t->compute, err);
+
+	if (rc || !t->groups.outer) {
+		list_params(t, &t->state, order, "", t->params);
+		return rc;
+	}
+	t->team.exchange = gf_outer_exchange(t->groups.outer);
+	list_params(t, &t->state, order, "", gf_outer_params(t->groups.outer));
+	gf_outer_state(t->groups.outer, &t->state);
+	list_params(t, &t->groups.common, order, "group.", t->params);
+	return 0;
 }
 
 /* Batch norm: the mean over ranks under the names that other tools use, and
@@ -261,6 +282,8 @@ static int go_on(struct gf_trainer *t, size_t *done, struct gf_error *err)
 	rc = gf_snapshot_read(&t->team, k->folder, &from, &t->id, &t->state,
 			      err);
 	rc = rc ? rc : gf_method_restore(&t->method, err);
+	if (!rc && t->groups.outer)
+		gf_outer_restore(t->groups.outer);
 	rc = gf_team_agree(&t->team, rc, err);
 	if (rc)
 		return rc;
@@ -353,6 +376,7 @@ int gf_trainer_open(struct gf_trainer *t, const struct gf_train_config *config,
 	t->training = gf_training_write(&config->training);
 	t->codecs = gf_train_codecs(config->plan);
 	t->ways = gf_train_ways(config->plan);
+	t->period = gf_period_text(&config->plan->period);
 	t->team.workers = config->plan->ranks;
 	gf_tally_init(&t->tally, config->plan->ranks, config->plan->servers,
 		      config->training.batch * config->training.accumulate *
@@ -374,16 +398,18 @@ int gf_trainer_open(struct gf_trainer *t, const struct gf_train_config *config,
 	if (rc)
 		goto out;
 	set_identity(t);
-	list_params(t, order, "", t->params);
-	list_params(t, order, "ema.", t->ema.values);
+	rc = open_groups(t, order, err);
+	list_params(t, &t->state, order, "ema.", t->ema.values);
 	list_running(t);
 	gf_tally_state(&t->tally, &t->state);
-	rc = open_method(t, order, err);
+	rc = rc ? rc : open_method(t, order, err);
 	rc = rc ? rc : gf_state_check_names(&t->state, err);
 	rc = rc ? rc : read_weights(t, err);
 	/* mathematical functions differ between hosts in the last bit */
 	if (!rc)
 		rc = gf_team_bcast(&t->team, t->params, bytes, err);
+	if (!rc && t->groups.outer)
+		gf_outer_begin(t->groups.outer);
 	if (!rc)
 		rc = resume_or_begin(t, err);
 	if (!rc)
@@ -396,7 +422,9 @@ out:
 
 void gf_trainer_close(struct gf_trainer *t)
 {
+	gf_groups_lost(t->config);
 	gf_method_close(&t->method);
+	gf_groups_close(&t->groups);
 	/* The transport may yet write: the caller is about to end the process.
 	 * Before that it closes the data. */
 	if (t->config->comm->broken && t->config->comm->ranks > 1) {
@@ -417,4 +445,5 @@ void gf_trainer_close(struct gf_trainer *t)
 	free(t->training);
 	free(t->codecs);
 	free(t->ways);
+	free(t->period);
 }

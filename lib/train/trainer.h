@@ -5,6 +5,7 @@
 #include "optim/ema.h"
 #include "optim/rate.h"
 #include "train/computing.h"
+#include "train/groups.h"
 #include "train/method.h"
 #include "run/snapshot.h"
 #include "train/train_step.h"
@@ -19,6 +20,7 @@ struct gf_trainer {
 	struct gf_train_result *result;
 	struct gf_team team;
 	struct gf_method method;
+	struct gf_groups groups;
 	struct gf_compute compute;
 	struct gf_state state;
 	struct gf_run_identity id;
@@ -32,6 +34,7 @@ struct gf_trainer {
 	char *training; /* the document, as checkpoints keep it */
 	char *codecs;   /* of the plan */
 	char *ways;     /* of its messages */
+	char *period;   /* of the plan, in words */
 	size_t *counts; /* elements of each tensor */
 	float *params;
 	float *running; /* batch norm's statistics, mean over ranks */

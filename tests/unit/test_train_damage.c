@@ -255,6 +255,7 @@ static void test_replaced(void)
 					   .optimizer = "sgd",
 					   .selection = &dense,
 					   .codecs = "f32",
+					   .period = "every",
 					   .loss_scale = "none",
 					   .training = "{}",
 					   .ways = "[]"};

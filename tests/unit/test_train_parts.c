@@ -135,7 +135,7 @@ static void test_ways(void)
 		{"rhd", NULL, "was written with 1 messages"},
 		{"a;b;c", NULL, "was written with 3 messages"},
 		{"", NULL, "was written with 1 messages"},
-		{"tree;blueconnect 3:ring", NULL, "product is the plan's 2"},
+		{"tree;blueconnect 3:ring", NULL, "product is the 2 ranks"},
 		{"tree;blueconnect 2ring", NULL, "want a stage such as"},
 		{"tree;blueconnect x:ring", NULL, "want an integer"},
 	};

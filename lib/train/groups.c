@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "train/groups.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/heap.h"
+#include "comm/view.h"
+#include "run/snapshot.h"
+
+bool gf_groups_used(const struct gf_train_config *k)
+{
+	return k->plan->period.plan != NULL;
+}
+
+/* --- the communicator ----------------------------------------------------- */
+
+int gf_train_split(struct gf_train_config *k, struct gf_error *err)
+{
+	struct gf_comm *whole;
+	int rc;
+
+	if (!gf_groups_used(k))
+		return 0;
+	rc = gf_comm_split(k->comm, k->plan->period.group_ranks, &whole,
+			   &k->group, err);
+	if (!rc) {
+		k->undivided = k->comm;
+		k->comm = whole;
+	}
+	return rc;
+}
+
+void gf_train_join(struct gf_train_config *k)
+{
+	if (!k->group)
+		return;
+	gf_comm_close(k->group);
+	gf_comm_close(k->comm);
+	k->group = NULL;
+	k->comm = k->undivided;
+}
+
+void gf_groups_lost(const struct gf_train_config *k)
+{
+	if (!k->group)
+		return;
+	k->group->broken |= k->comm->broken;
+	k->comm->broken |= k->group->broken;
+}
+
+/* --- opening and closing -------------------------------------------------- */
+
+const struct gf_plan *gf_groups_plan(struct gf_groups *g,
+				     const struct gf_train_config *k)
+{
+	if (!gf_groups_used(k))
+		return k->plan;
+	if (!g->plan.messages)
+		gf_period_inner(k->plan, &g->plan);
+	return &g->plan;
+}
+
+struct gf_comm *gf_groups_comm(const struct gf_train_config *k)
+{
+	return k->group ? k->group : k->comm;
+}
+
+static int check(const struct gf_train_config *k, struct gf_error *err)
+{
+	const char *name = gf_period_name(&k->plan->period);
+
+	if (!isnan(k->training.ema_decay))
+		return gf_error_set(err, -EINVAL,
+				    "--ema: want none with period %s, whose "
+				    "tests are of the parameters of the last "
+				    "outer exchange",
+				    name);
+	if (k->reshard)
+		return gf_error_set(err, -EINVAL,
+				    "--reshard: want none with period %s, "
+				    "whose groups have parameters of their own",
+				    name);
+	return 0;
+}
+
+/* A replay has no parameters: zeros take their way. */
+static float *stand_in(const struct gf_plan *p)
+{
+	size_t count = 0, i;
+
+	for (i = 0; i < p->model->ntensors; i++)
+		count += p->model->tensors[i].count_elems;
+	return gf_xcalloc(count, sizeof(float));
+}
+
+int gf_groups_open(struct gf_groups *g, const struct gf_train_config *k,
+		   float *params, struct gf_method *method,
+		   struct gf_compute *compute, struct gf_error *err)
+{
+	struct gf_outer_env env = {
+		.comm = k->comm,
+		.plan = k->plan,
+		.timeout_s = k->timeout_s,
+		.threads = k->place.gpu ? 1 : k->threads,
+	};
+	int rc;
+
+	g->method = method;
+	if (!gf_groups_used(k))
+		return 0;
+	rc = check(k, err);
+	if (rc)
+		return rc;
+	g->compute = params ? compute : NULL;
+	g->owns_params = !params;
+	g->params = params ? params : stand_in(k->plan);
+	env.params = g->params;
+	return gf_outer_open(&g->outer, &env, err);
+}
+
+void gf_groups_close(struct gf_groups *g)
+{
+	gf_outer_close(g->outer);
+	if (g->owns_params)
+		free(g->params);
+	gf_state_release(&g->common);
+	if (g->plan.messages)
+		gf_plan_release(&g->plan);
+	*g = (struct gf_groups){0};
+}
+
+struct gf_team gf_groups_team(const struct gf_groups *g,
+			      const struct gf_train_config *k)
+{
+	if (!g->outer)
+		return gf_method_team(g->method);
+	return (struct gf_team){.comm = k->comm,
+				.exchange = gf_outer_exchange(g->outer),
+				.workers = k->plan->ranks};
+}
+
+/* --- state ---------------------------------------------------------------- */
+
+void gf_groups_state(struct gf_groups *g, struct gf_state *s)
+{
+	size_t i;
+
+	if (!g->outer) {
+		gf_method_state(g->method, s);
+		return;
+	}
+	gf_method_state(g->method, &g->common);
+	for (i = 0; i < g->common.nitems; i++)
+		gf_state_add_own(s, &g->common.items[i]);
+}
+
+int gf_groups_settle(struct gf_groups *g, struct gf_error *err)
+{
+	int rc = gf_method_settle(g->method, err);
+
+	return rc || !g->outer ? rc : gf_outer_settle(g->outer, err);
+}
+
+int gf_groups_compare(struct gf_groups *g, size_t step, struct gf_error *err)
+{
+	struct gf_team team = gf_method_team(g->method);
+
+	return g->outer ? gf_snapshot_compare(&team, step, &g->common, err) : 0;
+}
+
+/* --- steps ---------------------------------------------------------------- */
+
+int gf_groups_step(struct gf_groups *g, size_t step, uint64_t *sent_bytes,
+		   struct gf_error *err)
+{
+	uint64_t sent;
+	bool changed;
+	int rc;
+
+	*sent_bytes = 0;
+	if (!g->outer || !gf_outer_due(g->outer, step))
+		return 0;
+	rc = gf_method_settle(g->method, err);
+	rc = rc ? rc : gf_outer_step(g->outer, step, &changed, err);
+	if (!rc && changed && g->compute)
+		rc = gf_compute_send(g->compute, err);
+	sent = gf_outer_totals(g->outer).sent_bytes;
+	*sent_bytes = sent - g->told_bytes;
+	g->told_bytes = sent;
+	return rc;
+}
+
+uint64_t gf_groups_sent_bytes(const struct gf_groups *g)
+{
+	return gf_exchange_totals(g->method->exchange).sent_bytes +
+	       (g->outer ? gf_outer_totals(g->outer).sent_bytes : 0);
+}
+
+uint64_t gf_groups_dense_bytes(const struct gf_groups *g)
+{
+	return gf_exchange_totals(g->outer ? gf_outer_exchange(g->outer)
+					   : g->method->exchange)
+		.dense_bytes;
+}
+
+int gf_groups_finish(struct gf_groups *g, size_t step, struct gf_error *err)
+{
+	int rc;
+
+	if (!g->outer)
+		return 0;
+	rc = gf_method_settle(g->method, err);
+	rc = rc ? rc : gf_outer_finish(g->outer, step, err);
+	return rc || !g->compute ? rc : gf_compute_send(g->compute, err);
+}
