@@ -27,7 +27,8 @@ struct gf_step_times {
 	double exchanged_s; /* every message that the update needs has ended */
 	double late_s;      /* of forward: waiting for the step before's */
 	double handling_s;  /* of all waiting: selection, codecs */
-	double end_s;       /* the update is done */
+	double outer_s;     /* after the update: in an outer exchange */
+	double end_s;       /* all is done */
 	/* nmessages: the same, one by one; each in forward, none at once */
 	struct gf_step_wait *late;
 	double *gradient_s; /* ntensors: when each gradient was there */

@@ -301,6 +301,8 @@ static int add_up_bytes(const struct gf_groups *g,
 		result->dense_bytes += all[2 * r + 1];
 	}
 	result->times = times_of(&result->timeline, g->method);
+	if (g->outer)
+		result->outer = gf_outer_totals(g->outer);
 	free(all);
 	return rc;
 }

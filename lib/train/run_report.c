@@ -8,6 +8,20 @@
 #include "base/heap.h"
 #include "cost/stat.h"
 
+/* Of all settled steps: one in many has an outer exchange. */
+static double mean_iteration(const struct gf_timeline *t)
+{
+	const size_t first = gf_timeline_settled(t);
+	const size_t count = gf_timeline_count(t);
+	double sum_s = 0;
+	size_t i;
+
+	for (i = first; i < count; i++)
+		sum_s += gf_timeline_at(t, i)->end_s -
+			 gf_timeline_at(t, i)->start_s;
+	return count > first ? sum_s / (double)(count - first) : 0;
+}
+
 /* The median over the settled steps of what `pick` takes out of one. */
 static double over_steps(const struct gf_timeline *t, size_t message,
 			 double (*pick)(const struct gf_step_times *s,
@@ -55,7 +69,7 @@ static double waiting(const struct gf_step_times *s, size_t m)
 static double updating(const struct gf_step_times *s, size_t m)
 {
 	(void)m;
-	return s->end_s - s->exchanged_s;
+	return s->end_s - s->exchanged_s - s->outer_s;
 }
 
 static double loading(const struct gf_step_times *s, size_t m)
@@ -93,7 +107,9 @@ void gf_report_make(const struct gf_plan *plan,
 
 	memset(r, 0, sizeof(*r));
 	r->nsteps = gf_timeline_count(timeline) - gf_timeline_settled(timeline);
-	r->iteration_s = over_steps(timeline, 0, iteration);
+	r->is_mean = plan->period.plan != NULL;
+	r->iteration_s = r->is_mean ? mean_iteration(timeline)
+				    : over_steps(timeline, 0, iteration);
 	r->forward_s = over_steps(timeline, 0, forward);
 	r->backward_s = over_steps(timeline, 0, backward);
 	r->wait_s = over_steps(timeline, 0, waiting);

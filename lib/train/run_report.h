@@ -20,6 +20,7 @@ struct gf_report_message {
 struct gf_report {
 	bool has_prediction;
 	size_t nsteps; /* measured */
+	bool is_mean; /* iteration_s: with a period; else a median */
 	double predicted_iteration_s, iteration_s;
 	double predicted_low_s, predicted_high_s;       /* both 0: unknown */
 	double forward_s, backward_s, wait_s, update_s; /* measured parts */

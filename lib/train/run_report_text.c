@@ -83,9 +83,10 @@ static void add_iteration(struct gf_text *out, const struct gf_report *r)
 	struct gf_human h[5];
 
 	gf_text_addf(out,
-		     "iteration %s: forward %s, backward %s, waiting %s, "
+		     "iteration %s%s: forward %s, backward %s, waiting %s, "
 		     "update %s (medians of %zu steps)\n",
 		     gf_human_time(r->iteration_s, &h[0]),
+		     r->is_mean ? " (mean)" : "",
 		     gf_human_time(r->forward_s, &h[1]),
 		     gf_human_time(r->backward_s, &h[2]),
 		     gf_human_time(r->wait_s, &h[3]),
@@ -152,6 +153,31 @@ static void add_speed(struct gf_text *out, const struct gf_speed *m,
 			     exchange < 1 ? "less" : "more");
 }
 
+/* The second exchange of a plan with a period. */
+static void add_outer(struct gf_text *out, const struct gf_plan *plan,
+		      const struct gf_train_result *result)
+{
+	const struct gf_outer_totals *o = &result->outer;
+	const struct gf_period *p = &plan->period;
+	struct gf_human h[3];
+
+	if (!p->plan || !(o->exchanges > 0))
+		return;
+	gf_text_addf(out,
+		     "%s: groups of %d exchange every %zu steps, %.3g times "
+		     "so far\n",
+		     gf_period_name(p), p->group_ranks, p->steps, o->exchanges);
+	gf_text_addf(out,
+		     "outer exchange: measured %s, steps are %s longer by it",
+		     gf_human_time(o->exchange_s / o->exchanges, &h[0]),
+		     gf_human_time(o->exposed_s / o->exchanges, &h[1]));
+	if (p->exchange_s > 0)
+		gf_text_addf(out, "; predicted %s, measured/predicted %.3f",
+			     gf_human_time(p->exchange_s, &h[2]),
+			     o->exchange_s / o->exchanges / p->exchange_s);
+	gf_text_addf(out, " (means)\n");
+}
+
 /* Steps that send more than the prediction counts. */
 static void add_warmup(struct gf_text *out,
 		       const struct gf_train_result *result,
@@ -186,6 +212,13 @@ static void add_bytes(struct gf_text *out, const struct gf_plan *plan,
 		gf_human_size((double)result->sent_bytes / parts, &h[0]),
 		100 * (double)result->sent_bytes / (double)result->dense_bytes,
 		gf_human_size((double)result->dense_bytes / parts, &h[1]));
+	if (result->outer.exchanges > 0)
+		gf_text_addf(
+			out,
+			"of that, rank 0 sent %s in a step between all "
+			"ranks, the rest in its group\n",
+			gf_human_size((double)result->outer.sent_bytes / steps,
+				      &h[0]));
 	if (result->times.select_s + result->times.codec_s > 0)
 		gf_text_addf(
 			out,
@@ -207,6 +240,7 @@ char *gf_report_text(const struct gf_plan *plan,
 	if (r.nsteps) {
 		add_times_table(&out, plan, &r);
 		add_iteration(&out, &r);
+		add_outer(&out, plan, result);
 		add_speed(&out, &result->speed, &r);
 		add_warmup(&out, result, &r);
 	}

@@ -10,15 +10,16 @@
 #include "sim/predict.h"
 
 /* Per rank; a viewer opens some hundred thousand events without effort. */
-#define MAX_EVENTS   40000
-#define LOAD_SHOWN_S 1e-6 /* a shorter wait for the loader is none */
-#define COMPUTE      0    /* thread; lane l is thread 1 + l */
+#define MAX_EVENTS 40000
+#define SHOWN_S    1e-6 /* a shorter wait is none */
+#define COMPUTE    0    /* thread; lane l is thread 1 + l */
 
 /* One step of one process, times on the trace's axis. */
 struct picture {
 	int pid;
 	size_t step;
 	double load_s, start_s, forward_s, backward_s, exchanged_s, end_s;
+	double outer_s; /* of the end: an outer exchange */
 	const double *gradient_s;
 	const struct gf_message_times *messages;
 	const struct gf_step_wait *late; /* nmessages, or NULL */
@@ -57,7 +58,7 @@ static void draw_compute(const struct drawing *d, const struct picture *p)
 	char *name = gf_xasprintf("step %zu", p->step);
 	size_t i;
 
-	if (p->load_s > LOAD_SHOWN_S)
+	if (p->load_s > SHOWN_S)
 		gf_trace_slice(d->trace, p->pid, COMPUTE, "load", "load",
 			       p->start_s - p->load_s, p->load_s, NULL);
 	gf_trace_slice(d->trace, p->pid, COMPUTE, "step", name, p->start_s,
@@ -81,7 +82,12 @@ static void draw_compute(const struct drawing *d, const struct picture *p)
 			       p->backward_s, p->exchanged_s - p->backward_s,
 			       NULL);
 	gf_trace_slice(d->trace, p->pid, COMPUTE, "update", "update",
-		       p->exchanged_s, p->end_s - p->exchanged_s, NULL);
+		       p->exchanged_s, p->end_s - p->outer_s - p->exchanged_s,
+		       NULL);
+	if (p->outer_s > SHOWN_S)
+		gf_trace_slice(d->trace, p->pid, COMPUTE, "outer",
+			       "outer exchange", p->end_s - p->outer_s,
+			       p->outer_s, NULL);
 }
 
 /* The first lane that is free at start_s, else the one that is free first:
@@ -176,6 +182,7 @@ static void draw_measured(const struct drawing *d, int rank,
 		.forward_s = s->forward_s - shift_s,
 		.backward_s = s->backward_s - shift_s,
 		.exchanged_s = s->exchanged_s - shift_s,
+		.outer_s = s->outer_s,
 		.end_s = s->end_s - shift_s,
 		.gradient_s = gradient_s,
 		.messages = messages,

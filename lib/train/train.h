@@ -17,6 +17,7 @@
 #include "doc/training.h"
 #include "nn/net.h"
 #include "optim/optimizer.h"
+#include "outer/outer.h"
 #include "run/folder.h"
 #include "train/event_ring.h"
 #include "train/speed.h"
@@ -130,6 +131,8 @@ struct gf_train_result {
 	uint64_t sent_bytes, dense_bytes;
 	struct gf_train_times times; /* this rank's, of those steps */
 	struct gf_speed speed;
+	/* This rank's, of a plan with a period; else zeros. */
+	struct gf_outer_totals outer;
 };
 
 /* Fills in what is absent in config->training: the plan's batch, and defaults

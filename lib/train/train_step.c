@@ -155,7 +155,7 @@ static void take_durations(struct gf_step_times *t,
 	t->forward_s = t->start_s + d->forward_s;
 	t->backward_s = t->forward_s + d->backward_s;
 	t->exchanged_s = t->backward_s + d->wait_s;
-	t->end_s = t->exchanged_s + d->update_s;
+	t->end_s = t->exchanged_s + d->update_s + t->outer_s;
 }
 
 /* From the batch to the last gradient. */
@@ -251,11 +251,13 @@ int gf_train_step(struct gf_stepper *s, size_t step, double lr,
 	rc = c->ops->updated ? c->ops->updated(c, err) : 0;
 	gf_loss_scale_end(&m->scale);
 	rc = rc ? rc : take_result(s, out, err);
+	t->outer_s = -gf_clock_s();
 	rc = rc ? rc : gf_groups_step(s->groups, step, &outer_bytes, err);
 	if (rc)
 		return rc;
 	out->skipped = m->skipped;
 	t->end_s = gf_clock_s();
+	t->outer_s += t->end_s;
 	take_durations(t, gf_method_durations(m));
 	gf_timeline_close(s->timeline);
 	out->seconds = gf_clock_s() - began_s;
