@@ -287,14 +287,46 @@ static void add_training(struct gf_text *out, const struct gf_train_config *c)
 		     p->policy ? p->policy : "of the plan");
 }
 
+/* An outer velocity remembers 1 / (1 - m) exchanges, and overshoots in a run of
+ * not many more. */
+#define OUTER_MEMORIES 5
+
+static void add_period(struct gf_text *out, const struct gf_train_config *c)
+{
+	const struct gf_period *p = &c->plan->period;
+	const size_t samples = c->data->count[GF_PART_TRAIN];
+	size_t steps = samples / gf_train_global_batch(c) * c->training.epochs;
+	double exchanges;
+
+	if (!p->plan)
+		return;
+	if (c->steps && c->steps < steps)
+		steps = c->steps;
+	exchanges = (double)steps / (double)p->steps;
+	gf_text_addf(out,
+		     "period %s: groups of %d ranks, which exchange every %zu "
+		     "steps: results differ from synchronous SGD\n",
+		     gf_period_name(p), p->group_ranks, p->steps);
+	if (exchanges * (1 - p->outer_momentum) < OUTER_MEMORIES &&
+	    p->outer_momentum > 0)
+		gf_text_addf(out,
+			     "the run has %.3g outer exchanges, and an outer "
+			     "momentum of %g wants %.0f at least: a smaller "
+			     "one, or a shorter period, does better\n",
+			     exchanges, p->outer_momentum,
+			     OUTER_MEMORIES / (1 - p->outer_momentum));
+}
+
 char *gf_report_start(const struct gf_train_config *c, bool replay)
 {
 	struct gf_text out = {0};
 
 	if (c->remark && c->remark[0] && !replay)
 		gf_text_addf(&out, "%s\n", c->remark);
-	if (!replay)
+	if (!replay) {
 		add_training(&out, c);
+		add_period(&out, c);
+	}
 	if (c->choose_s > 1)
 		gf_text_addf(&out, "choosing algorithms took %.1f s\n",
 			     c->choose_s);
