@@ -105,6 +105,17 @@ void gf_period_outer(const struct gf_plan *p, struct gf_plan *outer)
 	gf_plan_set_types(outer);
 }
 
+void gf_period_keep_outer(struct gf_plan *p)
+{
+	struct gf_plan outer;
+
+	if (!p->period.plan)
+		return;
+	gf_period_outer(p, &outer);
+	gf_plan_release(p);
+	*p = outer;
+}
+
 /* --- in words ------------------------------------------------------------- */
 
 static void add_keys(const struct gf_record *r, const struct gf_period *p,

@@ -89,6 +89,8 @@ void gf_period_messages(const struct gf_period *p, size_t fragment,
  * The plan has a period that is not `every`. */
 void gf_period_inner(const struct gf_plan *p, struct gf_plan *inner);
 void gf_period_outer(const struct gf_plan *p, struct gf_plan *outer);
+/* A plan with a period becomes that between groups; another stays as it is. */
+void gf_period_keep_outer(struct gf_plan *p);
 /* Ranks that exchange in every step: a group's, or all that compute. */
 int gf_plan_group_ranks(const struct gf_plan *p);
 

@@ -2,6 +2,7 @@
 /* Pools, a selection and an engine. */
 #include "exchange/exchange_parts.h"
 
+#include <errno.h>
 #include <stdlib.h>
 
 #include "base/heap.h"
@@ -10,6 +11,12 @@ int gf_exchange_check_plan(const struct gf_plan *plan, struct gf_error *err)
 {
 	int rc = gf_plan_check_settled(plan, err);
 
+	if (!rc && plan->period.plan)
+		rc = gf_error_set(err, -ENOTSUP,
+				  "period %s: want one of the plan's two "
+				  "exchanges, of a group in every step or "
+				  "between groups (gf-train runs both)",
+				  gf_period_name(&plan->period));
 	return rc ? rc : gf_select_check(plan, err);
 }
 

@@ -72,8 +72,10 @@ streaming=$(jq -nc "$streaming")
 	grep -q 'no all-reduce of its own between these 2 ranks' err.txt
 }
 
-@test "a replay takes outer exchanges" {
+@test "a replay takes outer exchanges, and gf-allreduce their messages" {
 	periodic 2 "$streaming" > plan.json
+	wants 0 mpi 4 gf-allreduce -q --plan plan.json -n 1 -w 0 --json
+	jq -se 'map(select(.size_bytes)) | length == 6 and all(.wrong == 0)' out.txt
 	wants 0 mpi 4 gf-train -q --plan plan.json --replay --steps 20
 	grep -qE '^sent .* per rank and step' out.txt
 }
