@@ -172,6 +172,15 @@ int gf_groups_compare(struct gf_groups *g, size_t step, struct gf_error *err)
 
 /* --- steps ---------------------------------------------------------------- */
 
+/* The parameters have changed on the host. A device's running statistics go with
+ * them, and so come first. */
+static int send(struct gf_groups *g, struct gf_error *err)
+{
+	int rc = g->compute ? gf_compute_fetch(g->compute, err) : 0;
+
+	return rc || !g->compute ? rc : gf_compute_send(g->compute, err);
+}
+
 int gf_groups_step(struct gf_groups *g, size_t step, uint64_t *sent_bytes,
 		   struct gf_error *err)
 {
@@ -184,8 +193,8 @@ int gf_groups_step(struct gf_groups *g, size_t step, uint64_t *sent_bytes,
 		return 0;
 	rc = gf_method_settle(g->method, err);
 	rc = rc ? rc : gf_outer_step(g->outer, step, &changed, err);
-	if (!rc && changed && g->compute)
-		rc = gf_compute_send(g->compute, err);
+	if (!rc && changed)
+		rc = send(g, err);
 	sent = gf_outer_totals(g->outer).sent_bytes;
 	*sent_bytes = sent - g->told_bytes;
 	g->told_bytes = sent;
@@ -213,5 +222,5 @@ int gf_groups_finish(struct gf_groups *g, size_t step, struct gf_error *err)
 		return 0;
 	rc = gf_method_settle(g->method, err);
 	rc = rc ? rc : gf_outer_finish(g->outer, step, err);
-	return rc || !g->compute ? rc : gf_compute_send(g->compute, err);
+	return rc ? rc : send(g, err);
 }

@@ -383,7 +383,7 @@ int gf_trainer_open(struct gf_trainer *t, const struct gf_train_config *config,
 			      gf_dataset_labels(config->data));
 	t->optim = gf_train_optim(&config->training);
 	set_stepper(t);
-	rc = gf_method_check(config->plan, err);
+	rc = gf_method_check(gf_groups_plan(&t->groups, config), err);
 	if (!rc && config->place.nccl)
 		rc = gf_method_check_gpu(config->plan, &config->training, false,
 					 err);

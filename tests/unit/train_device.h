@@ -85,6 +85,22 @@ static inline void train_on_devices(struct train_run *run, unsigned seed,
 	train_with(run, seed, nccl, &faults);
 }
 
+static const struct gf_period periods[] = {
+	{.group_ranks = 2,
+	 .steps = 4,
+	 .fragments = 1,
+	 .outer_rate = .7,
+	 .outer_momentum = .5},
+	{.group_ranks = 2,
+	 .steps = 6,
+	 .fragments = 2,
+	 .delay = 2,
+	 .mix = .5,
+	 .outer_rate = .7,
+	 .outer_momentum = .9},
+	{.group_ranks = 1, .steps = 3, .fragments = 1, .outer_rate = 1},
+};
+
 /* By the host. */
 static const struct {
 	const char *label, *model;
@@ -97,6 +113,7 @@ static const struct {
 	struct gf_selection selection;
 	double smoothing;
 	size_t top_k;
+	const struct gf_period *period;
 } cases[] = {
 	{"plain", MLP, 2, "sgd"},
 	{"smoothed", MLP, 2, "sgd", .smoothing = .2, .top_k = 2},
@@ -115,6 +132,11 @@ static const struct {
 	{"fp8", MLP, 3, "sgd", .codec = "fp8"},
 	{"fp4", MLP, 4, "sgd", .codec = "fp4"},
 	{"stale", NORMED, 2, "sgd", .staleness = 3},
+	{"diloco", NORMED, 4, "sgd", .period = &periods[0]},
+	{"streaming", MLP, 4, "adamw", .period = &periods[1]},
+	{"streaming gtopk", MLP, 4, "sgd", .period = &periods[1],
+	 .selection = SELECT_GTOPK(.density = .05)},
+	{"local", MLP, 3, "nesterov", .period = &periods[2]},
 	{"csc", MLP, 3, "sgd",
 	 .selection = SELECT_CSC(.chunk_elems = 13, .keep = .2, .decay = 1)},
 	/* chunks of several tensors, and tensors of several chunks; the
@@ -192,6 +214,7 @@ static inline struct train_run run_of(size_t i)
 		run.config.training.growth_steps = 4;
 	}
 	run.config.check_every = 3;
+	run.period = cases[i].period;
 	run.staleness = cases[i].staleness;
 	run.codec = cases[i].codec;
 	run.selection = cases[i].selection;
@@ -261,11 +284,16 @@ static const struct {
 	int staleness;
 	size_t warmup_steps;
 	struct gf_selection selection; /* all bits are the host's */
+	const struct gf_period *period;
 } nccl_cases[] = {
 	{"alone", NORMED, 1, "sgd"},
 	{"plain", MLP, 2, "sgd"},
 	{"lanes", NORMED, 3, "nesterov", 3, .tolerance = NCCL_TOLERANCE},
 	{"dropping", DROPPING, 4, "sgd", 2, .tolerance = NCCL_TOLERANCE},
+	{"diloco", NORMED, 4, "sgd", .period = &periods[0]},
+	{"streaming", MLP, 4, "adamw", .period = &periods[1]},
+	{"streaming stale", MLP, 4, "sgd", .staleness = 2,
+	 .period = &periods[1]},
 	{"lars", NORMED, 2, "lars", .tolerance = NCCL_TOLERANCE},
 	{"lars-paper", NORMED, 2, "lars-paper", .tolerance = NCCL_TOLERANCE},
 	{"adamw", NORMED, 2, "adamw"},
@@ -380,6 +408,7 @@ static inline struct train_run nccl_run_of(size_t i)
 	run.staleness = nccl_cases[i].staleness;
 	run.pipeline_warmup = nccl_cases[i].warmup_steps;
 	run.selection = nccl_cases[i].selection;
+	run.period = nccl_cases[i].period;
 	return run;
 }
 

@@ -14,6 +14,7 @@
 #include "json/json.h"
 #include "ranks.h"
 #include "train/assign.h"
+#include "train/groups.h"
 #include "train/train.h"
 
 /* A whole training run over threads: small models, made-up data, the
@@ -54,6 +55,8 @@ struct train_run {
 	const char *codec; /* NULL: f32 */
 	struct gf_selection selection;
 	int lanes; /* 0: 1 */
+	/* Its keys, without messages: they are the plan's. NULL: every step. */
+	const struct gf_period *period;
 	/* Where the rank computes (optional), and afterwards. */
 	void (*enter)(struct gf_comm *comm, struct gf_train_config *config);
 	void (*leave)(struct gf_comm *comm, struct gf_train_config *config);
@@ -76,6 +79,23 @@ static inline void read_model(const char *text, struct gf_model *model)
 		rc = gf_model_read(root, "test", model, &err);
 	EXPECT(rc == 0, "%s", err.text);
 	gf_json_free(root);
+}
+
+static inline void make_periodic(struct gf_plan *plan,
+				 const struct gf_period *keys)
+{
+	struct gf_period *p = &plan->period;
+	struct gf_plan copy;
+
+	gf_plan_copy(&copy, plan);
+	*p = *keys;
+	p->plan = gf_period_plans[4]; /* its table has all keys */
+	p->lanes = 1;
+	p->messages = copy.messages;
+	p->nmessages = copy.nmessages;
+	copy.messages = NULL;
+	copy.nmessages = 0;
+	gf_plan_release(&copy);
 }
 
 static inline void train_rank(struct gf_comm *comm, void *ctx)
@@ -103,6 +123,8 @@ static inline void train_rank(struct gf_comm *comm, void *ctx)
 		free(plan.messages[i].codec);
 		plan.messages[i].codec = gf_xstrdup(run->codec);
 	}
+	if (!rc && run->period)
+		make_periodic(&plan, run->period);
 	if (!rc)
 		rc = gf_train_open_data(comm, run->data, &model,
 					config.training.seed, &data, &err);
@@ -111,6 +133,8 @@ static inline void train_rank(struct gf_comm *comm, void *ctx)
 	config.model = &model;
 	config.data = &data;
 	config.backend = gf_backend_find("ref");
+	if (!rc)
+		rc = gf_train_split(&config, &err);
 	if (run->enter)
 		run->enter(comm, &config);
 	gf_training_copy(&config.training, &run->config.training);
@@ -121,6 +145,7 @@ static inline void train_rank(struct gf_comm *comm, void *ctx)
 	if (!rc)
 		rc = gf_train_run(&config, &result, &err);
 	gf_train_leave_folder(&config);
+	gf_train_join(&config);
 	if (run->leave)
 		run->leave(comm, &config);
 	run->rcs[comm->rank] = rc;
