@@ -1,0 +1,124 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# How often two sites exchange, on an emulated cluster (root; share/lab): two sites of two
+# hosts, 10 Gb/s inside, and a trunk of $TRUNKS between them. Each row trains the model by
+# one plan: dense, a codec, a selection, a delay, and periods. The plan of the last row is
+# found by gf-plan --hide. The table has the time of a step, how much of it waits for
+# messages, the bytes that the trunk carried in a step (as its counter says, both
+# directions, headers too) and their share of dense's, what was predicted, the accuracy
+# or perplexity of the last test, and the time at which a test first reached the target.
+#   tests/bench/sites.sh [model...]      (digits-cnn gpt-text)
+# TRUNKS="100mbit 1gbit" ONLY=regex OUT=build/sites EPOCHS=N. Takes minutes.
+# $OUT has the logs, pictures of accuracy and loss by second and by step, and their
+# numbers.
+set -u
+cd "$(dirname "$0")/../.." || exit 1
+build=$(realpath "${BUILD:-build}")
+export PATH="$build/bin:$PATH"
+lab=$PWD/share/lab/gf-lab
+read -ra trunks <<< "${TRUNKS:-100mbit 1gbit}"
+out=${OUT:-$build/sites} only=${ONLY:-.}
+mkdir -p "$out" || exit 1
+out=$(realpath "$out")
+[ $# -gt 0 ] || set -- digits-cnn gpt-text
+[ "$(id -u)" -eq 0 ] || { echo "skipped: needs root"; exit 0; }
+name=s$(($$ % 1000000))
+trap '"$lab" down $name > /dev/null 2>&1' EXIT
+
+# model|data|batch of a rank|epochs|target: accuracy, or perplexity from 1 on
+models() {
+	cat << EOF
+digits-cnn|$PWD/share/data/digits|16|25|.97
+gpt-text|text|4|1|14
+EOF
+}
+
+# label|options of gf-plan. Alone: no exchange between the sites at all.
+rows() {
+	cat << 'EOF'
+alone|--period local-sgd --period-steps 1000000
+dense|
+q8|--codecs q8
+gtopk .001|--selection gtopk --density .001
+K=2|--staleness 2
+local-sgd 16|--period local-sgd
+diloco 10|--period diloco --period-steps 10
+diloco 50|--period diloco --period-steps 50
+diloco 50, m .5|--period diloco --period-steps 50 --outer-momentum .5
+diloco 200, m .5|--period diloco --period-steps 200 --outer-momentum .5
+streaming 100|--period streaming
+streaming, hidden|--period streaming --hide 5% --outer-codecs q8
+EOF
+}
+
+reason() { grep -v ': epoch ' "$out/errors.txt" | grep -m 1 '^gf-' || tail -n 1 "$out/errors.txt"; }
+
+# Bytes that the trunk has sent, both ways.
+carried() {
+	local sw sum=0
+	for sw in 0 1; do
+		sum=$((sum + $(ip netns exec "gflab-$name-sw$sw" cat /sys/class/net/trunk/statistics/tx_bytes)))
+	done
+	echo $sum
+}
+
+measure() { # trunk model data batch epochs target label options...
+	local trunk=$1 model=$2 data=$3 batch=$4 epochs=$5 target=$6 label=$7 file before after
+	shift 7
+	file=$out/$model.$trunk.${label// /_}
+	file=${file//,/}
+	if ! gf-plan "$@" "$out/$model.$trunk.profile.json" "$out/$trunk.topo.json" > "$file.plan.json" 2> "$out/errors.txt"; then
+		echo "skipped: $label: $(reason)"
+		return
+	fi
+	before=$(carried)
+	if ! "$lab" run "$name" --timeout 280 gf-train --plan "$file.plan.json" --data "$data" --batch "$batch" \
+		--epochs "$epochs" --threads 1 --log "$file.jsonl" > "$file.txt" 2> "$out/errors.txt"; then
+		echo "skipped: $label: $(reason)"
+		return
+	fi
+	after=$(carried)
+	jq -rs --argjson target "$target" --argjson trunk $((after - before)) --slurpfile plan "$file.plan.json" '
+		map(select(.part != "batch")) as $r | ($r | last) as $final |
+		($final.perplexity // 0) as $p |
+		([$r[] | select(.part == "test" and (if $p > 0 then .perplexity <= $target else .accuracy >= $target end)).epoch]
+			| first) as $at |
+		[$r[] | select(.part == "train")] as $e |
+		def each(f): ([$e[] | f] | add) / $final.step;
+		[1e3 * each(.compute_s + .update_s + .exposed_s), 1e3 * each(.exposed_s),
+		 1e3 * ($plan[0].predicted.iteration_s // 0), $trunk / $final.step / 1e3,
+		 (if $p > 0 then $p else 100 * $final.accuracy end),
+		 (if $at then [$r[] | select(.part == "train" and .epoch <= $at).time_s] | add else "never" end)] | @tsv' \
+		"$file.jsonl" > "$out/figures.txt"
+	read -ra f < "$out/figures.txt"
+	[ "$label" != dense ] || dense=${f[3]}
+	[ "${f[5]}" = never ] || f[5]=$(printf '%.2f s' "${f[5]}")
+	printf '%-18s %8.2f %8.2f %9.2f %10.2f %8s %9.2f %9s\n' "$label" "${f[@]:0:4}" \
+		"$(jq -n "if ${dense:-0} > 0 then 1000 * ${f[3]} / ${dense:-1} | round / 10 else 0 end")%" "${f[@]:4}"
+}
+
+echo "load average $(cut -d' ' -f1-3 /proc/loadavg), $(nproc) cores"
+for trunk in "${trunks[@]}"; do
+	"$lab" up "$name" --hosts 4 --ranks 1 --rate 10gbit --racks 2 --trunk "$trunk" > "$out/errors.txt" 2>&1 || {
+		echo "skipped: no emulated cluster here: $(tail -n 1 "$out/errors.txt")"
+		exit 0
+	}
+	rate=${trunk/mbit/Mb\/s}
+	gf-topo -q --synthetic "site:2@10Gb/s,50us between:2@${rate/gbit/Gb\/s},100us" > "$out/$trunk.topo.json" || exit 1
+	for model; do
+		IFS='|' read -r _ data batch epochs target < <(models | grep "^$model|") ||
+			{ echo "sites.sh: want $(models | cut -d'|' -f1 | xargs), got $model" >&2; exit 2; }
+		epochs=${EPOCHS:-$epochs} dense=
+		"$lab" run "$name" --timeout 250 gf-profile -q --model "$model" --batch "$batch" --threads 1 --budget 30s \
+			"$out/$trunk.topo.json" -o "$out/$model.$trunk.profile.json" 2> "$out/errors.txt" ||
+			{ echo "skipped: $model: $(reason)"; continue; }
+		printf '\n== %s, two sites of two hosts, %s between them; times in ms, bytes on the trunk in kB a step\n' "$model" "$trunk"
+		printf '%-18s %8s %8s %9s %10s %8s %9s %9s\n' plan step waits predicted trunk "of dense" "last test" reached
+		while IFS='|' read -r label options; do
+			[[ $label =~ $only ]] || continue
+			# shellcheck disable=SC2086 # options are words
+			measure "$trunk" "$model" "$data" "$batch" "$epochs" "$target" "$label" $options < /dev/null
+		done < <(rows)
+	done
+	"$lab" down "$name" > /dev/null 2>&1
+done
