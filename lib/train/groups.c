@@ -9,7 +9,7 @@
 #include "comm/view.h"
 #include "run/snapshot.h"
 
-bool gf_groups_used(const struct gf_train_config *k)
+static bool is_used(const struct gf_train_config *k)
 {
 	return k->plan->period.plan != NULL;
 }
@@ -21,7 +21,7 @@ int gf_train_split(struct gf_train_config *k, struct gf_error *err)
 	struct gf_comm *whole;
 	int rc;
 
-	if (!gf_groups_used(k))
+	if (!is_used(k))
 		return 0;
 	rc = gf_comm_split(k->comm, k->plan->period.group_ranks, &whole,
 			   &k->group, err);
@@ -55,7 +55,7 @@ void gf_groups_lost(const struct gf_train_config *k)
 const struct gf_plan *gf_groups_plan(struct gf_groups *g,
 				     const struct gf_train_config *k)
 {
-	if (!gf_groups_used(k))
+	if (!is_used(k))
 		return k->plan;
 	if (!g->plan.messages)
 		gf_period_inner(k->plan, &g->plan);
@@ -108,7 +108,7 @@ int gf_groups_open(struct gf_groups *g, const struct gf_train_config *k,
 	int rc;
 
 	g->method = method;
-	if (!gf_groups_used(k))
+	if (!is_used(k))
 		return 0;
 	rc = check(k, err);
 	if (rc)

@@ -36,8 +36,6 @@ void gf_train_join(struct gf_train_config *config);
 /* A rank that is lost in one of the two exchanges is lost in the other. */
 void gf_groups_lost(const struct gf_train_config *config);
 
-/* Has the plan a period? */
-bool gf_groups_used(const struct gf_train_config *config);
 /* The plan and the communicator of the method. */
 const struct gf_plan *gf_groups_plan(struct gf_groups *g,
 				     const struct gf_train_config *config);
