@@ -25,6 +25,7 @@ void gf_emitter_mark(const void *emitter, struct gf_text *out)
 		{GF_EMIT_SIZES, "algorithms by size"},
 		{GF_EMIT_CODECS, "codecs"},
 		{GF_EMIT_ALGORITHM, "an algorithm"},
+		{GF_EMIT_PERIOD, "a period"},
 	};
 	const struct gf_emitter *e = emitter;
 	const char *comma = "takes ";
@@ -49,5 +50,7 @@ const struct gf_emitter *const gf_emitters[] = {
 	&gf_emitter_deepspeed,
 	&gf_emitter_megatron,
 	&gf_emitter_xla,
+	&gf_emitter_torchft,
+	&gf_emitter_maxtext,
 	NULL,
 };

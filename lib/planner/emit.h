@@ -39,6 +39,7 @@ enum gf_emit_takes {
 	GF_EMIT_SIZES = 1 << 2,   /* an algorithm per size of message */
 	GF_EMIT_CODECS = 1 << 3,
 	GF_EMIT_ALGORITHM = 1 << 4, /* one for all messages */
+	GF_EMIT_PERIOD = 1 << 5,    /* how often groups exchange */
 };
 
 struct gf_emitter {
@@ -57,6 +58,9 @@ struct gf_emitter {
 	size_t default_cap;
 	bool counts_elements, late;
 	void (*emit_cap)(size_t cap, struct gf_text *out);
+	/* With GF_EMIT_PERIOD: the steps of its period by default, of a whole
+	 * model at a time; 0: there is none. */
+	size_t default_period;
 	/* May all messages have this codec? (with as_it_is) */
 	bool (*takes_codec)(const char *codec);
 	/* Of a plan. -ENOTSUP: it needs what the target does not have. */
@@ -72,7 +76,8 @@ extern const struct gf_emitter *const gf_emitters[]; /* NULL-terminated */
 extern const struct gf_emitter gf_emitter_ddp, gf_emitter_horovod,
 	gf_emitter_nccl_env, gf_emitter_nccl_tuner, gf_emitter_rccl_tuner,
 	gf_emitter_ncclx_tuner, gf_emitter_ompi, gf_emitter_deepspeed,
-	gf_emitter_megatron, gf_emitter_xla;
+	gf_emitter_megatron, gf_emitter_xla, gf_emitter_torchft,
+	gf_emitter_maxtext;
 
 /* "buckets, codecs; PyTorch 2.13", for lists. */
 void gf_emitter_mark(const void *emitter, struct gf_text *out);

@@ -59,9 +59,10 @@ int gf_emit_lacks(const struct gf_emitter *e, const char *kind,
 		  const char *name, struct gf_error *err)
 {
 	return gf_error_set(err, -ENOTSUP,
-			    "--emit %s: %s has no %s%s (gradflow.ddp runs the "
+			    "--emit %s: %s has no %s%s (gradflow.%s runs the "
 			    "plan)",
-			    e->name, e->program, kind, name);
+			    e->name, e->program, kind, name,
+			    e->takes & GF_EMIT_PERIOD ? "Periodic" : "ddp");
 }
 
 static int check_codecs(const struct gf_plan *p, const struct gf_emitter *e,

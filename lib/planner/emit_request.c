@@ -440,6 +440,50 @@ static int emit_by_size(const struct gf_request *r, const struct gf_plan *given,
 	return rc;
 }
 
+/* --- how often -----------------------------------------------------------
+ */
+
+/* A step with another period, of the whole model at a time; 0: not known. */
+static double step_every_s(const struct gf_plan *p, size_t steps)
+{
+	struct gf_fabric fabric = gf_plan_fabric(p);
+	struct gf_sim_result result = {0};
+	struct gf_error err = {""};
+	struct gf_plan other = *p;
+
+	other.period.steps = steps;
+	other.period.fragments = 1;
+	other.period.delay = 0;
+	return gf_predict_plan(&other, &fabric, &result, &err) < 0
+		       ? 0
+		       : result.iteration_s;
+}
+
+/* A plan has a period where the target takes one, and nowhere else. */
+static int check_period(const struct gf_emitter *e, const struct gf_plan *p,
+			struct gf_text *notes, struct gf_error *err)
+{
+	const bool takes = e->takes & GF_EMIT_PERIOD;
+	struct gf_human h[2];
+
+	if (takes != (p->period.plan != NULL))
+		return gf_error_set(err, takes ? -EINVAL : -ENOTSUP,
+				    "--emit %s: want a plan with%s period%s, "
+				    "got %s",
+				    e->name, takes ? " a" : "out a",
+				    takes ? " (--period diloco, for one)" : "",
+				    gf_period_name(&p->period));
+	if (takes && p->predicted && e->default_period)
+		gf_text_addf(notes,
+			     "%s as it is, every %zu steps: %s a step; as "
+			     "planned: %s\n",
+			     e->program, e->default_period,
+			     gf_human_time(step_every_s(p, e->default_period),
+					   &h[0]),
+			     gf_human_time(p->predicted->iteration_s, &h[1]));
+	return 0;
+}
+
 int gf_request_emit(const struct gf_request *r, const struct gf_plan *given,
 		    const char *target, struct gf_plan *p, struct gf_text *out,
 		    struct gf_text *notes, struct gf_error *err)
@@ -463,7 +507,8 @@ int gf_request_emit(const struct gf_request *r, const struct gf_plan *given,
 		rc = gf_request_plan(r, p, notes, err);
 	if (rc < 0)
 		return rc;
-	rc = e->emit(p, &times, out, err);
+	rc = check_period(e, p, notes, err);
+	rc = rc ? rc : e->emit(p, &times, out, err);
 	if (rc < 0)
 		gf_plan_release(p);
 	return rc;

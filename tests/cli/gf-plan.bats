@@ -402,6 +402,31 @@ fake_nccl() { env "$@" bash "$data/fake_nccl.sh"; }
 	says "--emit nccl-tuner: ncclAllReduce as it is is faster for 128 KiB than what was measured with a number of channels"
 }
 
+@test "--emit torchft, maxtext: how often groups exchange" {
+	jq '.period.messages |= map(.codec = "f32")' "$GF_SOURCE/tests/data/valid/plan-period.json" > plan.json
+	wants 0 gf-plan --emit torchft plan.json
+	python3 -c 'import ast, sys; ast.parse(sys.stdin.read())' < out.txt
+	grep -qx '# fragment 1: u' out.txt
+	grep -q 'sync_every=8,' out.txt
+	grep -q 'fragment_sync_delay=3, fragment_update_alpha=0.5, should_quantize=False)' out.txt
+	wants 0 gf-plan --emit maxtext plan.json
+	grep -qx 'dcn_diloco_parallelism: 2' out.txt
+	grep -qx 'num_communication_overlapping_steps: 3' out.txt
+	jq '.period = {method: "local-sgd", group_ranks: 1, steps: 16, messages: .period.messages}' plan.json > local.json
+	wants 0 gf-plan --emit torchft local.json
+	grep -qx 'local_sgd = LocalSGD(manager, model, optimizer, sync_every=16)' out.txt
+	while IFS='|' read -r target change message; do
+		jq "$change" plan.json > other.json
+		! gf-plan --emit "$target" other.json 2> err.txt
+		grep -qF -- "$message" err.txt
+	done <<- 'END'
+		ddp|.|--emit ddp: want a plan without a period, got streaming
+		torchft|del(.period)|--emit torchft: want a plan with a period (--period diloco, for one), got every
+		torchft|.period.messages[0].codec = "q8"|--emit torchft: torchft has no outer codec q8 (gradflow.Periodic runs the plan)
+		maxtext|.period.messages[0].codec = "fp8"|--emit maxtext: MaxText has no outer codec fp8
+	END
+}
+
 @test "--emit deepspeed, megatron, xla: the size of buckets, beside the default" {
 	local job=(--model resnet50 --gpu v100 "$share/topologies/asc-wfbp-8x4-10gbe.json") target
 	for target in deepspeed megatron xla; do
@@ -836,7 +861,7 @@ ms() { # OPTION...: of a plan of the job, as people read it
 	2|--explain goes without --emit|--emit ddp --explain
 	2|--compare goes without --policy|--compare --policy wfbp
 	2|--list goes without --lanes|--list --lanes 2
-	2|--emit: want ddp, horovod, nccl-env, nccl-tuner, rccl-tuner, ncclx-tuner, ompi, deepspeed, megatron or xla|--emit caffe
+	2|--emit: want ddp, horovod, nccl-env, nccl-tuner, rccl-tuner, ncclx-tuner, ompi, deepspeed, megatron, xla, torchft or maxtext|--emit caffe
 	2|--json goes with|--json
 	2|--threshold: want policy threshold, ddp, horovod or dear, or selection csc, got policy wfbp|--policy wfbp --threshold 4M
 	2|--threshold: want policy threshold|--system gtopk --threshold 4M
