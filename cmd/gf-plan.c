@@ -180,7 +180,7 @@ static size_t all_settings(const struct gf_axes *axes,
 	for (i = 0; i < axes->noptions; i++) {
 		const struct gf_field *f = axes->options[i].field;
 
-		gf_select_option_help(&axes->options[i], &helps[i]);
+		gf_axis_option_help(&axes->options[i], &helps[i]);
 		settings[NOWN + i] = (struct gf_setting){
 			.name = f->option,
 			.arg = f->unit,
@@ -190,7 +190,7 @@ static size_t all_settings(const struct gf_axes *axes,
 				AT(axes.options) + i * sizeof(axes->options[i]),
 			.help = helps[i].data,
 			.names = gf_field_words(f),
-			.store = gf_select_option_store,
+			.store = gf_axis_option_store,
 		};
 	}
 	return NOWN + axes->noptions;
@@ -363,7 +363,7 @@ static int run(const struct arguments *a, struct gf_error *err)
 
 int main(int argc, char **argv)
 {
-	struct gf_setting settings[NOWN + GF_SELECT_OPTIONS_MOST];
+	struct gf_setting settings[NOWN + GF_AXIS_OPTIONS_MOST];
 	struct gf_command command = {
 		.name = "gf-plan",
 		.arguments = "[FILE...]",
@@ -378,7 +378,7 @@ int main(int argc, char **argv)
 		.over = {.axes = 1U << GF_COMPARE_POLICIES},
 		.rates = {.precision = -1},
 	};
-	struct gf_text helps[GF_SELECT_OPTIONS_MOST] = {{0}}, wishes = {0};
+	struct gf_text helps[GF_AXIS_OPTIONS_MOST] = {{0}}, wishes = {0};
 	struct gf_error err = {""};
 	size_t i;
 	int rc;
@@ -392,7 +392,7 @@ int main(int argc, char **argv)
 	gf_text_release(&wishes);
 	free(a.codecs);
 	gf_axes_release(&a.axes);
-	for (i = 0; i < GF_SELECT_OPTIONS_MOST; i++)
+	for (i = 0; i < GF_AXIS_OPTIONS_MOST; i++)
 		gf_text_release(&helps[i]);
 	return gf_cli_exit_rank(&a.cli, rc, false, &err);
 }

@@ -14,7 +14,7 @@ void gf_axes_init(struct gf_axes *a)
 		.release = -1,
 		.pipeline_warmup_steps = SIZE_MAX,
 	};
-	a->noptions = gf_select_options(a->options);
+	a->noptions = gf_axis_options(&gf_axis_selection, a->options, 0);
 }
 
 bool gf_axes_asked(const void *axes, const char *option)
@@ -63,8 +63,10 @@ static int check_reduces(const struct gf_axes *a, const struct gf_selection *s,
 static int apply(const struct gf_axes *axes, struct gf_system *s,
 		 struct gf_selection *selection, struct gf_error *err)
 {
-	int rc = gf_select_options_apply(axes->options, axes->noptions,
-					 selection, err);
+	int rc = gf_axis_options_apply(
+		axes->options, axes->noptions, &gf_axis_selection,
+		(const void *)gf_selection_plan(selection), selection->params,
+		err);
 
 	if (rc == 0)
 		rc = check_reduces(axes, selection, err);

@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 #include "doc/plan.h"
-#include "planner/select_option.h"
+#include "planner/axis_option.h"
 #include "planner/systems.h"
 
 /*
@@ -17,7 +17,7 @@
 struct gf_axes {
 	int selection; /* of gf_select_plans; open: -1 */
 	/* keys of the selection */
-	struct gf_select_option options[GF_SELECT_OPTIONS_MOST];
+	struct gf_axis_option options[GF_AXIS_OPTIONS_MOST];
 	size_t noptions;
 	const struct gf_selection *followed; /* what options change; borrowed;
 					      * NULL: its defaults */

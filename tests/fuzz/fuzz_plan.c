@@ -42,7 +42,7 @@ static void draw_axes(struct gf_axes *a, struct gf_rng *rng)
 	a->selection = (int)gf_rng_below(rng, nselections + 1) - 1;
 	for (i = 0; i < a->noptions; i++)
 		if (gf_rng_below(rng, 8) == 0)
-			gf_select_option_store(
+			gf_axis_option_store(
 				pick(rng, texts, GF_ARRAY_LENGTH(texts)),
 				&a->options[i], NULL);
 	if (gf_rng_below(rng, 3) == 0)

@@ -10,7 +10,7 @@
 #include "doc/select_powersgd.h"
 #include "doc/select_randomk.h"
 #include "doc_test.h"
-#include "planner/select_option.h"
+#include "planner/axis_option.h"
 #include "selections.h"
 #include "test.h"
 
@@ -258,8 +258,8 @@ static void test_randomk(void)
 /* --- options --------------------------------------------------------------
  */
 
-static struct gf_select_option *find(struct gf_select_option *options, size_t n,
-				     const char *name)
+static struct gf_axis_option *find(struct gf_axis_option *options, size_t n,
+				   const char *name)
 {
 	size_t i;
 
@@ -273,8 +273,8 @@ static struct gf_select_option *find(struct gf_select_option *options, size_t n,
 /* An option that several selections have means the same in all. */
 static void test_option_tables(void)
 {
-	struct gf_select_option options[GF_SELECT_OPTIONS_MOST], *o;
-	size_t n = gf_select_options(options), i, k;
+	struct gf_axis_option options[GF_AXIS_OPTIONS_MOST], *o;
+	size_t n = gf_axis_options(&gf_axis_selection, options, 0), i, k;
 	const struct gf_field *f;
 
 	for (i = 0; i < n; i++)
@@ -337,13 +337,13 @@ static void test_help(void)
 		 ": of the first epochs, or none (0.25,0.0725,0.015,0.004; "
 		 "dgc: 0.25,0.0625,0.015625,0.004,0.001; "},
 	};
-	struct gf_select_option options[GF_SELECT_OPTIONS_MOST];
-	size_t n = gf_select_options(options), i;
+	struct gf_axis_option options[GF_AXIS_OPTIONS_MOST];
+	size_t n = gf_axis_options(&gf_axis_selection, options, 0), i;
 
 	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++) {
 		struct gf_text text = {0};
 
-		gf_select_option_help(find(options, n, cases[i].option), &text);
+		gf_axis_option_help(find(options, n, cases[i].option), &text);
 		EXPECT(strstr(text.data, cases[i].want), "%s", text.data);
 		gf_text_release(&text);
 	}
@@ -368,18 +368,21 @@ static void test_apply(void)
 	size_t i;
 
 	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++) {
-		struct gf_select_option options[GF_SELECT_OPTIONS_MOST], *o;
-		size_t n = gf_select_options(options);
+		struct gf_axis_option options[GF_AXIS_OPTIONS_MOST], *o;
+		size_t n = gf_axis_options(&gf_axis_selection, options, 0);
 		struct gf_selection s = gf_selection_new(
 			&gf_select_plan_gtopk, gf_select_plan_gtopk.defaults);
 		struct gf_error err = {""};
 		int rc;
 
 		o = find(options, n, cases[i].option);
-		rc = gf_select_option_store(cases[i].text, o, &err);
+		rc = gf_axis_option_store(cases[i].text, o, &err);
 		EXPECT(!o->text == (rc != 0), "case %zu", i);
 		if (!rc)
-			rc = gf_select_options_apply(options, n, &s, &err);
+			rc = gf_axis_options_apply(
+				options, n, &gf_axis_selection,
+				(const void *)gf_selection_plan(&s), s.params,
+				&err);
 		EXPECT(!rc == !cases[i].refused, "case %zu: %s", i, err.text);
 		if (cases[i].refused)
 			EXPECT_TEXT(err.text, cases[i].refused);
