@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "base/heap.h"
+#include "sim/period_time.h"
 #include "sim/pipeline.h"
 
 struct gf_fabric gf_plan_fabric(const struct gf_plan *p)
@@ -95,9 +96,13 @@ int gf_predict_traffic(const struct gf_plan *p, const struct gf_traffic *t,
 int gf_predict_plan(const struct gf_plan *p, const struct gf_fabric *f,
 		    struct gf_sim_result *out, struct gf_error *err)
 {
+	struct gf_period_time time;
 	struct gf_traffic t;
-	int rc = gf_traffic_init(&t, p, f, err);
+	int rc;
 
+	if (!gf_period_has(&p->period, GF_PERIOD_EVERY))
+		return gf_predict_period(p, f, out, &time, err);
+	rc = gf_traffic_init(&t, p, f, err);
 	if (rc < 0)
 		return rc;
 	rc = gf_predict_traffic(p, &t, out, err);

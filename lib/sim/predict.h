@@ -21,6 +21,8 @@
  *   keeps the network busy, whichever is longer (Pipe-SGD Eq. 4;
  *   sim/pipeline.h); messages are reported as they follow their own backward
  *   pass.
+ * - a period: the mean step of H (sim/period_time.h); messages are reported as
+ *   they go in a step of a group.
  */
 
 /* The fabric that a plan carries; borrows from it. */
