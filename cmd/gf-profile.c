@@ -120,6 +120,8 @@ static const struct gf_setting settings[] = {
 	 "read csv, gf-allreduce, nccl-tests, osu, inspector or kineto (what "
 	 "the file looks like)",
 	 .from = {{gf_importers}}},
+	{"variant", "VARIANT", 3, GF_SETTING_TEXT, AT(import.variant),
+	 "what the library of an all-reduce was told, e.g. ring.simple.8"},
 	{"params", "FILE", 3, GF_SETTING_TEXT, AT(params),
 	 "names and sizes of parameters, for a kineto trace (CSV)"},
 	{"name", "NAME", 3, GF_SETTING_TEXT, AT(import.name),
@@ -158,7 +160,7 @@ static const struct gf_setting_rule rules[] = {
 	{"json", "pairs", NULL},
 	{"table", NULL, "pairs"},
 	{"import", NULL, "model estimate"},
-	{"format params name", "import", NULL},
+	{"format params name variant", "import", NULL},
 	{"join rank transport", NULL, "import estimate"},
 	{"ranks", NULL, "estimate"},
 	{"forward backward", "import estimate", NULL},

@@ -126,12 +126,15 @@ static bool two_models(const struct gf_profile *a, const struct gf_profile *b)
 int gf_profile_combine(struct gf_profile *a, struct gf_profile *b,
 		       struct gf_error *err)
 {
-	bool models = two_models(a, b);
+	int rc = 0;
 
-	if (models || (a->network && b->network))
-		return gf_error_set(err, -EINVAL,
-				    "want one %s half, got two that differ",
-				    models ? "model" : "network");
+	if (two_models(a, b))
+		rc = gf_error_set(err, -EINVAL,
+				  "want one model half, got two that differ");
+	else if (a->network && b->network)
+		rc = gf_network_combine(a->network, b->network, err);
+	if (rc)
+		return rc;
 	if (!a->model) {
 		a->model = b->model;
 		b->model = NULL;

@@ -204,7 +204,9 @@ char *gf_profile_write(const struct gf_profile *p);
 void gf_profile_release(struct gf_profile *p);
 /* Moves b's halves into a where a lacks them, its copies if a has none, and its
  * costs of codecs and selections as gf_processing_add. Passes give way to the
- * times of their model's layers. -EINVAL if both have one half. */
+ * times of their model's layers. Two networks are one if they are variants of
+ * one library between the same ranks, each once, and only one of them has more.
+ * -EINVAL if both have one half otherwise. */
 int gf_profile_combine(struct gf_profile *a, struct gf_profile *b,
 		       struct gf_error *err);
 
@@ -216,6 +218,9 @@ bool gf_allreduce_plain(const struct gf_allreduce_cost *c);
 const struct gf_beside_backward *
 gf_beside_backward_of(const struct gf_allreduce_cost *c);
 /* Its lines, borrowed. */
+/* gf_profile_combine of networks. */
+int gf_network_combine(struct gf_network *a, struct gf_network *b,
+		       struct gf_error *err);
 struct gf_cost_lines gf_allreduce_lines(const struct gf_allreduce_cost *c);
 struct gf_cost_lines gf_level_lines(const struct gf_level_cost *c);
 

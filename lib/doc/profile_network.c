@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "doc/profile.h"
 
+#include <errno.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/heap.h"
 #include "codec/codec.h"
 #include "doc/algorithm_traits.h"
 #include "doc/contention.h"
@@ -292,6 +294,52 @@ const struct gf_record gf_network_record = {
 	.finish = finish_network,
 };
 #undef AT
+
+/* Is there more than variants? */
+static bool has_costs(const struct gf_network *net)
+{
+	return net->nallreduce || net->nlevels;
+}
+
+int gf_network_combine(struct gf_network *a, struct gf_network *b,
+		       struct gf_error *err)
+{
+	struct gf_network swap = *a;
+	size_t i, k;
+
+	if (!a->nvariants || !b->nvariants || (has_costs(a) && has_costs(b)))
+		return gf_error_set(err, -EINVAL,
+				    "want one network half, got two that "
+				    "differ");
+	if (a->ranks != b->ranks || a->hosts != b->hosts ||
+	    strcmp(a->library, b->library) != 0)
+		return gf_error_set(err, -EINVAL,
+				    "want variants of one library between the "
+				    "same ranks, got %.40s of %d ranks on %d "
+				    "hosts and %.40s of %d on %d (0: not said)",
+				    a->library, a->ranks, a->hosts, b->library,
+				    b->ranks, b->hosts);
+	for (i = 0; i < a->nvariants; i++)
+		for (k = 0; k < b->nvariants; k++)
+			if (strcmp(a->variants[i].algorithm,
+				   b->variants[k].algorithm) == 0)
+				return gf_error_set(
+					err, -EINVAL,
+					"want each variant once, got \"%.40s\" "
+					"again",
+					a->variants[i].algorithm);
+	if (has_costs(b)) {
+		*a = *b;
+		*b = swap;
+	}
+	a->variants = gf_xreallocarray(a->variants, a->nvariants + b->nvariants,
+				       sizeof(*a->variants));
+	memcpy(a->variants + a->nvariants, b->variants,
+	       b->nvariants * sizeof(*b->variants));
+	a->nvariants += b->nvariants;
+	b->nvariants = 0;
+	return 0;
+}
 
 const char *gf_allreduce_codec(const struct gf_allreduce_cost *c)
 {

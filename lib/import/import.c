@@ -174,7 +174,13 @@ int gf_import_profile(const struct gf_import *in, const char *format,
 			gf_imported_find(read.imported, "%zu tensors",
 					 p.model->ntensors);
 		gf_imported_note(read.imported, &p.measured);
-		rc = gf_profile_check(&p, err);
+		if (in->variant && !p.network)
+			rc = gf_error_set(err, -EINVAL,
+					  "--variant: want all-reduces, got "
+					  "%s",
+					  importer->name);
+		else
+			rc = gf_profile_check(&p, err);
 		if (rc < 0)
 			gf_error_prefix(err, "%s", in->file);
 	}

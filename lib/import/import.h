@@ -34,8 +34,9 @@ struct gf_import {
 	double forward_s, backward_s; /* NAN */
 	int shares;                   /* enum gf_shares, of an estimate */
 	int ranks;                    /* 0 */
-	const char *parameters;       /* CSV name,count_elems in registration
-				       * order, as text; NULL */
+	const char *variant;    /* of the library, as doc/dialect.h; NULL */
+	const char *parameters; /* CSV name,count_elems in registration
+				 * order, as text; NULL */
 	/* What was found and left out. Of the caller, or NULL; an importer
 	 * always has one. */
 	struct gf_imported *imported;

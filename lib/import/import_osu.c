@@ -84,6 +84,7 @@ static int take_row(struct osu *o, char *line, size_t number,
 	struct gf_reading r = {
 		.algorithm = "library", /* what MPI chose to do */
 		.factors = "",
+		.library = "Open MPI", /* no other that has variants */
 		.dense = true,
 		.place = number,
 	};

@@ -237,9 +237,9 @@ static int find_ranks(const struct gf_import *in, const struct gf_nccl_log *log,
 
 /* --- the result ----------------------------------------------------------- */
 
-/* variant: what the library was told, or NULL. */
+/* variant: what the library was told, or NULL; told: --variant says it. */
 static int take_rows(const struct gf_nccl_log *log, size_t run, int ranks,
-		     const char *variant, struct gf_readings *all,
+		     const char *variant, bool told, struct gf_readings *all,
 		     struct gf_error *err)
 {
 	const struct gf_nccl_row *first = log->rows + log->runs[run].first;
@@ -256,7 +256,7 @@ static int take_rows(const struct gf_nccl_log *log, size_t run, int ranks,
 			.factors = "",
 			.variant = variant,
 			.library = log->library[0] ? log->library : "NCCL",
-			.hosts = variant ? log->runs[run].hosts : 0,
+			.hosts = variant || told ? log->runs[run].hosts : 0,
 			.dense = true,
 			.wrong = r->wrong,
 			.place = r->line,
@@ -307,7 +307,7 @@ static int take_variants(const struct gf_nccl_log *log, int ranks,
 			continue;
 		words = gf_nccl_told_words(&run->told, dialect, &why);
 		if (words)
-			rc = take_rows(log, i, ranks, words, all, err);
+			rc = take_rows(log, i, ranks, words, false, all, err);
 		else
 			gf_imported_leave(log->imported,
 					  "tables under an environment that is "
@@ -376,7 +376,7 @@ int gf_nccl_finish(struct gf_nccl_log *log, const struct gf_import *in,
 	}
 	gf_text_release(&why);
 	if (rc == 0)
-		rc = take_rows(log, run, ranks, NULL, &all, err);
+		rc = take_rows(log, run, ranks, NULL, in->variant, &all, err);
 	if (rc == 0 && tells(log))
 		rc = take_variants(log, ranks, &all, err);
 	if (rc == 0)

@@ -9,6 +9,7 @@
 #include "base/array.h"
 #include "base/heap.h"
 #include "doc/algorithm_traits.h"
+#include "doc/dialect.h"
 
 static struct gf_readings_curve *curve_of(struct gf_readings *all,
 					  const struct gf_reading *r)
@@ -70,7 +71,8 @@ int gf_readings_take(struct gf_readings *all, const struct gf_reading *r,
 		all->ranks = r->ranks;
 	if (r->hosts)
 		all->hosts = r->hosts;
-	if (r->variant && r->library && !all->library)
+	all->told |= r->variant != NULL;
+	if (r->library && *r->library && !all->library)
 		all->library = gf_xstrdup(r->library);
 	if (!r->dense || gf_algorithm_has(r->algorithm, GF_ALGORITHM_SETS))
 		left_out = "rows of codecs, sparse sets, plans or several "
@@ -159,6 +161,45 @@ static int add_curve(const struct gf_import *in, const struct gf_readings *all,
 	return rc;
 }
 
+/* The library's row is that of in->variant, and of nothing else unless that is
+ * the default. */
+static int tell(const struct gf_import *in, const struct gf_readings *all,
+		struct gf_network *net, struct gf_error *err)
+{
+	const struct gf_dialect *dialect = gf_dialect_of(all->library);
+	struct gf_tuning tuning;
+	int rc;
+
+	if (all->told)
+		return gf_error_set(err, -EINVAL,
+				    "--variant: %s says itself what the "
+				    "library was told",
+				    in->file);
+	if (!dialect || net->nallreduce != 1 ||
+	    !gf_algorithm_has(net->allreduce->algorithm, GF_ALGORITHM_TOLD))
+		return gf_error_set(err, -EINVAL,
+				    "--variant: want the table of NCCL's, "
+				    "RCCL's or Open MPI's own all-reduce, got "
+				    "%s, %s",
+				    in->file, in->imported->kind);
+	rc = gf_tuning_read(dialect, in->variant, &tuning, err);
+	if (rc) {
+		gf_error_prefix(err, "--variant");
+		return rc;
+	}
+	net->variants = gf_xcalloc(1, sizeof(*net->variants));
+	net->nvariants = 1;
+	if (tuning.algorithm) {
+		*net->variants = net->allreduce[--net->nallreduce];
+	} else {
+		gf_allreduce_cost_copy(net->variants, net->allreduce);
+	}
+	free(net->variants->algorithm);
+	net->variants->algorithm = gf_xcalloc(GF_TUNING_TEXT, 1);
+	gf_tuning_text(&tuning, net->variants->algorithm);
+	return 0;
+}
+
 int gf_readings_finish(const struct gf_readings *all,
 		       const struct gf_import *in, struct gf_network *net,
 		       struct gf_text *remarks, struct gf_error *err)
@@ -168,7 +209,6 @@ int gf_readings_finish(const struct gf_readings *all,
 
 	net->ranks = in->ranks > 0 ? in->ranks : all->ranks;
 	net->hosts = all->hosts;
-	net->library = gf_xstrdup_or_null(all->library);
 	if (net->ranks)
 		gf_imported_find(all->imported, "%d ranks", net->ranks);
 	for (i = 0; i < all->ncurves && rc == 0; i++)
@@ -193,6 +233,10 @@ int gf_readings_finish(const struct gf_readings *all,
 	}
 	if (rc == 0 && !net->ranks)
 		rc = gf_import_want_ranks(in, err);
+	if (rc == 0 && in->variant)
+		rc = tell(in, all, net, err);
+	if (net->nvariants)
+		net->library = gf_xstrdup_or_null(all->library);
 	return rc;
 }
 

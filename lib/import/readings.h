@@ -18,7 +18,7 @@ struct gf_reading {
 	double time_s;
 	double spread_s;                 /* interquartile range; 0: not said */
 	const char *algorithm, *factors; /* "2x4:halving,ring", or "" */
-	/* What the library was told, and its name and version; NULL: nothing.
+	/* What the library was told, and its name and version; NULL: not said.
 	 */
 	const char *variant, *library;
 	int hosts;    /* 0: not said */
@@ -41,7 +41,8 @@ struct gf_readings {
 	struct gf_readings_curve *curves;
 	size_t ncurves, capacity;
 	int ranks, hosts;                   /* 0: not said */
-	char *library;                      /* that was told; NULL: none */
+	char *library;                      /* NULL: not said */
+	bool told;                          /* some row says its variant */
 	size_t ntaken, nwrong, first_wrong; /* rows; a line */
 	struct gf_imported *imported; /* what is left out; set by the owner */
 };

@@ -232,6 +232,40 @@ quick="--batch 2 --warmup 1 --repeats 3 --threads 1"
 	says 'nothing to measure'
 }
 
+@test "--variant: what the library was told, where the log does not say it" {
+	wants 0 gf-profile -q --import "$data/import/osu.log" --variant Segmented_Ring.64k
+	jq -e '.network | .library == "Open MPI" and .ranks == 2 and (has("allreduce") | not)
+		and [.variants[].variant] == ["segmented_ring.64K"]' out.txt
+	cp out.txt ring.json
+	wants 0 gf-profile -q --import "$data/import/osu.log" --variant default
+	jq -e '.network | .allreduce[0].algorithm == "library" and .allreduce[0].fit == .variants[0].fit' out.txt
+	cp out.txt default.json
+	# either order makes one network, which has no gain in it
+	for files in "ring.json default.json" "default.json ring.json"; do
+		wants 1 gf-plan --emit ompi $files
+		says "MPI_Allreduce as it is is as good as all that was measured"
+	done
+	jq '.producer = "another"' ring.json > again.json
+	wants 2 gf-plan --emit ompi default.json ring.json again.json
+	says 'want each variant once, got "segmented_ring.64K" again'
+	jq '.network.library = "Open MPI 5"' ring.json > five.json
+	wants 2 gf-plan --emit ompi default.json five.json
+	says "want variants of one library between the same ranks"
+	wants 2 gf-profile --import "$data/import/osu.log" --variant ring.ll
+	one_line
+	says "--variant: Open MPI's MPI_Allreduce: ring is not cut into segments"
+	wants 2 gf-profile --import "$data/import/nccl-tests.txt" --variant ring
+	says "--variant: NCCL's ncclAllReduce: "
+	wants 0 gf-profile -q --import "$data/import/nccl-tests.txt" --variant ring.simple.8
+	jq -e '.network | .library == "NCCL" and .variants[0].variant == "ring.simple.8"' out.txt
+	wants 2 gf-profile --import "$data/import/told.jsonl" --variant ring
+	says "says itself what the library was told"
+	wants 2 gf-profile --import "$data/import/six.csv" --variant ring
+	one_line
+	says "--variant: want all-reduces, got csv"
+	[ -z "$output" ]
+}
+
 @test "--import refuses" {
 	wants 3 gf-profile --import no-such-file.csv
 	one_line
