@@ -49,7 +49,8 @@ struct gf_emitter {
 	unsigned takes;      /* enum gf_emit_takes */
 	const char *program; /* the name of the target for people */
 	/* What the target does by itself. Its all-reduce is the library's, one
-	 * at a time, and has one codec. NULL: the target changes no message. */
+	 * at a time, and has one codec. NULL: the target changes no message;
+	 * with GF_EMIT_ALGORITHM its default is the library's for each. */
 	const struct gf_policy *as_it_is;
 	/* With GF_EMIT_CAP alone: as_it_is keeps a cap in bytes. By default
 	 * that is so many of its units (a gradient has the bytes of the

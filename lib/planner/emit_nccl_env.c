@@ -44,10 +44,12 @@ static int emit_nccl(const struct gf_plan *p, const struct gf_emit_times *t,
 	const char *algorithm = one_algorithm(p);
 	const char *theirs = algorithm ? nccl_name(algorithm) : NULL;
 
-	(void)t;
 	(void)err;
 	gf_emit_head(p, "environment for NCCL", out);
-	if (theirs)
+	if (t->default_s > 0 && t->plan_s > t->default_s)
+		gf_text_addf(out, "# NCCL_ALGO is left to NCCL, which is "
+				  "faster by its own choice.\n");
+	else if (theirs)
 		gf_text_addf(out, "export NCCL_ALGO=allreduce:%s\n", theirs);
 	else if (algorithm)
 		gf_text_addf(out,

@@ -152,7 +152,7 @@ static void find_cap(const struct gf_request *r, const struct gf_emitter *e,
 }
 
 /* The plan as the target runs it; 0: what its messages cost is not known. */
-static double run_s(const struct gf_plan *p, const char *algorithm)
+static double run_s(const struct gf_plan *p, const char *algorithm, int lanes)
 {
 	struct gf_sim_result result = {0};
 	struct gf_fabric fabric;
@@ -162,7 +162,7 @@ static double run_s(const struct gf_plan *p, const char *algorithm)
 	int rc;
 
 	gf_plan_copy(&run, p);
-	run.lanes = 1;
+	run.lanes = lanes;
 	for (i = 0; i < run.nmessages; i++) {
 		struct gf_message *m = &run.messages[i];
 
@@ -221,9 +221,11 @@ static void note_times(const struct gf_emitter *e, const struct gf_plan *p,
 	if (t->default_s > 0 && t->plan_s > t->default_s)
 		gf_text_addf(notes,
 			     "the plan is slower than %s as it is, and its "
-			     "%s are left out\n",
+			     "%s left out\n",
 			     e->program,
-			     e->takes & GF_EMIT_CAP ? "buckets" : "groups");
+			     e->takes & GF_EMIT_CAP         ? "buckets are"
+			     : e->takes & GF_EMIT_ALGORITHM ? "algorithm is"
+							    : "groups are");
 }
 
 /* --- a plan for a target --------------------------------------------------
@@ -315,7 +317,7 @@ static int plan_timed(const struct gf_request *r, const struct gf_emitter *e,
 
 	if (rc < 0 || p->rule)
 		return rc;
-	times->plan_s = run_s(p, algorithm);
+	times->plan_s = run_s(p, algorithm, 1);
 	if (r->tolerance_asked || r->policy || r->system ||
 	    !(times->plan_s > times->default_s))
 		return 0;
@@ -324,7 +326,7 @@ static int plan_timed(const struct gf_request *r, const struct gf_emitter *e,
 	rc = plan_for(&exact, e, p, &again, err);
 	gf_text_release(&again);
 	if (rc == 0)
-		times->plan_s = run_s(p, algorithm);
+		times->plan_s = run_s(p, algorithm, 1);
 	return rc;
 }
 
@@ -357,7 +359,7 @@ static int plan_program(const struct gf_request *r, const struct gf_plan *given,
 	if (p->rule)
 		return 0;
 	if (given)
-		times->plan_s = run_s(p, plain.algorithm);
+		times->plan_s = run_s(p, plain.algorithm, 1);
 	if (e->takes & GF_EMIT_CAP)
 		find_cap(&plain, e, p, times);
 	times->own_s = !given             ? predicted_s(r)
@@ -508,6 +510,12 @@ int gf_request_emit(const struct gf_request *r, const struct gf_plan *given,
 	if (rc < 0)
 		return rc;
 	rc = check_period(e, p, notes, err);
+	if (rc == 0 && e->takes & GF_EMIT_ALGORITHM && p->model && !p->rule) {
+		/* the same messages, by the choice of the target */
+		times.default_s = run_s(p, backends_own, p->lanes);
+		times.plan_s = run_s(p, NULL, p->lanes);
+		note_times(e, p, &times, notes);
+	}
 	rc = rc ? rc : e->emit(p, &times, out, err);
 	if (rc < 0)
 		gf_plan_release(p);

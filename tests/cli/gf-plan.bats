@@ -334,7 +334,18 @@ staged() { # FILE
 	six --lanes 2 --emit nccl-env
 	prints "export NCCL_ALGO=allreduce:ring"
 	prints "export NCCL_LAUNCH_ORDER_IMPLICIT=1"
+	says "NCCL as it is: unknown a step; "
 	wants 0 bash -n out.txt
+	# a library that is faster, or slower, than the ring
+	for factor in 0.5 2; do
+		jq --argjson f $factor '.network.allreduce |= [(.[] | select(.algorithm == "ring")),
+			(map(select(.algorithm == "ring"))[0] | .algorithm = "library" | .startup_s *= $f | .per_byte_s *= $f)]' \
+			"$share/profiles/six.json" > library.json
+		wants 0 gf-plan --algorithm ring --lanes 1 --emit nccl-env library.json
+		says "NCCL as it is: "
+		[ $factor = 2 ] || prints "# NCCL_ALGO is left to NCCL, which is faster by its own choice."
+		[ $factor != 2 ] || prints "export NCCL_ALGO=allreduce:ring"
+	done
 	wants 1 gf-plan --emit ddp --system gtopk "$share/profiles/six.json"
 	one_line
 	says "DistributedDataParallel has no selection gtopk (gradflow.ddp runs the plan)"
