@@ -10,9 +10,10 @@
 
 /* What the programs call our codecs; NULL: they have none of the kind. */
 static const struct gf_emit_compression compressions[] = {
-	{"f32", "", ""},
-	{"f16", "fp16_compress_hook", "fp16"},
-	{"bf16", "bf16_compress_hook", NULL},
+	{"f32", "", "", "False"},
+	{"f16", "fp16_compress_hook", "fp16", NULL},
+	{"bf16", "bf16_compress_hook", NULL, NULL},
+	{"fp8", NULL, NULL, "True"},
 };
 
 const struct gf_emit_compression *gf_emit_compression_of(const char *codec)

@@ -8,9 +8,6 @@
  */
 #include "planner/emit.h"
 
-#include <errno.h>
-#include <string.h>
-
 #include "codec/codec.h"
 #include "planner/emit_buckets.h"
 
@@ -35,13 +32,13 @@ static int emit(const struct gf_plan *p, const struct gf_emit_times *times,
 {
 	const struct gf_period *o = &p->period;
 	const char *codec = o->messages[0].codec;
-	const bool quantised = strcmp(codec, "fp8") == 0;
+	const char *quantised = gf_emit_compression_of(codec)->torchft;
 
 	(void)times;
 	if (o->begin_steps)
 		return gf_emit_lacks(&gf_emitter_torchft, "period ",
 				     gf_period_name(o), err);
-	if (!quantised && !gf_codec_is_plain(codec))
+	if (!quantised)
 		return gf_emit_lacks(&gf_emitter_torchft, "outer codec ", codec,
 				     err);
 	gf_emit_head(p, "torchft", out);
@@ -56,10 +53,10 @@ static int emit(const struct gf_plan *p, const struct gf_emit_times *times,
 			     "fragment_update_alpha=%.9g, "
 			     "should_quantize=%s)\n",
 			     o->outer_rate, o->outer_momentum, o->steps,
-			     o->delay, o->mix, quantised ? "True" : "False");
+			     o->delay, o->mix, quantised);
 		return 0;
 	}
-	if (quantised)
+	if (!gf_codec_is_plain(codec))
 		return gf_emit_lacks(&gf_emitter_torchft, "codec of LocalSGD, ",
 				     codec, err);
 	gf_text_addf(out,

@@ -252,7 +252,8 @@ int gf_train_step(struct gf_stepper *s, size_t step, double lr,
 	gf_loss_scale_end(&m->scale);
 	rc = rc ? rc : take_result(s, out, err);
 	t->outer_s = -gf_clock_s();
-	rc = rc ? rc : gf_groups_step(s->groups, step, &outer_bytes, err);
+	if (!rc && s->groups)
+		rc = gf_groups_step(s->groups, step, &outer_bytes, err);
 	if (rc)
 		return rc;
 	out->skipped = m->skipped;
@@ -262,6 +263,8 @@ int gf_train_step(struct gf_stepper *s, size_t step, double lr,
 	gf_timeline_close(s->timeline);
 	out->seconds = gf_clock_s() - began_s;
 	out->sent_bytes = gf_method_sent_bytes(m) + outer_bytes;
-	out->dense_bytes = gf_groups_dense_bytes(s->groups);
+	out->dense_bytes =
+		s->groups ? gf_groups_dense_bytes(s->groups)
+			  : gf_exchange_totals(m->exchange).dense_bytes;
 	return 0;
 }

@@ -25,7 +25,7 @@ struct gf_stepper {
 	struct gf_compute *compute; /* borrowed */
 	struct gf_method *method;
 	struct gf_timeline *timeline;
-	struct gf_groups *groups;
+	struct gf_groups *groups; /* NULL: there is no period */
 	/* Micro-batches whose mean gradient is exchanged once. More than one
 	 * want `sum`, of all elements, for the gradients before the last;
 	 * NULL: the compute adds them up (backward_early). */
