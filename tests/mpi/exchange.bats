@@ -123,6 +123,17 @@ rule() { # JQ-FILTER
 	says "own_loop: "
 }
 
+@test "exchange: the example that exchanges every 20 steps" {
+	binary=$(program periods)
+	wants 0 timeout 60 mpirun --bind-to none -np 3 "$binary"
+	[ "$(cat out.txt)" = "y = 3.000 x + -1.000 after 50 exchanges" ]
+	rule '.rule.algorithms[0].codec = "q8"'
+	wants 0 timeout 60 mpirun --bind-to none -np 2 "$binary" rule.json
+	grep -q 'after 50 exchanges$' out.txt
+	wants 1 timeout 60 mpirun --bind-to none -np 2 "$binary" none.json
+	says "periods: "
+}
+
 @test "exchange: the example on a GPU says that there is none" {
 	[ ! -e /dev/nvidiactl ] || skip "there is a GPU"
 	grep -q 'CUDA on' "$GF_SOURCE/$BUILD/config.txt" || skip "built without CUDA"
