@@ -972,7 +972,7 @@ def arguments():
     raises(lambda: gradflow.ddp(build(), timeout_s=timedelta(0, 5)), "timeout_s", "timedelta")
     raises(lambda: gradflow.ddp(build(), momentum="0.9"), "momentum", "'0.9' (str)")
     raises(lambda: gradflow.ddp(nn.Linear(2, 2, device="meta")), "weight", "meta", "to_empty")
-    raises(lambda: gradflow.ddp(build(), 7), "plan", "a file's name or a dictionary", "int")
+    raises(lambda: gradflow.ddp(build(), 7), "plan", "a file's name, a text or a dictionary", "int")
     raises(lambda: gradflow.Record(DDP(build())), "gradflow.Record", "gradflow.ddp")
     raises(lambda: gradflow.Exchange({"a": torch.ones(2)}, ["plan"]), "plan", "dictionary", "list")
     if hasattr(torch._dynamo.config, "optimize_ddp") if torch.__version__ >= "2.4" else False:

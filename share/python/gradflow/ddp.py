@@ -16,9 +16,9 @@ from torch.nn.parallel import DistributedDataParallel
 
 from . import library as c
 from .common import agree, on_gradient, trained, want_module, want_number, weakly
-from .exchange import Exchange, check_plan, device_of, job, misfit, runs_between_gpus, wants
+from .exchange import Exchange, agreed, check_plan, device_of, job, misfit, runs_between_gpus, wants
 from .measure import Clock
-from .plan import (PlanError, bucket_bytes, check_names, in_order, read, selects_all,
+from .plan import (PlanError, bucket_bytes, check_names, in_order, inner, read, selects_all,
                    slower_than_none, staleness, synchronous, wants_momentum)
 from .tune import Tuner
 from .way import Bucket, choose
@@ -103,24 +103,15 @@ def hook(state, bucket):
 
 
 def _agreed(plan, group, library):
-    """The plan as a dictionary, and its name: rank 0's on all ranks, or its failure."""
-    failure, found = None, [None, "plan"]
-    if dist.get_rank(group) == 0 and plan is not None:
-        try:
-            found = list(read(plan))
-            check_plan(*found, library)
-        except (OSError, ValueError) as e:
-            failure = e
-    agree(group, failure)
-    source = 0 if group is None else dist.get_global_rank(group, 0)
-    dist.broadcast_object_list(found, source, group=group)
-    slower = slower_than_none(found[0])
-    if slower:
-        if dist.get_rank(group) == 0:
-            _log.warning("%s: predicts steps of %.1f ms, and without a plan they took %.1f ms: "
-                         "going without", found[1], slower[0] * 1e3, slower[1] * 1e3)
-        found = [None, "plan"]
-    return found
+    """The plan as a dictionary, and its name; none if it is slower than none."""
+    found, where = agreed(plan, group, library)
+    slower = slower_than_none(found)
+    if not slower:
+        return found, where
+    if dist.get_rank(group) == 0:
+        _log.warning("%s: predicts steps of %.1f ms, and without a plan they took %.1f ms: "
+                     "going without", where, slower[0] * 1e3, slower[1] * 1e3)
+    return None, "plan"
 
 
 def _bucket_cap_mb(parameters):
@@ -222,6 +213,7 @@ class State:
                            if _original(n) not in self.ignored}
         self.names = {id(p): n for n, p in self.parameters.items()}
         self.types = {n: p.dtype for n, p in self.parameters.items()}
+        plan = inner(plan)
         self.plan, self.where = plan, where
         if wants_momentum(plan) and not momentum and dist.get_rank(self.group) == 0:
             warnings.warn(f"gradflow: {where}: /selection/decay is the optimiser's momentum, and "

@@ -15,7 +15,7 @@ import torch.distributed as dist
 
 from . import library as c
 from .common import agree, want_number
-from .plan import PlanError
+from .plan import PlanError, read
 
 _open = []  # weak references to the open exchanges, in the order of opening
 _MANY = 8   # open exchanges, from which on models that are gone are looked for
@@ -45,6 +45,21 @@ def check_plan(plan, where, library=None):
         raise PlanError(f"{where}: want a plan, got what is no JSON: {e}") from None
     if lib.gradflow_exchange_check(text.encode(), 0) == -errno.EINVAL:
         raise PlanError(lib.gradflow_error().decode(errors="replace").replace("plan_text", where))
+
+
+def agreed(plan, group, library):
+    """The plan as a dictionary, and its name: rank 0's on all ranks, or its failure."""
+    failure, found = None, [None, "plan"]
+    if dist.get_rank(group) == 0 and plan is not None:
+        try:
+            found = list(read(plan))
+            check_plan(*found, library)
+        except (OSError, ValueError) as e:
+            failure = e
+    agree(group, failure)
+    source = 0 if group is None else dist.get_global_rank(group, 0)
+    dist.broadcast_object_list(found, source, group=group)
+    return found
 
 
 def wants(plan, optimizer, library=None):

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """A gf-plan(5) document beside a model's parameters; libgradflow checks the rest."""
+import contextlib
+import io
 import json
 import os
 
@@ -21,13 +23,16 @@ def want(holds, where, wanted, found):
 
 
 def read(source):
-    """The plan as a dictionary, and its name. `plan` is a dictionary or a file."""
+    """The plan as a dictionary, and its name. It is given as one, as text or as a file."""
     if isinstance(source, dict):
         return source, "plan"
-    want(isinstance(source, (str, os.PathLike)), "plan", "a file's name or a dictionary",
+    want(isinstance(source, (str, os.PathLike)), "plan", "a file's name, a text or a dictionary",
          type(source).__name__)
     where = os.fspath(source)
-    with open(where, encoding="utf-8") as f:
+    is_text = str(where).lstrip().startswith("{")
+    with contextlib.nullcontext(io.StringIO(where)) if is_text else \
+            open(where, encoding="utf-8") as f:
+        where = "plan" if is_text else where
         try:
             return json.load(f), where
         except (ValueError, RecursionError) as e:
@@ -107,6 +112,40 @@ def staleness(plan, where):
 def synchronous(plan):
     """The plan of each step's own exchange."""
     return {**plan, "pipeline": {"staleness": 1, "warmup_steps": 0}} if "pipeline" in plan else plan
+
+
+def has_period(plan):
+    return _of(plan, "period", "method") not in (None, "every")
+
+
+def inner(plan):
+    """The plan of a group of a period's, which exchanges in every step."""
+    if not has_period(plan):
+        return plan
+    return {**{k: v for k, v in plan.items() if k not in ("period", "predicted")},
+            "ranks": plan["period"]["group_ranks"]}
+
+
+def outer(plan, sizes):
+    """Each fragment of the period as a plan of its own. sizes are those of this rank's parts
+    of the tensors, by name; what is empty is left out."""
+    messages, parts = plan["period"]["messages"], plan["period"].get("fragments", 1)
+    plans = []
+    for f in range(parts):
+        tensors, kept = [], []
+        for m in messages[f * len(messages) // parts:(f + 1) * len(messages) // parts]:
+            first = len(tensors)
+            tensors += [{"name": t["name"], "count_elems": sizes[t["name"]], "dtype": "f32",
+                         "ready_s": 0} for t in plan["tensors"][m["first"]:m["last"] + 1]
+                        if sizes[t["name"]]]
+            if len(tensors) > first:
+                kept.append({**m, "first": first, "last": len(tensors) - 1})
+        plans.append({**{k: plan[k] for k in ("format", "version", "ranks", "reproducible",
+                                              "segment_bytes", "levels") if k in plan},
+                      "lanes": plan["period"].get("lanes", 1),
+                      "model": {"name": "fragment", "forward_s": 0, "backward_s": 0},
+                      "tensors": tensors, "messages": kept})
+    return plans
 
 
 def in_order(plan, names):
