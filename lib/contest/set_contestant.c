@@ -127,7 +127,8 @@ int gf_contest_sparse_send(struct gf_contest_sparse *s, float *data,
 	if (rc)
 		return rc;
 	gf_sparse_conclude(m);
-	gf_sparse_expand(m, data);
+	memset(data, 0, m->count_elems * sizeof(*data));
+	gf_sparse_add(m, data);
 	return 0;
 }
 

@@ -58,9 +58,7 @@ static int end(void *ctx, size_t slot, struct gf_gpu_stream *q,
 
 		gf_kernels()->scatter_add_f32(estimate_of(s) + at,
 					      m->sent_value, m->sent, m->k);
-		gf_sparse_expand(m, m->data);
-		gf_kernels()->axpby_f32(1, m->data, 1, sum_of(s) + at,
-					m->count_elems);
+		gf_sparse_add(m, sum_of(s) + at);
 	}
 	memcpy(pool->data, sum_of(s), pool->count_elems * sizeof(*pool->data));
 	return 0;

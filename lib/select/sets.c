@@ -434,11 +434,10 @@ size_t gf_sparse_bad(const struct gf_sparse_message *m)
 	return least;
 }
 
-void gf_sparse_expand(const struct gf_sparse_message *m, float *sum)
+void gf_sparse_add(const struct gf_sparse_message *m, float *sum)
 {
 	size_t r;
 
-	memset(sum, 0, m->count_elems * sizeof(*sum));
 	for (r = 0; r < gf_sparse_common(m); r++) {
 		struct gf_sparse set = set_at(m, plain_sets(m), r);
 

@@ -111,7 +111,7 @@ size_t gf_sparse_bad(const struct gf_sparse_message *m);
 /* How many sets are what all ranks have in common: the first ones in
  * `sets`. */
 size_t gf_sparse_common(const struct gf_sparse_message *m);
-/* sum, count_elems long, becomes the sum over ranks; zero in most places. */
-void gf_sparse_expand(const struct gf_sparse_message *m, float *sum);
+/* Adds the sum over ranks to sum, count_elems long. */
+void gf_sparse_add(const struct gf_sparse_message *m, float *sum);
 
 #endif

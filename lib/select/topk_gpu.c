@@ -473,9 +473,10 @@ static int keep(struct gf_selector *s, size_t slot, size_t age, bool bad,
 	(void)bad;
 	if (!s->env.place.by_host || t->restored)
 		return gf_select_keep_pool(s, slot, values, err);
+	memset(values, 0, s->env.pools[slot].count_elems * sizeof(*values));
 	for (i = 0; i < s->env.plan->nmessages; i++)
-		gf_sparse_expand(&t->messages[i],
-				 values + (t->messages[i].data - pool));
+		gf_sparse_add(&t->messages[i],
+			      values + (t->messages[i].data - pool));
 	return 0;
 }
 

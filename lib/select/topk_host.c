@@ -247,7 +247,7 @@ void gf_topk_commit(struct gf_selector *s, size_t slot)
 		return;
 	gf_feedback_commit(&s->feedback, pool->data, 0, pool->count_elems);
 	for (i = 0; i < s->env.plan->nmessages; i++)
-		gf_sparse_expand(&t->messages[i], t->messages[i].data);
+		gf_sparse_add(&t->messages[i], t->messages[i].data);
 }
 
 static int end(void *ctx, size_t slot, struct gf_gpu_stream *q,

@@ -104,7 +104,8 @@ static void host_step(struct host_rank *all, int ranks, int step, bool skip)
 		if (!skip)
 			memcpy(all[r].residual, all[r].data,
 			       sizeof(all[r].residual));
-		gf_sparse_expand(&all[r].m, all[r].sum);
+		memset(all[r].sum, 0, sizeof(all[r].sum));
+		gf_sparse_add(&all[r].m, all[r].sum);
 	}
 }
 
