@@ -42,6 +42,8 @@ enum {
 	GF_SELECT_PIECES = 1 << 7,
 	/* what goes out has momentum in it, and the update adds none */
 	GF_SELECT_MOMENTUM = 1 << 8,
+	/* ... and it serves optimisers without momentum, too */
+	GF_SELECT_BARE = 1 << 10,
 	/* it works on the shapes of tensors: flat ones go whole */
 	GF_SELECT_SHAPES = 1 << 9,
 };

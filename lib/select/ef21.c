@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * ef21 (Richtarik, Sokolov and Fatkhullin 2021): each rank sends the k largest
- * changes of its gradient since the estimate that all ranks have of it.
+ * changes of its velocity since the estimate that all ranks have of it.
  *
  * doc/select_ef21.h has the equations and an example. Until the step has ended
- * and is found finite, h and s are as before it. Then the pool becomes s.
+ * and is found finite, h, s and v - h are as before it; what v - h is to become
+ * is in the pool. Then the pool becomes s.
  */
 #include <string.h>
 
@@ -14,7 +15,7 @@
 #include "select/selections.h"
 #include "select/topk_host.h"
 
-/* h and s, laid out as the pool. */
+/* h, s and v - h, laid out as the pool. */
 static float *estimate_of(const struct gf_selector *s)
 {
 	return ((struct gf_topk_select *)s->priv)->arrays[0];
@@ -25,17 +26,28 @@ static float *sum_of(const struct gf_selector *s)
 	return ((struct gf_topk_select *)s->priv)->arrays[1];
 }
 
+static float *rest_of(const struct gf_selector *s)
+{
+	return ((struct gf_topk_select *)s->priv)->arrays[2];
+}
+
 static int prepare(void *ctx, size_t slot, size_t message,
 		   struct gf_gpu_stream *q, struct gf_error *err)
 {
 	struct gf_selector *s = ctx;
 	const struct gf_pool *pool = &s->env.pools[slot];
 	struct gf_sparse_message *m = &gf_topk_slot(s, slot)->messages[message];
+	const size_t at = (size_t)(m->data - pool->data);
+	const float momentum = (float)s->env.momentum;
 
 	(void)q;
 	(void)err;
-	gf_kernels()->axpby_f32(-1, estimate_of(s) + (m->data - pool->data), 1,
-				m->data, m->count_elems);
+	/* v - h is g + m (h + (v - h)) - h */
+	gf_kernels()->axpby_f32(momentum - 1, estimate_of(s) + at, 1, m->data,
+				m->count_elems);
+	if (momentum > 0)
+		gf_kernels()->axpby_f32(momentum, rest_of(s) + at, 1, m->data,
+					m->count_elems);
 	gf_sparse_select(m, m->k, s->env.rank);
 	return 0;
 }
@@ -60,6 +72,7 @@ static int end(void *ctx, size_t slot, struct gf_gpu_stream *q,
 					      m->sent_value, m->sent, m->k);
 		gf_sparse_add(m, sum_of(s) + at);
 	}
+	memcpy(rest_of(s), pool->data, pool->count_elems * sizeof(*pool->data));
 	memcpy(pool->data, sum_of(s), pool->count_elems * sizeof(*pool->data));
 	return 0;
 }
@@ -83,6 +96,9 @@ static void state(struct gf_selector *s, struct gf_state *list)
 
 	gf_state_add(list, GF_STATE_OWN, gf_xstrdup("ef21.estimate"), &shape,
 		     estimate_of(s))
+		->rule = GF_STATE_MEAN;
+	gf_state_add(list, GF_STATE_OWN, gf_xstrdup("ef21.rest"), &shape,
+		     rest_of(s))
 		->rule = GF_STATE_MEAN;
 	gf_state_add(list, GF_STATE_SHARED, gf_xstrdup("ef21.sum"), &shape,
 		     sum_of(s))

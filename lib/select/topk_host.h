@@ -32,7 +32,7 @@ struct gf_topk_select {
 	size_t sets_bytes; /* of a slot */
 	struct gf_topk_gpu *gpu;
 	/* of a selection that is built on this: arrays laid out as the pool */
-	float *arrays[2];
+	float *arrays[3];
 	float factor;
 };
 

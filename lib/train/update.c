@@ -12,7 +12,7 @@ static int check_selection(const struct gf_update *u, struct gf_error *err)
 {
 	const struct gf_selection *s = &u->plan->selection;
 
-	if (u->optimizer.ops->velocity ||
+	if (u->optimizer.ops->velocity || gf_selection_has(s, GF_SELECT_BARE) ||
 	    !(gf_selection_has(s, GF_SELECT_PIECES) ||
 	      gf_selection_has(s, GF_SELECT_MOMENTUM)))
 		return 0;

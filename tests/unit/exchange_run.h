@@ -189,13 +189,16 @@ static inline void run_rank(struct gf_comm *comm, void *ctx)
 	struct gf_shape *shapes = gf_xcalloc(run->ntensors, sizeof(*shapes));
 	struct gf_update update = {
 		.params = weights, .plan = &plan, .shapes = shapes};
-	struct gf_optim_config optim = {.name = run->optimizer ? run->optimizer
-							       : "sgd",
-					.eta = run->eta,
-					.clip_norm = run->clip_norm,
-					.momentum = run->momentum,
-					.weight_decay = run->weight_decay,
-					.exclude = "none"};
+	struct gf_optim_config optim = {
+		.name = run->optimizer ? run->optimizer : "sgd",
+		.eta = run->eta,
+		.clip_norm = run->clip_norm,
+		.momentum =
+			gf_selection_has(&run->selection, GF_SELECT_MOMENTUM)
+				? 0
+				: run->momentum,
+		.weight_decay = run->weight_decay,
+		.exclude = "none"};
 	struct gf_state state = {0};
 	struct gf_error err = {""};
 

@@ -7,6 +7,7 @@
 #include "base/array.h"
 #include "base/heap.h"
 #include "codec/encode.h"
+#include "doc/select_ef21.h"
 #include "exchange_run.h"
 #include "select/sets.h"
 
@@ -537,6 +538,72 @@ static void test_serial(void)
 		}
 }
 
+/* ef21 as doc/select_ef21.h has it. Halves are exact. */
+static void test_estimates(void)
+{
+	static const struct {
+		int ranks;
+		double density, momentum;
+	} cases[] = {{1, .1, 0}, {2, .1, .5}, {3, .25, .5}, {4, .02, .5}};
+	static const size_t counts[] = {60, 7, 33};
+	enum { N = 100 };
+	static struct exchange_run run;
+	size_t c, i, k, step;
+	int r;
+
+	for (c = 0; c < GF_ARRAY_LENGTH(cases); c++) {
+		static vector v[RUN_RANKS], h[RUN_RANKS], sent;
+		vector sum = {0};
+		double weights[N] = {0};
+
+		memset(v, 0, sizeof(v));
+		memset(h, 0, sizeof(h));
+		run = (struct exchange_run){
+			.ranks = cases[c].ranks,
+			.counts = counts,
+			.ntensors = GF_ARRAY_LENGTH(counts),
+			.threshold_bytes = 1 << 20,
+			.lanes = 1,
+			.selection = {&gf_select_plan_ef21,
+				      &(struct gf_ef21_params){
+					      .density = cases[c].density}},
+			.momentum = cases[c].momentum,
+			.lr = .25,
+			.first_step = 1,
+			.steps = 6,
+			.gradient = noise,
+		};
+		k = gf_density_count(cases[c].density, N);
+		run_exchange(&run, "ef21");
+		for (step = 1; step <= run.steps; step++) {
+			for (r = 0; r < run.ranks; r++) {
+				bool marked[N];
+
+				memset(marked, 1, sizeof(marked));
+				for (i = 0; i < N; i++) {
+					v[r][i] =
+						(float)run.momentum * v[r][i] +
+						noise(r, step, i);
+					sent[i] = v[r][i] - h[r][i];
+				}
+				keep_largest(sent, marked, N, k, NULL);
+				for (i = 0; i < N; i++) {
+					h[r][i] += sent[i];
+					sum[i] += sent[i];
+				}
+			}
+			for (i = 0; i < N; i++) {
+				weights[i] -=
+					run.lr * (double)sum[i] / run.ranks;
+				EXPECT_NEAR((double)run.weights[0][step - 1][i],
+					    weights[i], 1e-4,
+					    "ef21 case %zu, step %zu, w[%zu]",
+					    c, step, i);
+			}
+		}
+	}
+}
+
 /* Eq. 6 and 7: a rank gathers p-1 sets; the tree's root sends log2 p. */
 static void test_bytes(void)
 {
@@ -619,6 +686,7 @@ int main(void)
 	test_ties();
 	test_vector();
 	test_serial();
+	test_estimates();
 	test_bytes();
 	return TEST_END();
 }
