@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "doc/select_topk.h"
 
+#include <math.h>
+
 #include "base/array.h"
 #include "doc/select_density.h"
 #include "json/record.h"
@@ -20,6 +22,39 @@ static const struct gf_record record = {
 	GF_RECORD(struct gf_topk_params, fields),
 };
 #undef AT
+
+/*
+ * The default density is meant for models of millions. What a step must send to
+ * learn does not shrink with the model: the smallest model of the paper sends
+ * LEAST_SENT (ResNet-20, 269,722 weights). A small model gets the density for
+ * as many, at most that of the first epoch of warm-up, and no epoch sends less.
+ */
+#define LEAST_SENT   270
+#define MOST_DENSITY 0.25
+
+static int fit(void *params, const struct gf_model_profile *model,
+	       bool (*asked)(const void *ctx, const char *option),
+	       const void *ctx, struct gf_text *notes, struct gf_error *err)
+{
+	struct gf_topk_params *p = params;
+	const double elems =
+		(double)gf_model_profile_bytes(model) / sizeof(float);
+	const double least = fmin(LEAST_SENT / elems, MOST_DENSITY);
+	const double before = p->density;
+	size_t i;
+
+	(void)err;
+	if (asked(ctx, "density") || !(before < least))
+		return 0;
+	p->density = least;
+	for (i = 0; i < p->nwarmup && !asked(ctx, "warmup-densities"); i++)
+		p->warmup_densities[i] = fmax(p->warmup_densities[i], least);
+	gf_text_addf(notes,
+		     "%s has %.0f elements: the density is %.3g instead of "
+		     "%g (--density)\n",
+		     model->name, elems, least, before);
+	return 0;
+}
 
 const struct gf_topk_params *gf_topk_params(const struct gf_selection *s)
 {
@@ -62,6 +97,7 @@ const struct gf_select_plan gf_select_plan_topk = {
 	.defaults = &defaults,
 	.wire = gf_density_wire,
 	.warm = gf_density_warm,
+	.fit = fit,
 };
 
 const struct gf_select_plan gf_select_plan_gtopk = {
@@ -73,4 +109,5 @@ const struct gf_select_plan gf_select_plan_gtopk = {
 	.defaults = &defaults,
 	.wire = wire_gtopk,
 	.warm = gf_density_warm,
+	.fit = fit,
 };

@@ -22,6 +22,8 @@ bool gf_axes_asked(const void *axes, const char *option)
 	const struct gf_axes *a = axes;
 	size_t i;
 
+	if (a && a->followed)
+		return true;
 	for (i = 0; a && i < a->noptions; i++)
 		if (a->options[i].text &&
 		    strcmp(a->options[i].field->option, option) == 0)

@@ -52,7 +52,7 @@ int gf_axes_read_factors(const char *text, void *axes, struct gf_error *err);
 int gf_axes_apply(const struct gf_axes *axes, struct gf_system *s,
 		  struct gf_selection *selection, struct gf_error *err);
 /* Did the user set that option of the selection? For gf_select_plan.fit, whose
- * ctx is the axes; NULL: all open. */
+ * ctx is the axes; NULL: all open. A plan that is followed has set all. */
 bool gf_axes_asked(const void *axes, const char *option);
 
 /* The algorithm that the axes leave possible where `algorithm` was asked for

@@ -545,7 +545,7 @@ ms() { # OPTION...: of a plan of the job, as people read it
 	jq -e '.pipeline.staleness == 2 and .messages[0].codec == "trunc16" and .messages[0].release == "backward_end"' out.txt
 	iteration 25.5
 	six --system gtopk
-	jq -e '.selection.method == "gtopk" and .selection.density == 0.001' out.txt
+	jq -e '.selection.method == "gtopk" and .selection.density == 0.25' out.txt
 	six --system gradientflow
 	jq -e '.selection.method == "csc" and .messages[0].codec == "f16" and .fusion.threshold_bytes > 0' out.txt
 	six --system asc-wfbp
@@ -985,7 +985,7 @@ ms() { # OPTION...: of a plan of the job, as people read it
 	six --selection randomk --seed 9 --density 0.5 --codecs f16 --halves
 	jq -e '.selection == {"method": "randomk", "density": 0.5, "warmup_densities": [], "seed": 9} and .messages[0].codec == "f16"' out.txt
 	six --system gtopk --warmup-densities 0.5,0.25
-	jq -e '.selection.warmup_densities == [0.5, 0.25] and .selection.density == 0.001' out.txt
+	jq -e '.selection.warmup_densities == [0.5, 0.25] and .selection.density == 0.25' out.txt
 	six --staleness 2
 	says 'wants less rate or momentum, as gf-train gives it: gradients are 1 step late'
 	six --staleness 3 --pipeline-warmup 5 --release backward_end
@@ -1071,6 +1071,28 @@ ms() { # OPTION...: of a plan of the job, as people read it
 	wants 0 gf-plan topo.json --model resnet50 --system gradientflow
 	jq -e '.selection.chunk_elems == 32000' out.txt
 	fails grep 'chunks are of' err.txt
+}
+
+@test "a small model sends a larger share of its gradients" {
+	gf-topo --synthetic "net:4@1Gb/s,50us" > topo.json
+	# model|options|density|of the last epoch of warm-up
+	while IFS='|' read -r model options density last; do
+		# shellcheck disable=SC2086 # options are words
+		wants 0 gf-plan topo.json --model "$model" $options -o plan.json
+		jq -e ".selection | (.density * 1e4 | round) == $density and ((.warmup_densities[-1] // 0) * 1e4 | round) == $last" plan.json
+		[ "$density" -eq 157 ] || continue
+		says 'digits-mlp has 17226 elements: the density is 0.0157 instead of 0.001 (--density)'
+	done <<- 'END'
+		digits-mlp|--selection topk|157|157
+		digits-mlp|--system gtopk|157|157
+		digits-mlp|--selection gtopk --warmup-densities .002|157|20
+		digits-mlp|--selection topk --density .001|10|40
+		resnet50|--selection topk|10|40
+	END
+	# a plan that was made for a density keeps it
+	gf-plan -q topo.json --model digits-mlp --selection topk --density .001 > plan.json
+	gf-sim plan.json --trace trace.json -o /dev/null
+	gf-plan -q --refine trace.json plan.json | jq -e '.selection.density == 0.001'
 }
 
 @test "axes that contradict each other" {
