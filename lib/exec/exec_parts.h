@@ -59,6 +59,8 @@ struct gf_exec_run {
 	const struct gf_schedule *schedule; /* NULL: the transport's own */
 	size_t count_elems;
 	struct gf_element element;
+	/* the same for a transport that reduces: merging is counted there */
+	struct gf_element received;
 	enum gf_coll_half half;
 	uint32_t channel;
 	char *data, *scratch;

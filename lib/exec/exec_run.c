@@ -66,6 +66,15 @@ void gf_exec_coding_end(struct gf_exec_run *run, double began_s)
 		run->exec->coding_s += gf_clock_s() - began_s;
 }
 
+static void merge_received(void *run, void *to, const void *from, size_t count)
+{
+	struct gf_exec_run *r = run;
+	double began_s = gf_exec_coding_begin(r);
+
+	gf_element_reduce(&r->element, to, from, count);
+	gf_exec_coding_end(r, began_s);
+}
+
 static size_t divide_up(size_t a, size_t b)
 {
 	return a / b + (a % b != 0);
@@ -303,6 +312,11 @@ int gf_exec_run_new(struct gf_exec *x, const struct gf_exec_config *config,
 	r->element = config->element.size_bytes
 			     ? config->element
 			     : gf_element_number(GF_F32, GF_OP_SUM);
+	r->received = r->element;
+	if (!r->element.number) {
+		r->received.reduce = merge_received;
+		r->received.ctx = r;
+	}
 	r->half = config->half;
 	r->channel = config->channel;
 	rc = r->schedule ? prepare_steps(r, err)

@@ -145,9 +145,9 @@ static int begin_receive(struct gf_exec_run *run, uint32_t i, char *memory,
 	if (run->loans[i] == GF_EXEC_BACK)
 		return c->ops->irecv_reduce_back(c, step->peer, tag, memory,
 						 step->range.count,
-						 &run->element, request, err);
+						 &run->received, request, err);
 	return c->ops->irecv_reduce(c, step->peer, tag, memory,
-				    step->range.count, &run->element, request,
+				    step->range.count, &run->received, request,
 				    err);
 }
 
