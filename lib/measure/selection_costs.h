@@ -23,11 +23,13 @@ struct gf_measure_selections {
 /*
  * Collective: what each selection of the registry, with its default keys, adds
  * to a dense message of f32 on the host: seconds in its hooks and in merging
- * sets on the thread that moves messages, and in its part on the compute
- * thread. The message goes through the engine that training uses, and its
- * selection is in the steady state, after any warm-up. As in training, compute
- * works on as much memory as weights, momentum and activations may take, and
- * then writes the gradients. A second share of elements tells what goes out
+ * sets on the thread that moves messages, in its part on the compute thread,
+ * and in compute, which then finds less of its own memory in the caches: by how
+ * much a pass takes longer than the same again. The message goes through the
+ * engine that training uses, and its selection is in the steady state, after
+ * any warm-up. As in training, compute works on as much memory as weights,
+ * momentum and activations may take, and then writes the gradients. A second
+ * share of elements tells what goes out
  * from passes over all gradients. The slowest rank's median counts; all ranks
  * get the same. Adds to `out`, and to the codecs there that may overflow what
  * multiplying by a loss scale takes.
