@@ -2,13 +2,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Predicted beside measured steps of training, with a profile that is made apart
 # from the run and nothing fitted on it: does the plan win in truth?
+# Each round makes a profile, plans by it and trains by all plans: the memory of a
+# machine that others share may be half as fast a minute later.
 #   tests/bench/model.sh [SETTING...]
 # A setting is shm (RANKS ranks, 2, of this machine) or HOSTSxRATE, such as
 # 2x1gbit: emulated hosts with one rank each (share/lab, root).
 # In the environment: MODELS (digits-cnn cifar100-cnn resnet20); PLANS, of those
-# below (all); ROUNDS (3) of all plans in turns, of which the median counts; STEPS
-# (60) of a run; THREADS, which is given to the commands, else their default;
-# BUDGET (20s) of a profile; ROWS, a file to which rows go as JSON Lines.
+# below (all); ROUNDS (3), of which the median ratio counts; STEPS (60) of a run;
+# THREADS, which is given to the commands, else their default; BUDGET (10s) of a
+# profile; ROWS, a file to which rows go as JSON Lines.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 export PATH="$PWD/${BUILD:-build}/bin:$PATH"
@@ -44,48 +46,57 @@ run() {
 	fi 2> "$work/err"
 }
 
-# seconds of a step, the median of a run's
+# seconds that all processors have worked
+busy() { awk '/^cpu / {print ($2 + $3 + $4 + $7 + $8) / '"$(getconf CLK_TCK)"'}' /proc/stat; }
+
+# Runs a command, and again where other programs worked for more than a twentieth of its
+# time, three times at most.
+alone() { # FILE COMMAND...
+	local before tries=0 TIMEFORMAT='%U %S'
+	until [ "$tries" -eq 3 ]; do
+		before=$(busy)
+		{ time run "${@:2}" > "$1"; } 2> "$work/own" || return
+		awk -v all="$(busy)" -v before="$before" '{exit all - before - $1 - $2 > 0.05 * ($1 + $2)}' "$work/own" && return
+		tries=$((tries + 1))
+	done
+}
+
+# measured by predicted seconds of a step, the median of a run's
 measure() { # plan
-	run gf-train "${threads[@]}" --data synthetic --plan "$1" --steps "${STEPS:-60}" > "$work/out" ||
+	alone "$work/out" gf-train "${threads[@]}" --data synthetic --plan "$1" --steps "${STEPS:-60}" ||
 		{ tail -n 3 "$work/err" >&2; return 1; }
-	cat "$work/out" "$work/err" | sed -n 's|.*measured/predicted \(.*\)|\1|p' | tail -n 1
+	cat "$work/out" "$work/err" | sed -n 's|.*iteration predicted.*measured/predicted \(.*\)|\1|p' | head -n 1
 }
 
-# The ratios of a plan. Plans that run alike share them: they are one contestant.
-ratios() { # plan
-	local same
-	same=$(jq -cS '{lanes, pipeline, selection, messages}' "$work/$1.json" | md5sum)
-	echo "$work/${same%% *}.ratio"
-}
-
-one_model() { # setting model
-	local plan round ratio
-	local -A ratio_of=() plan_of=()
-	run gf-profile -q "${threads[@]}" --model "$2" --budget "${BUDGET:-20s}" > "$work/profile" || { cat "$work/err"; return 1; }
+# A row of each plan and round.
+one_round() { # setting model
+	local plan ratio
+	local -A measured=()
+	alone "$work/profile" gf-profile -q "${threads[@]}" --model "$2" --budget "${BUDGET:-10s}" || { cat "$work/err"; return 1; }
 	for plan in $plans; do
 		# shellcheck disable=SC2046
 		gf-plan -q $(options "$plan") "$work/profile" > "$work/$plan.json" 2> "$work/err" ||
-			{ echo "$1 $2 $plan: $(head -n 1 "$work/err")"; rm -f "$work/$plan.json"; }
+			{ echo "$1 $2 $plan: $(head -n 1 "$work/err")"; continue; }
+		# plans that run alike are one contestant
+		ratio=$(jq -cS '{lanes, pipeline, selection, messages}' "$work/$plan.json" | md5sum)
+		[ -n "${measured[$ratio]:-}" ] || measured[$ratio]=$(measure "$work/$plan.json")
+		[ -n "${measured[$ratio]}" ] || continue
+		jq -c --arg setting "$1" --arg model "$2" --arg plan "$plan" --argjson ratio "${measured[$ratio]}" '
+			.predicted.iteration_s as $s
+			| {setting: $setting, model: $model, plan: $plan, policy, messages: (.messages | length), predicted_s: $s, measured_s: ($s * $ratio), ratio: $ratio}' \
+			"$work/$plan.json" >> "$work/rounds"
 	done
-	rm -f "$work"/*.ratio
-	for plan in $plans; do
-		[ -e "$work/$plan.json" ] || continue
-		ratio_of[$plan]=$(ratios "$plan")
-		plan_of[${ratio_of[$plan]}]=$plan
-	done
+}
+
+one_model() { # setting model
+	local round
+	: > "$work/rounds"
 	for ((round = 0; round < ${ROUNDS:-3}; round++)); do
-		for ratio in "${!plan_of[@]}"; do
-			measure "$work/${plan_of[$ratio]}.json" >> "$ratio"
-		done
+		one_round "$1" "$2" || return 1
 	done
-	for plan in $plans; do
-		ratio=${ratio_of[$plan]:-}
-		[ -s "$ratio" ] || continue
-		jq -cn --arg setting "$1" --arg model "$2" --arg plan "$plan" --slurpfile p "$work/$plan.json" --slurpfile r "$ratio" '
-			$p[0].predicted.iteration_s as $s | ($r | sort | .[(length - 1) / 2 | floor]) as $ratio
-			| {setting: $setting, model: $model, plan: $plan, policy: $p[0].policy, messages: ($p[0].messages | length), predicted_s: $s, measured_s: ($s * $ratio), ratio: $ratio}' |
-			tee -a "$rows" | jq -r '[.setting, .model, .plan, .policy, .messages, (.predicted_s * 1e5 | round / 100), (.measured_s * 1e5 | round / 100), (.ratio * 1e3 | round / 1e3)] | @tsv'
-	done | column -t
+	# the median round of each plan
+	jq -cs 'group_by(.plan)[] | sort_by(.ratio) | .[(length - 1) / 2 | floor]' "$work/rounds" |
+		tee -a "$rows" | jq -r '[.setting, .model, .plan, .policy, .messages, (.predicted_s * 1e5 | round / 100), (.measured_s * 1e5 | round / 100), (.ratio * 1e3 | round / 1e3)] | @tsv' | column -t
 }
 
 # errors, pairs that are predicted more than 5 % apart, and does auto win? It may
