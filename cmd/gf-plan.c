@@ -41,7 +41,7 @@ struct arguments {
 	struct gf_cli cli;
 	struct gf_request request;
 	struct gf_axes axes;
-	const char **codecs;
+	const char **codecs, **outer_codecs;
 	const char *emit, *refine, *plot, *model;
 	int plot_columns;
 	size_t batch, accumulate;
@@ -83,8 +83,8 @@ static const struct gf_setting own_settings[] = {
 	 "print a table of all policies, best first"},
 	{"over", "LIST", 2, GF_SETTING_OWN, AT(over),
 	 "compare policies, systems, codecs, selections, algorithms, lanes, "
-	 "staleness, threshold, or several of them; A:B: each of A with each "
-	 "of B",
+	 "staleness, threshold, periods, or several of them; A:B: each of A "
+	 "with each of B",
 	 .names = gf_compare_names, .store = gf_compare_store},
 	{"strict", NULL, 2, GF_SETTING_FLAG, AT(strict),
 	 "exit with status 1 if something is left out of the comparison"},
@@ -153,6 +153,19 @@ static const struct gf_setting own_settings[] = {
 	{"selection", "METHOD", 5, GF_SETTING_CHOICE, AT(axes.selection),
 	 "gradients that are sent (gf-plan --list)", .names = gf_select_names,
 	 .from = {{gf_select_plans}}},
+	{"period", "METHOD", 6, GF_SETTING_CHOICE, AT(axes.period),
+	 "how often groups of ranks exchange (gf-plan --list)",
+	 .names = gf_period_names, .from = {{gf_period_plans}}},
+	{"period-level", "NAME", 6, GF_SETTING_TEXT, AT(axes.period_level),
+	 "the level whose links are used once in a period (the outermost)"},
+	{"hide", "SHARE", 6, GF_SETTING_OWN, AT(axes.hide),
+	 "take the shortest period of which at most this share is exposed, "
+	 "e.g. 5%",
+	 .store = gf_axes_read_hide},
+	{"outer-codecs", "LIST", 6, GF_SETTING_OWN, AT(outer_codecs),
+	 "codecs that messages between groups may use, e.g. f32,q8 (else f32)",
+	 .store = gf_cli_split_store,
+	 .from = {{gf_codecs, sizeof(*gf_codecs)}}},
 };
 
 #define NOWN GF_ARRAY_LENGTH(own_settings)
@@ -167,10 +180,12 @@ static const char *const groups[] = {
 	"The method:",
 	"The schedule and the wire:",
 	"Which gradients are sent, and when they are applied:",
+	"How often groups exchange:",
 	"Details of a selection:",
+	"Details of a period:",
 };
 
-/* Those, and the options of selections, whose texts helps holds. */
+/* Those, and the options of selections and periods, whose texts helps holds. */
 static size_t all_settings(const struct gf_axes *axes,
 			   struct gf_setting *settings, struct gf_text *helps)
 {
@@ -184,7 +199,8 @@ static size_t all_settings(const struct gf_axes *axes,
 		settings[NOWN + i] = (struct gf_setting){
 			.name = f->option,
 			.arg = f->unit,
-			.group = 6,
+			.group = axes->options[i].axis == &gf_axis_period ? 8
+									  : 7,
 			.kind = GF_SETTING_OWN,
 			.offset =
 				AT(axes.options) + i * sizeof(axes->options[i]),
@@ -348,6 +364,7 @@ static int run(const struct arguments *a, struct gf_error *err)
 	int rc;
 
 	s.request.codecs = a->codecs;
+	s.request.outer_codecs = a->outer_codecs;
 	if (a->list)
 		return gf_cli_print_lists(&a->cli, gf_plan_lists, err);
 	rc = gf_cli_try_outputs(&a->cli, err);
@@ -391,6 +408,7 @@ int main(int argc, char **argv)
 	rc = run(&a, &err);
 	gf_text_release(&wishes);
 	free(a.codecs);
+	free(a.outer_codecs);
 	gf_axes_release(&a.axes);
 	for (i = 0; i < GF_AXIS_OPTIONS_MOST; i++)
 		gf_text_release(&helps[i]);

@@ -44,6 +44,8 @@ struct gf_plan_brief gf_plan_brief(const struct gf_plan *p)
 		.system = or_empty(p->system),
 		.policy = or_empty(p->policy),
 		.selection = gf_xstrdup(gf_selection_name(&p->selection)),
+		.period = gf_xstrdup(gf_period_name(&p->period)),
+		.period_steps = p->period.steps,
 		.codecs = gf_text_take(&codecs),
 		.algorithms = gf_text_take(&algorithms),
 		.nmessages = p->nmessages,
@@ -58,6 +60,8 @@ bool gf_plan_brief_equal(const struct gf_plan_brief *a,
 	return strcmp(a->system, b->system) == 0 &&
 	       strcmp(a->policy, b->policy) == 0 &&
 	       strcmp(a->selection, b->selection) == 0 &&
+	       strcmp(a->period, b->period) == 0 &&
+	       a->period_steps == b->period_steps &&
 	       strcmp(a->codecs, b->codecs) == 0 &&
 	       strcmp(a->algorithms, b->algorithms) == 0 &&
 	       a->nmessages == b->nmessages && a->lanes == b->lanes &&
@@ -74,6 +78,10 @@ void gf_plan_brief_put(const struct gf_plan_brief *b, struct gf_json_writer *w)
 	gf_json_put_int(w, "staleness", b->staleness);
 	gf_json_put_int(w, "lanes", b->lanes);
 	gf_json_put_size(w, "messages", b->nmessages);
+	if (!b->period_steps)
+		return;
+	gf_json_put_string(w, "period", b->period);
+	gf_json_put_size(w, "period_steps", b->period_steps);
 }
 
 void gf_plan_brief_release(struct gf_plan_brief *b)
@@ -81,6 +89,7 @@ void gf_plan_brief_release(struct gf_plan_brief *b)
 	free(b->system);
 	free(b->policy);
 	free(b->selection);
+	free(b->period);
 	free(b->codecs);
 	free(b->algorithms);
 	memset(b, 0, sizeof(*b));

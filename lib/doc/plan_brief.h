@@ -9,10 +9,11 @@
  * can be told apart. Texts are owned, and "" where the plan has none.
  */
 struct gf_plan_brief {
-	char *system, *policy, *selection;
+	char *system, *policy, *selection, *period;
 	char *codecs, *algorithms; /* of its messages: "f32,f16" */
 	size_t nmessages;
 	int lanes, staleness;
+	size_t period_steps; /* 0: every step */
 };
 
 struct gf_plan_brief gf_plan_brief(const struct gf_plan *p);

@@ -12,9 +12,12 @@ void gf_axes_init(struct gf_axes *a)
 	*a = (struct gf_axes){
 		.selection = -1,
 		.release = -1,
+		.period = -1,
 		.pipeline_warmup_steps = SIZE_MAX,
 	};
 	a->noptions = gf_axis_options(&gf_axis_selection, a->options, 0);
+	a->noptions =
+		gf_axis_options(&gf_axis_period, a->options, a->noptions);
 }
 
 bool gf_axes_asked(const void *axes, const char *option)

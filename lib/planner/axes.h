@@ -16,7 +16,7 @@
  */
 struct gf_axes {
 	int selection; /* of gf_select_plans; open: -1 */
-	/* keys of the selection */
+	/* keys of the selection and of the period */
 	struct gf_axis_option options[GF_AXIS_OPTIONS_MOST];
 	size_t noptions;
 	const struct gf_selection *followed; /* what options change; borrowed;
@@ -26,11 +26,18 @@ struct gf_axes {
 	size_t pipeline_warmup_steps;        /* open: SIZE_MAX */
 	struct gf_steps_part pipeline_warmup_part;
 	int servers; /* open: 0 */
+	int period;  /* of gf_period_plans; open: -1 */
+	/* The level from which groups exchange; NULL: the outermost. */
+	const char *period_level;
+	double hide; /* of a period, the share that is exposed; 0: any */
 	/* blueconnect, hierarchical; algorithm NULL: the cheapest */
 	struct gf_stage *factors; /* owned, names static */
 	size_t nfactors;
 	bool factored; /* though all of them may have been 1; open: false */
 };
+
+/* A share as people type it: "0.05" or "5%". */
+int gf_read_share(const char *text, double *share, struct gf_error *err);
 
 void gf_axes_init(struct gf_axes *axes);
 void gf_axes_release(struct gf_axes *axes);
@@ -38,6 +45,9 @@ void gf_axes_release(struct gf_axes *axes);
 /* Sets open axes as in the plan: selection, staleness, servers. Borrows from
  * the plan. */
 void gf_axes_follow(struct gf_axes *axes, const struct gf_plan *p);
+
+/* --hide; share: of a struct gf_axes. */
+int gf_axes_read_hide(const char *text, void *share, struct gf_error *err);
 
 /* --pipeline-warmup; axes: struct gf_axes. */
 int gf_axes_read_warmup(const char *text, void *axes, struct gf_error *err);

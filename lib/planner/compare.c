@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/heap.h"
+#include "sim/period_time.h"
 
 /* A bound that no plan of any policy beats: that over the most lanes that one
  * of them may use. Policies that split messages keep their own. */
@@ -119,6 +120,31 @@ static bool is_there(const struct gf_comparison *c,
 	return false;
 }
 
+/* What leaves a group in a step of the plan. */
+static int count_border(const struct gf_task *t, const struct gf_plan *p,
+			double *bytes, struct gf_error *err)
+{
+	struct gf_plan view = *p;
+	struct gf_border border;
+	int rc = 0;
+
+	if (!p->period.plan) {
+		view.period = (struct gf_period){
+			.steps = 1,
+			.fragments = 1,
+			.messages = p->messages,
+			.nmessages = p->nmessages,
+		};
+		rc = gf_axes_group(t->axes, &t->problem.fabric,
+				   &view.period.group_ranks, err);
+	}
+	if (rc < 0)
+		return rc;
+	gf_sim_border(&view, &border);
+	*bytes = border.group_bytes / (double)view.period.steps;
+	return 0;
+}
+
 /* The task's policy, or auto where it asks for none. -EINVAL, -ENOTSUP: what
  * varies does not fit. */
 static int make_row(const struct gf_task *t, struct gf_compared row,
@@ -129,6 +155,13 @@ static int make_row(const struct gf_task *t, struct gf_compared row,
 
 	if (rc < 0)
 		return rc;
+	rc = gf_task_add_period(t, &p, err);
+	if (rc == 0 && c->over.axes >> GF_COMPARE_PERIODS & 1)
+		rc = count_border(t, &p, &row.border_bytes, err);
+	if (rc < 0) {
+		gf_plan_release(&p);
+		return rc;
+	}
 	row.automatic = !t->policy || t->policy->automatic;
 	row.plan = gf_plan_brief(&p);
 	row.iteration_s = p.predicted->iteration_s;
@@ -309,6 +342,9 @@ int gf_request_compare(const struct gf_request *r,
 		return rc;
 	}
 	sort(c->rows, c->nrows);
+	if (axes->axes >> GF_COMPARE_PERIODS & 1)
+		gf_text_addf(notes, "with a period other than every, results "
+				    "differ from those of synchronous SGD\n");
 	if (!c->rows[0].automatic && !r->halves)
 		gf_text_addf(notes,
 			     "%s is the fastest, but makes the next forward "

@@ -20,6 +20,7 @@ enum gf_compare_axis {
 	GF_COMPARE_LANES,
 	GF_COMPARE_STALENESS,
 	GF_COMPARE_THRESHOLD,
+	GF_COMPARE_PERIODS,
 	GF_COMPARE_AXES,
 };
 extern const char *const gf_compare_names[]; /* NULL-terminated */
@@ -40,6 +41,8 @@ struct gf_compared {
 	struct gf_plan_brief plan;
 	double iteration_s, compute_s, exposed_comm_s, lower_bound_s;
 	double iteration_low_s, iteration_high_s; /* both 0: no doubt */
+	/* That leave a group in a step, where periods are compared. */
+	double border_bytes;
 };
 
 struct gf_comparison {
@@ -78,7 +81,7 @@ void gf_comparison_json(const struct gf_comparison *c, struct gf_text *out);
 
 /* All that gf-plan takes by name, but for files; ended by a list without one.
  */
-enum { GF_PLAN_LISTS = 7 };
+enum { GF_PLAN_LISTS = 8 };
 extern const struct gf_list gf_plan_lists[GF_PLAN_LISTS + 1];
 
 #endif

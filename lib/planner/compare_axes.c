@@ -25,6 +25,8 @@ static void ask_codec(struct gf_compare_variant *v, size_t i)
 {
 	v->codecs[0] = gf_codecs[i].name;
 	v->request.codecs = v->codecs;
+	if (v->axes.period > 0)
+		v->request.outer_codecs = v->codecs;
 }
 
 static void ask_selection(struct gf_compare_variant *v, size_t i)
@@ -53,9 +55,9 @@ static void ask_staleness(struct gf_compare_variant *v, size_t i)
 	v->axes.staleness = (int)i + 1;
 }
 
-const char *const gf_compare_names[] = {"policies",   "systems",    "codecs",
-					"selections", "algorithms", "lanes",
-					"staleness",  "threshold",  NULL};
+const char *const gf_compare_names[] = {
+	"policies", "systems",   "codecs",    "selections", "algorithms",
+	"lanes",    "staleness", "threshold", "periods",    NULL};
 
 static const struct gf_named thresholds[] = {
 	{"0", NULL},   {"256K", NULL}, {"1M", NULL},   {"4M", NULL},
@@ -67,6 +69,29 @@ static void ask_threshold(struct gf_compare_variant *v, size_t i)
 	gf_request_threshold(thresholds[i].name, &v->request, NULL);
 	if (!v->request.policy && !v->request.system)
 		v->request.policy = "threshold";
+}
+
+/* Options that a period lacks are those of others. */
+static void ask_period(struct gf_compare_variant *v, size_t i)
+{
+	const struct gf_record *record = gf_period_plans[i]->record;
+	struct gf_axis_option *o = v->axes.options;
+	const struct gf_field *f;
+	size_t k;
+
+	v->axes.period = (int)i;
+	for (; o < v->axes.options + v->axes.noptions; o++) {
+		for (k = 0; (f = gf_axis_field(record, k)); k++)
+			if (strcmp(f->option, o->field->option) == 0)
+				break;
+		if (!f && o->axis == &gf_axis_period)
+			o->text = NULL;
+	}
+	if (!(gf_period_plans[i]->traits & GF_PERIOD_EVERY))
+		return;
+	v->axes.hide = 0;
+	v->axes.period_level = NULL;
+	v->request.outer_codecs = NULL;
 }
 
 static const struct axis {
@@ -82,6 +107,7 @@ static const struct axis {
 	{"lanes", {lanes, sizeof(*lanes), NULL}, ask_lanes},
 	{"staleness", {stalenesses, sizeof(*stalenesses), NULL}, ask_staleness},
 	{"threshold", {thresholds, sizeof(*thresholds), NULL}, ask_threshold},
+	{"period", {gf_period_plans, 0, NULL}, ask_period},
 };
 
 const char *gf_compare_value(enum gf_compare_axis axis, size_t i)

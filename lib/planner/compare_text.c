@@ -27,6 +27,8 @@ static void json_row(const struct gf_compared *row,
 	gf_json_put_real(&w, "compute_s", row->compute_s);
 	gf_json_put_real(&w, "exposed_comm_s", row->exposed_comm_s);
 	gf_json_put_real(&w, "lower_bound_s", row->lower_bound_s);
+	if (over->axes >> GF_COMPARE_PERIODS & 1)
+		gf_json_put_real(&w, "border_bytes", row->border_bytes);
 	if (row->iteration_high_s > 0) {
 		gf_json_put_real(&w, "iteration_low_s", row->iteration_low_s);
 		gf_json_put_real(&w, "iteration_high_s", row->iteration_high_s);
@@ -95,18 +97,24 @@ static void rows_table(const struct gf_comparison *c, size_t window,
 		"algorithm", "system",      "policy", "codec",
 		"selection", "messages",    "lanes",  "iteration",
 		"exposed",   "above bound", "low",    "high"};
+	/* the last: bytes that leave a group in a step */
+	static const char *const period_heading[] = {"period", "H", "sent"};
 	bool doubted = c->nrows > 0 && c->rows[0].iteration_high_s > 0;
 	/* the first columns, where these are compared */
 	size_t algorithms = c->over.axes >> GF_COMPARE_ALGORITHMS & 1;
 	size_t thresholds = c->over.axes >> GF_COMPARE_THRESHOLD & 1;
-	size_t columns = (doubted ? 11 : 9) + algorithms + thresholds, i;
+	size_t periods = c->over.axes >> GF_COMPARE_PERIODS & 1 ? 3 : 0;
+	size_t before = thresholds + periods;
+	size_t columns = (doubted ? 11 : 9) + algorithms + before, i;
 	struct gf_table t = {0};
 	struct gf_human h;
 
 	gf_table_begin(&t, columns);
 	if (thresholds)
 		gf_table_cell(&t, "threshold");
-	for (i = 0; i < columns - thresholds; i++)
+	for (i = 0; i < periods; i++)
+		gf_table_cell(&t, "%s", period_heading[i]);
+	for (i = 0; i < columns - before; i++)
 		gf_table_cell(&t, "%s", heading[i + !algorithms]);
 	for (i = 0; i < c->nrows; i++) {
 		const struct gf_compared *r = &c->rows[i];
@@ -119,6 +127,15 @@ static void rows_table(const struct gf_comparison *c, size_t window,
 			gf_table_cell(&t, "%s",
 				      r->axis == GF_COMPARE_THRESHOLD ? r->name
 								      : "");
+		if (periods) {
+			gf_table_cell(&t, "%s", r->plan.period);
+			gf_table_cell(&t, "%zu",
+				      r->plan.period_steps
+					      ? r->plan.period_steps
+					      : 1);
+			gf_table_cell(&t, "%s",
+				      gf_human_size(r->border_bytes, &h));
+		}
 		if (algorithms)
 			gf_table_cell(&t, "%s", r->plan.algorithms);
 		add_system(&t, &r->plan);
@@ -150,6 +167,7 @@ const struct gf_list gf_plan_lists[GF_PLAN_LISTS + 1] = {
 	{"policies", "--policy, besides auto", {gf_policies, 0, NULL}, true},
 	{"systems", "--system", {gf_systems, sizeof(*gf_systems), NULL}, true},
 	{"selections", "--selection", {gf_select_plans, 0, NULL}, true},
+	{"periods", "--period", {gf_period_plans, 0, NULL}, true},
 	{"algorithms", "--algorithm", {gf_algorithms, 0, NULL}, false},
 	{"codecs", "--codecs", {gf_codecs, sizeof(*gf_codecs), NULL}, false},
 	{"gpus", "--gpu", {gf_presets, sizeof(*gf_presets), NULL}, false},

@@ -10,6 +10,7 @@
 #include "cli/human.h"
 #include "planner/summary.h"
 #include "planner/workbench.h"
+#include "sim/period_time.h"
 #include "sim/predict.h"
 
 struct why {
@@ -248,8 +249,8 @@ static void print_simpler(const struct gf_plan *p, struct gf_text *out)
 			     gf_human_time(fastest_s, &h));
 }
 
-int gf_plan_explain(const struct gf_request *r, const struct gf_plan *p,
-		    size_t window, struct gf_text *out, struct gf_error *err)
+static int explain(const struct gf_request *r, const struct gf_plan *p,
+		   size_t window, struct gf_text *out, struct gf_error *err)
 {
 	struct gf_task task;
 	struct gf_workbench w;
@@ -284,5 +285,49 @@ int gf_plan_explain(const struct gf_request *r, const struct gf_plan *p,
 	free(y.trial.messages);
 	gf_workbench_release(&w);
 	gf_task_release(&task);
+	return rc;
+}
+
+/* The request for what a group exchanges. */
+static struct gf_request group_request(const struct gf_request *r,
+				       const struct gf_plan *group,
+				       struct gf_axes *axes)
+{
+	struct gf_request out = *r;
+	size_t i;
+
+	gf_axes_init(axes);
+	if (r->axes)
+		*axes = *r->axes;
+	axes->period = -1;
+	axes->period_level = NULL;
+	axes->hide = 0;
+	for (i = 0; i < axes->noptions; i++)
+		if (axes->options[i].axis == &gf_axis_period)
+			axes->options[i].text = NULL;
+	out.axes = axes;
+	out.outer_codecs = NULL;
+	out.fabric = gf_plan_fabric(group);
+	return out;
+}
+
+int gf_plan_explain(const struct gf_request *r, const struct gf_plan *p,
+		    size_t window, struct gf_text *out, struct gf_error *err)
+{
+	struct gf_request of_group;
+	struct gf_plan group;
+	struct gf_axes axes;
+	int rc;
+
+	if (!p->period.plan)
+		return explain(r, p, window, out, err);
+	rc = gf_sim_group_plan(p, &group, err);
+	if (rc < 0)
+		return rc;
+	of_group = group_request(r, &group, &axes);
+	gf_plan_period_line(p, out);
+	gf_text_addf(out, "\na step of a group:\n");
+	rc = explain(&of_group, &group, window, out, err);
+	gf_plan_release(&group);
 	return rc;
 }

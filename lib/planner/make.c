@@ -136,8 +136,12 @@ static int plan_whole(const struct gf_request *r, const struct gf_task *t,
 		return rc;
 	}
 	gf_task_note_served(t, r, p, notes);
-	gf_doubt_text(p, notes);
-	return 0;
+	rc = gf_task_add_period(t, p, err);
+	if (rc < 0)
+		gf_plan_release(p);
+	else
+		gf_doubt_text(p, notes);
+	return rc;
 }
 
 static int plan_posed(const struct gf_request *r, struct gf_plan *p,

@@ -35,9 +35,10 @@ struct gf_request {
 	bool ranks_asked;    /* by the user: servers come on top of them */
 	const char *algorithm;
 	const char *const *codecs;
-	const struct gf_axes *axes; /* or NULL: all open */
-	size_t max_messages;        /* of the plan; 0: any number */
-	bool halves; /* auto may choose what splits messages, too */
+	const char *const *outer_codecs; /* of a period's messages; NULL: f32 */
+	const struct gf_axes *axes;      /* or NULL: all open */
+	size_t max_messages;             /* of the plan; 0: any number */
+	bool halves;       /* auto may choose what splits messages, too */
 	bool reproducible; /* bits that do not depend on the cut */
 	const struct gf_plan *rule; /* given, to be bound; or NULL */
 	/* The options by which the user chose something of the above that a
@@ -57,6 +58,11 @@ struct gf_task {
 	struct gf_stage *by_levels;     /* the problem's factors; or NULL */
 	/* What sets may be encoded by; borrowed. NULL: they are none. */
 	const char *const *set_codecs;
+	/* With a period the problem is that of a group's ranks. */
+	struct gf_period period;    /* without messages; no plan: every step */
+	struct gf_problem outer;    /* the exchange of all ranks */
+	struct gf_network lines;    /* that a group's fabric may borrow */
+	const struct gf_axes *axes; /* the request's */
 };
 
 /* For --threshold of a struct gf_request; 0 sends every tensor by itself. */
@@ -81,6 +87,19 @@ int gf_request_estimate(struct gf_request *r, const struct gf_model *model,
 /* Where nothing says the ranks: those of the levels, if these make more than
  * one. Appends the words for a list of defaults. */
 void gf_request_assume_ranks(struct gf_request *r, struct gf_text *open);
+
+/* The period that the request asks for: the problem becomes that of a group
+ * (period_pose.c). -EINVAL: it contradicts the rest. */
+int gf_task_pose_period(struct gf_task *t, const struct gf_request *r,
+			struct gf_error *err);
+/* The ranks of a group: of those below the level of the axes' name, else below
+ * the outermost that has more than one. */
+int gf_axes_group(const struct gf_axes *axes, const struct gf_fabric *f,
+		  int *group, struct gf_error *err);
+/* The outer exchange of a plan of such a task, and the prediction of both.
+ * Nothing without a period. -ENOTSUP: not as little exposed as asked. */
+int gf_task_add_period(const struct gf_task *t, struct gf_plan *p,
+		       struct gf_error *err);
 
 /* The request made ready, with lines for the user in notes (pose.c); the caller
  * releases the task.

@@ -74,6 +74,8 @@ void gf_menu_release(struct gf_menu *m);
 size_t gf_menu_pick(const struct gf_menu *m, double bytes);
 /* What that costs. */
 double gf_menu_cost_s(const struct gf_menu *m, double bytes);
+/* Fills in how a message goes, with copies of its names. */
+void gf_option_tell(const struct gf_option *o, struct gf_message *m);
 /* Does the option hold for messages of the given bytes? */
 bool gf_option_fits(const struct gf_option *o, double bytes);
 

@@ -117,8 +117,15 @@ int gf_planning_estimate(struct gf_planning *s, const struct gf_rates *rates,
 int gf_planning_refine(struct gf_planning *s, const char *trace,
 		       struct gf_error *err)
 {
-	int rc = gf_refine_trace(s->documents.plan, trace, &s->refined,
-				 &s->notes, err);
+	int rc = 0;
+
+	if (s->documents.plan && s->documents.plan->period.plan)
+		return gf_error_set(err, -EINVAL,
+				    "--refine: want a plan without a period, "
+				    "got %s",
+				    gf_period_name(&s->documents.plan->period));
+	rc = gf_refine_trace(s->documents.plan, trace, &s->refined, &s->notes,
+			     err);
 
 	if (rc < 0)
 		return rc;

@@ -262,6 +262,11 @@ static int pose_whole(const struct gf_request *r, struct gf_task *t,
 				    "--servers: want a rank beside the server, "
 				    "got %d ranks in all",
 				    r->fabric.ranks);
+	note_rescaled(p, notes);
+	rc = grow(r, p, notes, err);
+	rc = rc ? rc : gf_task_pose_period(t, r, err);
+	if (rc < 0)
+		return rc;
 	if (r->axes) {
 		rc = gf_axes_algorithm(r->axes, gf_problem_workers(p),
 				       &p->algorithm, err);
@@ -271,10 +276,7 @@ static int pose_whole(const struct gf_request *r, struct gf_task *t,
 		p->nfactors = r->axes->nfactors;
 	}
 	factor_by_levels(t);
-	note_rescaled(p, notes);
-	rc = grow(r, p, notes, err);
-	if (rc == 0)
-		rc = apply_system(t, notes, err);
+	rc = apply_system(t, notes, err);
 	if (rc == 0 && selection->fit)
 		rc = selection->fit(t->selection.params, p->model,
 				    gf_axes_asked, r->axes, notes, err);
@@ -305,6 +307,11 @@ int gf_request_pose(const struct gf_request *r, struct gf_task *t,
 				  "network, found neither");
 	else if (r->model && r->fabric.ranks)
 		rc = pose_whole(r, t, notes, err);
+	else if (r->axes && r->axes->period > 0)
+		rc = gf_error_set(err, -EINVAL,
+				  "--period: want a model and a number of "
+				  "ranks (--model, --ranks), found no %s",
+				  r->model ? "ranks" : "model");
 	if (rc < 0)
 		gf_task_release(t);
 	return rc;

@@ -20,21 +20,10 @@ int gf_request_threshold(const char *text, void *request, struct gf_error *err)
 int gf_request_tolerance(const char *text, void *request, struct gf_error *err)
 {
 	struct gf_request *r = request;
-	size_t length = strlen(text);
-	bool percent = length > 0 && text[length - 1] == '%';
-	char *number = gf_xmemdup(text, length + 1);
-	int rc;
+	int rc = gf_read_share(text, &r->tolerance, err);
 
-	if (percent)
-		number[length - 1] = '\0';
-	rc = gf_units_real(number, 0, percent ? 100 : 1, &r->tolerance, err);
-	free(number);
-	if (rc < 0)
-		return rc;
-	if (percent)
-		r->tolerance /= 100;
-	r->tolerance_asked = true;
-	return 0;
+	r->tolerance_asked = rc == 0;
+	return rc;
 }
 
 bool gf_request_has_threshold(const struct gf_request *r)

@@ -8,10 +8,25 @@
 #include "planner/workbench.h"
 #include "sim/predict.h"
 
+void gf_option_tell(const struct gf_option *o, struct gf_message *m)
+{
+	size_t k;
+
+	m->algorithm = gf_xstrdup(o->algorithm);
+	m->codec = gf_xstrdup(o->codec);
+	m->stages = o->nstages ? gf_xcalloc(o->nstages, sizeof(*m->stages))
+			       : NULL;
+	m->nstages = o->nstages;
+	for (k = 0; k < o->nstages; k++) {
+		m->stages[k].factor = o->stages[k].factor;
+		m->stages[k].algorithm = gf_xstrdup(o->stages[k].algorithm);
+	}
+}
+
 static void copy_messages(const struct gf_workbench *w,
 			  const struct gf_draft *d, struct gf_plan *p)
 {
-	size_t i, k;
+	size_t i;
 
 	p->messages = gf_xcalloc(d->nsends, sizeof(*p->messages));
 	p->nmessages = d->nsends;
@@ -25,17 +40,7 @@ static void copy_messages(const struct gf_workbench *w,
 		m->mode = s->mode;
 		m->release = s->release;
 		m->half = s->half;
-		m->algorithm = gf_xstrdup(o->algorithm);
-		m->codec = gf_xstrdup(o->codec);
-		m->stages = o->nstages
-				    ? gf_xcalloc(o->nstages, sizeof(*m->stages))
-				    : NULL;
-		m->nstages = o->nstages;
-		for (k = 0; k < o->nstages; k++) {
-			m->stages[k].factor = o->stages[k].factor;
-			m->stages[k].algorithm =
-				gf_xstrdup(o->stages[k].algorithm);
-		}
+		gf_option_tell(o, m);
 	}
 }
 

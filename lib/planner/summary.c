@@ -9,6 +9,7 @@
 #include "cli/table.h"
 #include "codec/codec.h"
 #include "doc/plan_brief.h"
+#include "sim/period_time.h"
 
 static const char *plural(size_t n)
 {
@@ -71,6 +72,41 @@ static void add_rule(const struct gf_rule *r, struct gf_text *out)
 	}
 }
 
+void gf_plan_period_line(const struct gf_plan *p, struct gf_text *out)
+{
+	const struct gf_period *o = &p->period;
+	struct gf_border border;
+	struct gf_human h[3];
+
+	if (!o->plan)
+		return;
+	gf_sim_border(p, &border);
+	gf_text_addf(out,
+		     "period %s: groups of %d rank%s exchange every %zu "
+		     "step%s",
+		     gf_period_name(o), o->group_ranks,
+		     plural((size_t)o->group_ranks), o->steps,
+		     plural(o->steps));
+	if (o->fragments > 1)
+		gf_text_addf(out, ", %zu fragments in turn", o->fragments);
+	if (o->delay)
+		gf_text_addf(out, ", beside the next %zu step%s", o->delay,
+			     plural(o->delay));
+	if (o->period_s > 0)
+		gf_text_addf(out, "; %s, %s of it exposed",
+			     gf_human_time(o->period_s, &h[0]),
+			     gf_human_time(o->exposed_s, &h[1]));
+	gf_text_addf(
+		out,
+		"; %s a step leave a group, 1/%.0f of what all gradients "
+		"take; %s more memory a rank; results differ from "
+		"synchronous SGD\n",
+		gf_human_size(border.group_bytes / (double)o->steps, &h[0]),
+		border.plain_group_bytes * (double)o->steps /
+			border.group_bytes,
+		gf_human_size(gf_sim_period_bytes(p), &h[1]));
+}
+
 void gf_plan_summary(const struct gf_plan *p, const char *open,
 		     struct gf_text *out)
 {
@@ -89,6 +125,7 @@ void gf_plan_summary(const struct gf_plan *p, const char *open,
 	if (open && *open)
 		gf_text_addf(out, "; by default: %s", open);
 	gf_text_addf(out, "\n");
+	gf_plan_period_line(p, out);
 }
 
 static void rule_table(const struct gf_rule *r, struct gf_text *out)
@@ -145,6 +182,7 @@ void gf_plan_table(const struct gf_plan *p, struct gf_text *out)
 					      "algorithm", "codec",   "mode",
 					      "ready",     "start",   "end"};
 	size_t columns = p->predicted ? 9 : 6, i;
+	struct gf_plan outer;
 	struct gf_table t = {0};
 
 	if (p->rule) {
@@ -158,4 +196,11 @@ void gf_plan_table(const struct gf_plan *p, struct gf_text *out)
 	}
 	gf_table_print(&t, out);
 	gf_table_release(&t);
+	if (!p->period.plan)
+		return;
+	gf_period_outer(p, &outer);
+	gf_text_addf(out, "\nbetween groups, every %zu steps:\n",
+		     p->period.steps);
+	gf_plan_table(&outer, out);
+	gf_plan_release(&outer);
 }

@@ -14,6 +14,9 @@
 void gf_plan_summary(const struct gf_plan *p, const char *open,
 		     struct gf_text *out);
 
+/* A line on the plan's period; nothing if all ranks exchange in every step. */
+void gf_plan_period_line(const struct gf_plan *p, struct gf_text *out);
+
 /* A table of the messages and their predicted times, or of a rule's sizes. */
 void gf_plan_table(const struct gf_plan *p, struct gf_text *out);
 

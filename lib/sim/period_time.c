@@ -74,51 +74,46 @@ static struct gf_model_profile *quiet_model(const struct gf_model_profile *m)
 	return quiet;
 }
 
-static void time_fragment(const struct gf_plan *p, size_t fragment,
+static void time_fragment(const struct gf_plan *outer,
+			  const struct gf_period *period, size_t fragment,
 			  const struct gf_model_profile *quiet,
 			  struct gf_traffic *t, struct gf_outer_time *out)
 {
+	const struct gf_model_profile *m = outer->model;
 	double elems = 0;
 	size_t first, n, i, k;
 
-	gf_period_messages(&p->period, fragment, &first, &n);
+	gf_period_messages(period, fragment, &first, &n);
 	out->slowdown = 1;
 	for (i = first; i < first + n; i++) {
-		out->slowdown =
-			fmax(out->slowdown,
-			     gf_sim_slowdown(t->messages[i].mutual,
-					     p->model->overlap_slowdown, 1));
+		out->slowdown = fmax(out->slowdown,
+				     gf_sim_slowdown(t->messages[i].mutual,
+						     m->overlap_slowdown, 1));
 		for (k = t->messages[i].first; k <= t->messages[i].last; k++)
-			elems += (double)p->model->tensors[k].count_elems;
+			elems += (double)m->tensors[k].count_elems;
 	}
-	out->work_s = work_s(&p->period, p->model,
-			     elems / (double)elems_of(p->model));
-	out->exchange_s =
-		alone_s(quiet, t->messages + first, n, p->period.lanes);
+	out->work_s = work_s(period, m, elems / (double)elems_of(m));
+	out->exchange_s = alone_s(quiet, t->messages + first, n, period->lanes);
 }
 
-int gf_sim_outer(const struct gf_plan *p, const struct gf_fabric *f,
-		 struct gf_outer_time *out, struct gf_error *err)
+int gf_sim_outer(const struct gf_plan *outer, const struct gf_period *period,
+		 const struct gf_fabric *f, struct gf_outer_time *out,
+		 struct gf_error *err)
 {
 	struct gf_model_profile *quiet;
 	struct gf_traffic t;
-	struct gf_plan outer;
 	size_t i;
-	int rc;
+	int rc = gf_traffic_init(&t, outer, f, err);
 
-	gf_period_outer(p, &outer);
-	rc = gf_traffic_init(&t, &outer, f, err);
 	if (rc < 0) {
 		gf_error_prefix(err, "outer exchange");
-		gf_plan_release(&outer);
 		return rc;
 	}
-	quiet = quiet_model(p->model);
-	for (i = 0; i < p->period.fragments; i++)
-		time_fragment(p, i, quiet, &t, &out[i]);
+	quiet = quiet_model(outer->model);
+	for (i = 0; i < period->fragments; i++)
+		time_fragment(outer, period, i, quiet, &t, &out[i]);
 	gf_model_profile_free(quiet);
 	gf_traffic_release(&t);
-	gf_plan_release(&outer);
 	return 0;
 }
 
@@ -163,6 +158,33 @@ void gf_sim_period(const struct gf_period *period,
 	out->period_s = (double)period->steps * out->inner_s + out->exposed_s;
 }
 
+int gf_sim_group_plan(const struct gf_plan *p, struct gf_plan *inner,
+		      struct gf_error *err)
+{
+	const struct gf_fabric whole = gf_plan_fabric(p);
+	struct gf_network lines;
+	struct gf_fabric group =
+		gf_sim_group_fabric(&whole, p->period.group_ranks, &lines);
+	struct gf_plan view = *p;
+	struct gf_prediction *out = gf_xcalloc(1, sizeof(*out));
+	struct gf_sim_result r = {0};
+	int rc;
+
+	view.network = (struct gf_network *)group.network;
+	gf_period_inner(&view, inner);
+	inner->predicted = out;
+	r.messages = out->messages =
+		gf_xcalloc(p->nmessages, sizeof(*out->messages));
+	group = gf_plan_fabric(inner);
+	rc = gf_predict_plan(inner, &group, &r, err);
+	out->iteration_s = r.iteration_s;
+	out->compute_s = r.compute_s;
+	out->exposed_comm_s = r.exposed_comm_s;
+	if (rc < 0)
+		gf_plan_release(inner);
+	return rc;
+}
+
 int gf_predict_period(const struct gf_plan *p, const struct gf_fabric *f,
 		      struct gf_sim_result *out, struct gf_period_time *time,
 		      struct gf_error *err)
@@ -172,18 +194,20 @@ int gf_predict_period(const struct gf_plan *p, const struct gf_fabric *f,
 	struct gf_network lines;
 	struct gf_fabric group =
 		gf_sim_group_fabric(f, p->period.group_ranks, &lines);
-	struct gf_plan inner;
+	struct gf_plan inner, outer;
 	int rc;
 
 	gf_period_inner(p, &inner);
+	gf_period_outer(p, &outer);
 	rc = gf_predict_plan(&inner, &group, out, err);
-	rc = rc ? rc : gf_sim_outer(p, f, fragments, err);
+	rc = rc ? rc : gf_sim_outer(&outer, &p->period, f, fragments, err);
 	if (rc == 0) {
 		gf_sim_period(&p->period, p->model, out, fragments, time);
 		out->iteration_s = time->period_s / (double)p->period.steps;
 		out->exposed_comm_s = out->iteration_s - out->compute_s;
 	}
 	gf_plan_release(&inner);
+	gf_plan_release(&outer);
 	free(fragments);
 	return rc;
 }

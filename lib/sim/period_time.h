@@ -49,15 +49,21 @@ struct gf_period_time {
 struct gf_fabric gf_sim_group_fabric(const struct gf_fabric *f, int group_ranks,
 				     struct gf_network *lines);
 
-/* Of every fragment; out: room for period.fragments. */
-int gf_sim_outer(const struct gf_plan *p, const struct gf_fabric *f,
-		 struct gf_outer_time *out, struct gf_error *err);
+/* Of every fragment; out: room for as many. outer: gf_period_outer's, or like
+ * it on other ranks. */
+int gf_sim_outer(const struct gf_plan *outer, const struct gf_period *period,
+		 const struct gf_fabric *f, struct gf_outer_time *out,
+		 struct gf_error *err);
 /* inner: a step of a group, whose model it is. */
 void gf_sim_period(const struct gf_period *period,
 		   const struct gf_model_profile *model,
 		   const struct gf_sim_result *inner,
 		   const struct gf_outer_time *fragments,
 		   struct gf_period_time *out);
+/* gf_period_inner with the costs of the group, predicted; the caller releases
+ * it. */
+int gf_sim_group_plan(const struct gf_plan *p, struct gf_plan *inner,
+		      struct gf_error *err);
 /* gf_predict_plan of a plan with a period, and its parts. */
 int gf_predict_period(const struct gf_plan *p, const struct gf_fabric *f,
 		      struct gf_sim_result *out, struct gf_period_time *time,

@@ -128,7 +128,7 @@ iteration() { # WANTED
 	wants 2 gf-plan --compare --over systems --system auto "${job[@]}"
 	says '--compare goes without --system where systems are compared'
 	wants 2 gf-plan --compare --over systems,sizes "${job[@]}"
-	says '--over: want policies, systems, codecs, selections, algorithms, lanes, staleness or threshold, got "sizes"'
+	says '--over: want policies, systems, codecs, selections, algorithms, lanes, staleness, threshold or periods, got "sizes"'
 }
 
 @test "a line says what the plan does; --table prints its messages" {
@@ -1433,4 +1433,60 @@ ms() { # OPTION...: of a plan of the job, as people read it
 		jq -es 'map(select(.policy != "dear")) | (map(.iteration_s) | min) as $least
 			| .[] | select(.policy == "optimal") | .iteration_s <= $least' rows.jsonl
 	done
+}
+
+sites() { # options...
+	wants "$1" gf-plan --model resnet50 sites.json -o plan.json "${@:2}"
+}
+
+@test "--period: groups in every step, all ranks every H" {
+	gf-topo --synthetic "host:4@10Gb/s,50us site:2@100Mb/s,5ms" > sites.json
+	sites 0 --period diloco --hide 5% --outer-codecs q8
+	says "groups of 4 ranks exchange every"
+	says "results differ from synchronous SGD"
+	jq -e '.ranks == 8 and .period.group_ranks == 4 and .period.method == "diloco" and
+		.period.messages[0].codec == "q8"' plan.json
+	# what is predicted is the mean, and one step less hides too little
+	jq -e '.period | .exposed_s / .period_s <= 0.05 and
+		.exposed_s / (.period_s * (.steps - 1) / .steps) > 0.05' plan.json
+	jq -e '.predicted.iteration_s - .period.period_s / .period.steps | fabs < 1e-9' plan.json
+	wants 0 gf-plan --table plan.json
+	grep -q "between groups, every" out.txt
+	wants 0 gf-plan --explain plan.json
+	grep -q "message 0: .*derived from the levels" out.txt
+	jq -e '.predicted.messages[-1].end_s < 2' plan.json
+	# keys that are given stay
+	sites 0 --period streaming --hide 5% --fragments 4 --delay 2
+	jq -e '.period | .fragments == 4 and .delay == 2 and (.messages | length) == 4 and
+		.exposed_s <= 0.05 * .period_s and .steps % 4 == 0' plan.json
+	while IFS='|' read -r status options want; do
+		# shellcheck disable=SC2086
+		sites "$status" $options
+		says "$want"
+	done <<-'END'
+	2|--hide 5%|--hide: want a --period in which not all ranks exchange in every step, got every
+	2|--period diloco --hide 1|--hide: want a share between 0 and 1, e.g. 5%, got "1"
+	1|--period diloco --hide 1% --period-steps 3|--hide: want at most 1 % of a period exposed, found
+	2|--period-steps 4|--period-steps: want --period local-sgd, post-local, diloco or streaming, got every
+	2|--period local-sgd --fragments 4|--fragments: want --period streaming, got local-sgd
+	2|--period streaming --fragments 3|--fragments: want a divisor of the 100 steps (--period-steps), got 3
+	2|--period streaming --delay 25|--delay: want less than the 25 steps to the next fragment (--period-steps), got 25
+	2|--period diloco --period-level rack|--period-level: want a level of the topology (host, site), got rack
+	2|--period diloco --servers 1|--servers: want 0 with period diloco, whose groups have no server, got 1
+	2|--period diloco --period-level host --staleness 2|--staleness: want 1 with groups of one rank
+	2|--period diloco --period-level host --selection topk|--selection: want dense with groups of one rank
+	END
+}
+
+@test "--compare --over periods" {
+	gf-topo --synthetic "host:4@10Gb/s,50us site:2@100Mb/s,5ms" > sites.json
+	wants 0 gf-plan --model resnet50 sites.json --compare --over periods --hide 5% --json
+	says "results differ from those of synchronous SGD"
+	jq -es 'map(.over.periods) | sort == ["diloco", "every", "local-sgd", "post-local", "streaming"]' out.txt
+	jq -es 'map(select(.over.periods == "every"))[0] as $dense | map(select(.period_steps)) |
+		all(.iteration_s < $dense.iteration_s and
+			(.border_bytes * .period_steps / $dense.border_bytes - 1 | fabs) < 0.05)' out.txt
+	wants 0 gf-plan --model resnet50 sites.json --compare --over periods:codecs
+	grep -q ^streaming out.txt
+	wants 2 gf-plan --model resnet50 sites.json --compare --over periods --period diloco
 }
