@@ -17,6 +17,7 @@
 #include "planner/plan_sweep.h"
 #include "report/stragglers.h"
 #include "sim/picture.h"
+#include "sim/period_time.h"
 #include "sim/sweep_plots.h"
 #include "sim/prove_plan.h"
 #include "sim/step_listing.h"
@@ -62,6 +63,9 @@ static const struct gf_setting settings[] = {
 	 "simulate these bandwidths of the outermost level, e.g. "
 	 "1Gb/s,10Gb/s",
 	 .offset2 = AT(sweep.nbandwidths)},
+	{"period-steps", "LIST", 1, GF_SETTING_INTS, AT(sweep.period_steps),
+	 "simulate periods of so many steps, e.g. 10,50,200", 1, 1e9,
+	 .offset2 = AT(sweep.nperiod_steps)},
 	{"accumulate", "N", 1, GF_SETTING_WHOLE, AT(accumulate),
 	 "let a step have N micro-batches, whose sum is exchanged", 1, 1e9},
 	{"replan", NULL, 1, GF_SETTING_FLAG, AT(sweep.replan),
@@ -122,6 +126,7 @@ static const struct gf_setting settings[] = {
 static const struct gf_setting_rule rules[] = {
 	{"csv table json", NULL, "csv table json"},
 	{"replan", NULL, "steps verify without-stragglers"},
+	{"period-steps", NULL, "replan steps verify without-stragglers"},
 	{"plot-columns", "plot", NULL},
 	{"epoch-steps", "iterations", NULL},
 	{"runs seed", "jitter network-jitter", NULL},
@@ -353,7 +358,14 @@ static int without_stragglers(const struct arguments *a,
 	struct gf_import_job job = {0};
 	struct gf_stragglers found;
 	struct gf_text out = {0};
-	int rc = gf_import_job_read(&job, &a->run, 1, p, err);
+	int rc;
+
+	if (p->period.plan)
+		return gf_error_set(err, -EINVAL,
+				    "--without-stragglers: want a plan without "
+				    "a period, got %s",
+				    gf_period_name(&p->period));
+	rc = gf_import_job_read(&job, &a->run, 1, p, err);
 
 	if (rc == 0) {
 		rc = gf_stragglers_find(&job, p, &found, err);
@@ -371,15 +383,15 @@ static int without_stragglers(const struct arguments *a,
 	return rc;
 }
 
-static int replay(const struct arguments *a, const struct gf_documents *d,
-		  struct gf_error *err)
+static int replay_plan(const struct arguments *a, const struct gf_documents *d,
+		       const struct gf_plan *p, struct gf_error *err)
 {
 	struct gf_what_if w = first(a, d);
 	struct gf_replayed r;
 	struct gf_text notes = {0};
 	int rc;
 
-	rc = gf_replay_plan(d->plan, &w, &r, &notes, err);
+	rc = gf_replay_plan(p, &w, &r, &notes, err);
 	if (rc == -E2BIG)
 		gf_text_addf(&notes,
 			     "more than %g steps are not replayed: these are "
@@ -388,14 +400,29 @@ static int replay(const struct arguments *a, const struct gf_documents *d,
 	gf_cli_warn_lines(&a->cli, notes.data);
 	gf_text_release(&notes);
 	if (rc == -E2BIG) {
-		rc = report(a, &(struct gf_row){d->plan, NULL, r.model}, 1, &w,
-			    err);
+		rc = report(a, &(struct gf_row){p, NULL, r.model}, 1, &w, err);
 	} else if (rc == 0) {
-		rc = report_steps(a, d->plan, &w, &r, err);
+		rc = report_steps(a, p, &w, &r, err);
 	} else {
 		return rc;
 	}
 	gf_replayed_release(&r);
+	return rc;
+}
+
+/* Of a period, the outer exchange. */
+static int replay(const struct arguments *a, const struct gf_documents *d,
+		  struct gf_error *err)
+{
+	struct gf_plan outer;
+	int rc;
+
+	if (!d->plan->period.plan)
+		return replay_plan(a, d, d->plan, err);
+	gf_cli_note(&a->cli, 0, "the steps are those of the outer exchange");
+	gf_sim_outer_alone(d->plan, &outer);
+	rc = replay_plan(a, d, &outer, err);
+	gf_plan_release(&outer);
 	return rc;
 }
 
@@ -418,6 +445,7 @@ int main(int argc, char **argv)
 	gf_documents_release(&documents);
 	free((void *)a.sweep.ranks);
 	free((void *)a.sweep.bandwidths);
+	free((void *)a.sweep.period_steps);
 	gf_uneven_release(&a.uneven);
 	return gf_cli_exit_rank(&a.cli, rc, false, &err);
 }

@@ -78,10 +78,8 @@ void gf_plan_brief_put(const struct gf_plan_brief *b, struct gf_json_writer *w)
 	gf_json_put_int(w, "staleness", b->staleness);
 	gf_json_put_int(w, "lanes", b->lanes);
 	gf_json_put_size(w, "messages", b->nmessages);
-	if (!b->period_steps)
-		return;
-	gf_json_put_string(w, "period", b->period);
-	gf_json_put_size(w, "period_steps", b->period_steps);
+	if (b->period_steps)
+		gf_json_put_string(w, "period", b->period);
 }
 
 void gf_plan_brief_release(struct gf_plan_brief *b)

@@ -23,6 +23,8 @@ static void json_row(const struct gf_compared *row,
 		gf_json_put_string(&w, gf_compare_names[over->across],
 				   row->across);
 	gf_json_close_object(&w);
+	if (row->plan.period_steps)
+		gf_json_put_size(&w, "period_steps", row->plan.period_steps);
 	gf_json_put_real(&w, "iteration_s", row->iteration_s);
 	gf_json_put_real(&w, "compute_s", row->compute_s);
 	gf_json_put_real(&w, "exposed_comm_s", row->exposed_comm_s);

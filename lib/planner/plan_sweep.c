@@ -151,6 +151,11 @@ static int replan(const struct gf_plan *p, const struct gf_what_if *w,
 	struct gf_variant v;
 	int rc;
 
+	if (p->period.plan)
+		return gf_error_set(err, -EINVAL,
+				    "want a plan without a period to plan it "
+				    "anew, got %s",
+				    gf_period_name(&p->period));
 	bare.nmessages = 0;
 	bare.predicted = NULL;
 	rc = gf_variant_init(&v, &bare, w, err);
@@ -189,6 +194,9 @@ static int leave_out(struct way *w, struct gf_row *row, int rc)
 	row->outcome = (struct gf_outcome){
 		.ranks = w->what.ranks ? w->what.ranks : row->plan->ranks,
 		.bandwidth_bytes_per_s = w->what.bandwidth_bytes_per_s,
+		.period_steps = (double)(w->what.period_steps
+						 ? w->what.period_steps
+						 : row->plan->period.steps),
 	};
 	row->left_out = gf_xstrdup(w->err->text);
 	return 0;
@@ -242,13 +250,14 @@ int gf_sweep_run(const struct gf_sweep *s, struct gf_swept *out,
 		 struct gf_error *err)
 {
 	size_t nr = s->nranks ? s->nranks : 1;
-	size_t nb = s->nbandwidths ? s->nbandwidths : 1, i;
+	size_t nb = s->nbandwidths ? s->nbandwidths : 1;
+	size_t nh = s->nperiod_steps ? s->nperiod_steps : 1, i;
 	struct way w = {
 		.sweep = s,
 		.out = out,
 		.what = s->what,
 		.err = err,
-		.all = nr * nb * s->nplans * (s->replan ? 2 : 1),
+		.all = nr * nb * nh * s->nplans * (s->replan ? 2 : 1),
 	};
 	int rc = 0;
 
@@ -256,11 +265,14 @@ int gf_sweep_run(const struct gf_sweep *s, struct gf_swept *out,
 		.rows = gf_xcalloc(w.all, sizeof(*out->rows)),
 		.made = gf_xcalloc(w.all, sizeof(struct gf_plan *)),
 	};
-	for (i = 0; i < nr * nb && rc == 0; i++) {
+	for (i = 0; i < nr * nb * nh && rc == 0; i++) {
 		if (s->nranks)
-			w.what.ranks = s->ranks[i / nb];
+			w.what.ranks = s->ranks[i / nh / nb];
 		if (s->nbandwidths)
-			w.what.bandwidth_bytes_per_s = s->bandwidths[i % nb];
+			w.what.bandwidth_bytes_per_s =
+				s->bandwidths[i / nh % nb];
+		if (s->nperiod_steps)
+			w.what.period_steps = (size_t)s->period_steps[i % nh];
 		rc = add_rows(&w);
 	}
 	if (rc < 0)

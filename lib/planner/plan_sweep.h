@@ -19,6 +19,8 @@ struct gf_sweep {
 	size_t nranks;
 	const double *bandwidths; /* borrowed; none: what's */
 	size_t nbandwidths;
+	const int *period_steps; /* borrowed; none: the plan's */
+	size_t nperiod_steps;
 	bool replan;
 	/* (optional) called after each row */
 	void (*progress)(void *ctx, double fraction, const char *detail);

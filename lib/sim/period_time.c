@@ -74,6 +74,16 @@ static struct gf_model_profile *quiet_model(const struct gf_model_profile *m)
 	return quiet;
 }
 
+void gf_sim_outer_alone(const struct gf_plan *p, struct gf_plan *outer)
+{
+	struct gf_model_profile *quiet = quiet_model(p->model);
+	struct gf_plan view = *p;
+
+	view.model = quiet;
+	gf_period_outer(&view, outer);
+	gf_model_profile_free(quiet);
+}
+
 static void time_fragment(const struct gf_plan *outer,
 			  const struct gf_period *period, size_t fragment,
 			  const struct gf_model_profile *quiet,

@@ -49,6 +49,8 @@ struct gf_period_time {
 struct gf_fabric gf_sim_group_fabric(const struct gf_fabric *f, int group_ranks,
 				     struct gf_network *lines);
 
+/* gf_period_outer with no compute beside its messages. */
+void gf_sim_outer_alone(const struct gf_plan *p, struct gf_plan *outer);
 /* Of every fragment; out: room for as many. outer: gf_period_outer's, or like
  * it on other ranks. */
 int gf_sim_outer(const struct gf_plan *outer, const struct gf_period *period,

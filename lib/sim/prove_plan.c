@@ -38,13 +38,37 @@ static int prove_message(const struct gf_replay_setting *s, size_t i,
 	return rc;
 }
 
+/* The exchange of a group, then that of all ranks. */
+static int prove_period(const struct gf_plan *p, const struct gf_what_if *w,
+			struct gf_text *out, struct gf_error *err)
+{
+	struct gf_what_if there = *w;
+	struct gf_plan part;
+	int rc;
+
+	there.ranks = 0;
+	gf_period_inner(p, &part);
+	rc = gf_prove_plan(&part, &there, out, err);
+	gf_plan_release(&part);
+	if (rc)
+		return rc;
+	gf_period_outer(p, &part);
+	rc = gf_prove_plan(&part, w, out, err);
+	gf_plan_release(&part);
+	return rc;
+}
+
 int gf_prove_plan(const struct gf_plan *p, const struct gf_what_if *w,
 		  struct gf_text *out, struct gf_error *err)
 {
 	struct gf_replay_setting s = {0};
 	struct gf_text notes = {0}; /* about times */
-	int rc = gf_replay_setting_init(&s, p, w, &notes, err);
 	size_t i;
+	int rc;
+
+	if (!gf_period_has(&p->period, GF_PERIOD_EVERY))
+		return prove_period(p, w, out, err);
+	rc = gf_replay_setting_init(&s, p, w, &notes, err);
 
 	for (i = 0; i < s.traffic.nmessages && !rc; i++) {
 		rc = prove_message(&s, i, out, err);

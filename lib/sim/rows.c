@@ -26,6 +26,7 @@ static const struct column {
 	{"ranks", "ranks", WHOLE, AT(ranks), ALWAYS, true},
 	{"bandwidth_bytes_per_s", "bandwidth", RATE, AT(bandwidth_bytes_per_s),
 	 AT(bandwidth_bytes_per_s), true},
+	{"period_steps", "H", NUMBER, AT(period_steps), AT(period_steps), true},
 	{"iteration_s", "iteration", TIME, AT(iteration_s), ALWAYS},
 	{"iteration_low_s", "low", TIME, AT(low_s), AT(high_s)},
 	{"iteration_high_s", "high", TIME, AT(high_s), AT(high_s)},
@@ -41,6 +42,9 @@ static const struct column {
 	{"efficiency_high", NULL, SHARE, AT(efficiency_high), AT(high_s)},
 	{"unlimited_s", NULL, TIME, AT(unlimited_s), AT(largest_speedup)},
 	{"samples_per_s", NULL, NUMBER, AT(samples_per_s), AT(samples_per_s)},
+	{"period_s", "period", TIME, AT(period_s), AT(period_s)},
+	{"outer_s", NULL, TIME, AT(outer_s), AT(period_s)},
+	{"outer_exposed_s", NULL, TIME, AT(outer_exposed_s), AT(period_s)},
 	{"total_s", "total", TIME, AT(total_s), AT(total_s)},
 	{"least_s", NULL, TIME, AT(least_s), AT(most_s)},
 	{"p50_s", "50 %", TIME, AT(p50_s), AT(most_s)},
@@ -103,6 +107,9 @@ static void add_series(const struct gf_row *r, struct gf_text *out)
 	if (r->outcome.bandwidth_bytes_per_s > 0)
 		gf_text_addf(out, "%s%.4g Gb/s", r->name ? " at " : "",
 			     r->outcome.bandwidth_bytes_per_s * 8e-9);
+	if (r->outcome.period_steps > 0)
+		gf_text_addf(out, "%sH = %.0f", out->length ? ", " : "",
+			     r->outcome.period_steps);
 }
 
 static void csv_heading(const struct shown *s, struct gf_text *out)

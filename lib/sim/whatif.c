@@ -105,6 +105,10 @@ static int check(const struct gf_plan *p, const struct gf_what_if *w,
 	int ranks = w->ranks ? w->ranks : p->ranks;
 	size_t i, k;
 
+	if (w->period_steps && gf_period_has(&p->period, GF_PERIOD_EVERY))
+		return gf_error_set(err, -EINVAL,
+				    "want a plan with a period where its steps "
+				    "change, got one without");
 	for (i = 0; i < w->nslow; i++)
 		if (w->slow[i].rank < 0 || w->slow[i].rank >= ranks)
 			return gf_error_set(
@@ -343,6 +347,8 @@ int gf_what_if(const struct gf_plan *p, const struct gf_what_if *w,
 
 	if (rc < 0)
 		return rc;
+	if (!gf_period_has(&p->period, GF_PERIOD_EVERY))
+		return gf_what_if_period(p, w, out, err);
 	o.messages = gf_xcalloc(p->nmessages + 1, sizeof(*o.messages));
 	rc = run(p, w, &v, &o, err);
 	if (rc == 0)

@@ -46,9 +46,10 @@ struct gf_what_if {
 	double network_jitter_s;
 	size_t runs; /* 0: 1 */
 	uint64_t seed;
-	bool timeline;      /* the outcome is to have one */
-	double iterations;  /* of a whole run, for total_s; 0: not asked for */
-	size_t epoch_steps; /* of it; 0: not known */
+	bool timeline;       /* the outcome is to have one */
+	double iterations;   /* of a whole run, for total_s; 0: not asked for */
+	size_t epoch_steps;  /* of it; 0: not known */
+	size_t period_steps; /* of a plan with a period; 0: the plan's */
 };
 
 /*
@@ -84,6 +85,11 @@ struct gf_outcome {
 	 * (Pipe-SGD Eq. 4), those of a selection's warm-up with what they send.
 	 * Epochs of unknown length are taken to have no steps. */
 	double total_s;
+	/* Of a plan with a period (sim/period_time.h), else 0: H, a period, its
+	 * outer exchange and what of that is exposed. The iteration is the
+	 * mean, and messages are those of a group's step. The doubt is that of
+	 * a group's step, too. */
+	double period_steps, period_s, outer_s, outer_exposed_s;
 	double least_s, p50_s, p90_s, p99_s, most_s, mean_s; /* over runs */
 	struct gf_predicted_message *messages; /* the plan's nmessages */
 	/* NULL unless wanted. With jitter: the iteration of the median run, or
@@ -97,6 +103,9 @@ bool gf_what_if_varies(const struct gf_what_if *w);
 /* Where something is in doubt, three simulations, each of all runs. */
 int gf_what_if(const struct gf_plan *p, const struct gf_what_if *w,
 	       struct gf_outcome *out, struct gf_error *err);
+/* gf_what_if of a plan with a period (whatif_period.c). */
+int gf_what_if_period(const struct gf_plan *p, const struct gf_what_if *w,
+		      struct gf_outcome *out, struct gf_error *err);
 /* How much longer the slowest rank computes, without jitter. */
 double gf_what_if_slowest(const struct gf_what_if *w, int ranks);
 /* The rest of an outcome that has ranks and messages, from a result of p. */

@@ -848,3 +848,39 @@ run_trace() {
 	wants 0 gf-sim plan.json --topology 4x2-1gbe
 	says 'simulated on 8'
 }
+
+@test "a plan with a period: its steps, ranks and rates; replayed and proved" {
+	gf-topo --synthetic "host:4@10Gb/s,50us site:2@100Mb/s,5ms" > sites.json
+	gf-plan -q --model resnet50 --period streaming --hide 5% --fragments 4 sites.json > plan.json
+	# as predicted
+	wants 0 gf-sim plan.json --json
+	jq -e --slurpfile plan plan.json '.iteration_s - $plan[0].predicted.iteration_s | fabs < 1e-9' out.txt
+	jq -e --slurpfile plan plan.json '.period_s - $plan[0].period.period_s | fabs < 1e-9' out.txt
+	# a delay of 2 wants 3 steps between fragments
+	wants 0 gf-sim plan.json --period-steps 8,20,40 --bandwidth 100Mb/s,1Gb/s --json
+	jq -es 'map(select(.left_out)) | length == 2 and .[0].period_steps == 8' out.txt
+	jq -es '[.[] | select(.left_out | not) | [.period_steps, .bandwidth_bytes_per_s]] ==
+		[[20, 12.5e6], [40, 12.5e6], [20, 125e6], [40, 125e6]]' out.txt
+	# more groups, and one slow rank for all
+	wants 0 gf-sim plan.json --ranks 8,16 --slow 5:2 --json
+	jq -es '.[0].iteration_s > 2 * .[0].compute_s and .[1].outer_s > .[0].outer_s' out.txt
+	wants 0 gf-sim plan.json --steps --json
+	says "the steps are those of the outer exchange"
+	jq -es 'map(select(.message)) | length > 0' out.txt
+	wants 0 gf-sim plan.json --verify
+	grep -q ", 4 ranks: " out.txt
+	grep -q ", 8 ranks: " out.txt
+	while IFS='|' read -r options want; do
+		# shellcheck disable=SC2086
+		wants 2 gf-sim plan.json $options
+		says "$want"
+	done <<-'END'
+	--ranks 6|want ranks that make more than one of the plan's groups of 4, got 6
+	--period-steps 9|want steps of a period that its 4 fragments divide
+	--jitter 0.1|want no jitter with a period
+	--slow-link 1:2|want no slow links with a period
+	END
+	gf-plan -q "$share/profiles/six.json" > six.json
+	wants 2 gf-sim six.json --period-steps 9
+	says "want a plan with a period where its steps change, got one without"
+}

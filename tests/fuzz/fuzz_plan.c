@@ -41,10 +41,14 @@ static void draw_axes(struct gf_axes *a, struct gf_rng *rng)
 		nselections++;
 	a->selection = (int)gf_rng_below(rng, nselections + 1) - 1;
 	for (i = 0; i < a->noptions; i++)
-		if (gf_rng_below(rng, 8) == 0)
+		if (gf_rng_below(rng, 24) == 0)
 			gf_axis_option_store(
 				pick(rng, texts, GF_ARRAY_LENGTH(texts)),
 				&a->options[i], NULL);
+	if (gf_rng_below(rng, 3) == 0)
+		a->period = (int)gf_rng_below(rng, 5);
+	if (a->period > 0 && gf_rng_below(rng, 2))
+		a->hide = 0.05;
 	if (gf_rng_below(rng, 3) == 0)
 		a->staleness = 1 + (int)gf_rng_below(rng, 3);
 	if (gf_rng_below(rng, 3) == 0)
