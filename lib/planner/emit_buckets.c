@@ -10,10 +10,9 @@
 
 /* What the programs call our codecs; NULL: they have none of the kind. */
 static const struct gf_emit_compression compressions[] = {
-	{"f32", "", "", "False"},
-	{"f16", "fp16_compress_hook", "fp16", NULL},
-	{"bf16", "bf16_compress_hook", NULL, NULL},
-	{"fp8", NULL, NULL, "True"},
+	{"f32", "", ""},
+	{"f16", "fp16_compress_hook", "fp16"},
+	{"bf16", "bf16_compress_hook", NULL},
 };
 
 const struct gf_emit_compression *gf_emit_compression_of(const char *codec)
@@ -60,10 +59,9 @@ int gf_emit_lacks(const struct gf_emitter *e, const char *kind,
 		  const char *name, struct gf_error *err)
 {
 	return gf_error_set(err, -ENOTSUP,
-			    "--emit %s: %s has no %s%s (gradflow.%s runs the "
+			    "--emit %s: %s has no %s%s (gradflow.ddp runs the "
 			    "plan)",
-			    e->name, e->program, kind, name,
-			    e->takes & GF_EMIT_PERIOD ? "Periodic" : "ddp");
+			    e->name, e->program, kind, name);
 }
 
 static int check_codecs(const struct gf_plan *p, const struct gf_emitter *e,

@@ -11,7 +11,6 @@
 /* What the programs call our codecs; NULL: they have none of the kind. */
 struct gf_emit_compression {
 	const char *codec, *ddp, *horovod;
-	const char *torchft; /* is it quantised? */
 };
 const struct gf_emit_compression *gf_emit_compression_of(const char *codec);
 

@@ -1,52 +1,73 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * MaxText's keys for DiLoCo (configs/base.yml, configs/types.py). It exchanges
- * in f32, cuts a model into fragments by itself, and exchanges one in each
- * step. Its alpha is the share of its own parameters that an island keeps.
+ * MaxText's DiLoCo (src/maxtext/configs/base.yml, trainers/diloco), as lines of
+ * a configuration. A replica is a group of the plan. MaxText cuts fragments by
+ * layers, one of them of what is no layer: their number alone can be told. They
+ * go in turn every diloco_sync_period / num_diloco_fragments steps, and are
+ * mixed in num_communication_overlapping_steps later; the outer step is optax's
+ * SGD with Nesterov's momentum, which is doc/period.h's.
  */
-#include "planner/emit.h"
+#include <errno.h>
 
 #include "codec/codec.h"
-#include "planner/emit_buckets.h"
+#include "planner/emit.h"
 
-static int emit(const struct gf_plan *p, const struct gf_emit_times *times,
-		struct gf_text *out, struct gf_error *err)
+static int check(const struct gf_plan *p, struct gf_error *err)
 {
 	const struct gf_period *o = &p->period;
 	size_t i;
 
-	(void)times;
 	if (o->begin_steps)
-		return gf_emit_lacks(&gf_emitter_maxtext, "period ",
-				     gf_period_name(o), err);
+		return gf_error_set(err, -ENOTSUP,
+				    "--emit maxtext: want no steps at the "
+				    "beginning with an exchange in each, got "
+				    "%zu",
+				    o->begin_steps);
+	if (o->fragments == 1 && (o->delay || o->mix > 0))
+		return gf_error_set(err, -ENOTSUP,
+				    "--emit maxtext: want 2 --fragments or "
+				    "more with a delay or a mix, got 1");
 	for (i = 0; i < o->nmessages; i++)
 		if (!gf_codec_is_plain(o->messages[i].codec))
-			return gf_emit_lacks(&gf_emitter_maxtext,
-					     "outer codec ",
-					     o->messages[i].codec, err);
-	gf_emit_head(p, "MaxText", out);
+			return gf_error_set(err, -ENOTSUP,
+					    "--emit maxtext: want outer codec "
+					    "f32, got %s",
+					    o->messages[i].codec);
+	return 0;
+}
+
+static int emit(const struct gf_plan *p, const struct gf_emit_times *t,
+		struct gf_text *out, struct gf_error *err)
+{
+	const struct gf_period *o = &p->period;
+	int rc = check(p, err);
+
+	(void)t;
+	if (rc < 0)
+		return rc;
+	gf_emit_head(p, "MaxText's DiLoCo", out);
 	gf_text_addf(out,
 		     "enable_diloco: true\n"
 		     "dcn_diloco_parallelism: %d\n"
 		     "diloco_sync_period: %zu\n"
-		     "diloco_outer_lr: %.9g\n"
-		     "diloco_outer_momentum: %.9g\n",
+		     "diloco_outer_lr: %g\n"
+		     "diloco_outer_momentum: %g\n",
 		     p->ranks / o->group_ranks, o->steps, o->outer_rate,
 		     o->outer_momentum);
-	if (o->fragments > 1 || o->delay)
+	if (o->fragments > 1)
 		gf_text_addf(out,
 			     "enable_streaming_diloco: true\n"
 			     "num_diloco_fragments: %zu\n"
+			     "use_sequential_layers: true\n"
 			     "num_communication_overlapping_steps: %zu\n"
-			     "communication_overlapping_alpha: %.9g\n",
-			     o->fragments > 1 ? o->fragments : 2, o->delay,
-			     o->mix);
+			     "communication_overlapping_alpha: %g\n",
+			     o->fragments, o->delay, o->mix);
 	return 0;
 }
 
 const struct gf_emitter gf_emitter_maxtext = {
 	.name = "maxtext",
-	.description = "MaxText's DiLoCo, keys of its YAML",
+	.description = "MaxText's DiLoCo, YAML",
 	.version = "MaxText e591f30c",
 	.takes = GF_EMIT_PERIOD,
 	.program = "MaxText",

@@ -462,20 +462,33 @@ static double step_every_s(const struct gf_plan *p, size_t steps)
 }
 
 /* A plan has a period where the target takes one, and nowhere else. */
-static int check_period(const struct gf_emitter *e, const struct gf_plan *p,
-			struct gf_text *notes, struct gf_error *err)
+static int check_period(const struct gf_request *r, const struct gf_plan *given,
+			const struct gf_emitter *e, struct gf_error *err)
 {
-	const bool takes = e->takes & GF_EMIT_PERIOD;
+	const int asked = r->axes && r->axes->period > 0 ? r->axes->period : 0;
+	const struct gf_period_plan *got =
+		given ? gf_period_plan(&given->period) : gf_period_plans[asked];
+	const bool period = !(got->traits & GF_PERIOD_EVERY);
+
+	if (period == ((e->takes & GF_EMIT_PERIOD) != 0))
+		return 0;
+	if (period)
+		return gf_error_set(err, -ENOTSUP,
+				    "--emit %s: want a plan in which all ranks "
+				    "exchange in every step, got period %s",
+				    e->name, got->name);
+	return gf_error_set(err, -ENOTSUP,
+			    "--emit %s: want a plan with a period (--period "
+			    "diloco), got %s",
+			    e->name, got->name);
+}
+
+static void note_period(const struct gf_emitter *e, const struct gf_plan *p,
+			struct gf_text *notes)
+{
 	struct gf_human h[2];
 
-	if (takes != (p->period.plan != NULL))
-		return gf_error_set(err, takes ? -EINVAL : -ENOTSUP,
-				    "--emit %s: want a plan with%s period%s, "
-				    "got %s",
-				    e->name, takes ? " a" : "out a",
-				    takes ? " (--period diloco, for one)" : "",
-				    gf_period_name(&p->period));
-	if (takes && p->predicted && e->default_period)
+	if (p->predicted && e->default_period)
 		gf_text_addf(notes,
 			     "%s as it is, every %zu steps: %s a step; as "
 			     "planned: %s\n",
@@ -483,7 +496,6 @@ static int check_period(const struct gf_emitter *e, const struct gf_plan *p,
 			     gf_human_time(step_every_s(p, e->default_period),
 					   &h[0]),
 			     gf_human_time(p->predicted->iteration_s, &h[1]));
-	return 0;
 }
 
 int gf_request_emit(const struct gf_request *r, const struct gf_plan *given,
@@ -497,6 +509,9 @@ int gf_request_emit(const struct gf_request *r, const struct gf_plan *given,
 	if (!e)
 		return -EINVAL;
 	memset(p, 0, sizeof(*p));
+	rc = check_period(r, given, e, err);
+	if (rc < 0)
+		return rc;
 	if (e->takes & GF_EMIT_SIZES)
 		return emit_by_size(r, given, e, out, notes, err);
 	if (e->emit_cap)
@@ -509,15 +524,16 @@ int gf_request_emit(const struct gf_request *r, const struct gf_plan *given,
 		rc = gf_request_plan(r, p, notes, err);
 	if (rc < 0)
 		return rc;
-	rc = check_period(e, p, notes, err);
-	if (rc == 0 && e->takes & GF_EMIT_ALGORITHM && p->model && !p->rule) {
+	if (e->takes & GF_EMIT_ALGORITHM && p->model && !p->rule) {
 		/* the same messages, by the choice of the target */
 		times.default_s = run_s(p, backends_own, p->lanes);
 		times.plan_s = run_s(p, NULL, p->lanes);
 		note_times(e, p, &times, notes);
 	}
-	rc = rc ? rc : e->emit(p, &times, out, err);
+	rc = e->emit(p, &times, out, err);
 	if (rc < 0)
 		gf_plan_release(p);
+	else
+		note_period(e, p, notes);
 	return rc;
 }

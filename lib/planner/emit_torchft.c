@@ -1,74 +1,105 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * torchft's LocalSGD and DiLoCo (torchft/local_sgd.py), which exchange between
- * replica groups. A fragment is a module of the model there, and its exchange
- * begins fragment_sync_delay steps before it is due. fragment_update_alpha is
- * the share of its own parameters that a rank keeps. Quantised exchanges go in
- * fp8.
+ * torchft's LocalSGD and DiLoCo (torchft/local_sgd.py), as Python. A replica
+ * group is a group of the plan. torchft takes a fragment's pseudo-gradient
+ * `fragment_sync_delay` steps before the fragment's boundary, where gradflow
+ * takes it at the boundary: the fragment is as long in flight. Its codec is
+ * fp8, its alpha the share of a replica's own parameters, and its outer step
+ * that of torch.optim.SGD, which is doc/period.h's.
  */
-#include "planner/emit.h"
+#include <errno.h>
+#include <stdbool.h>
+#include <string.h>
 
 #include "codec/codec.h"
-#include "planner/emit_buckets.h"
+#include "planner/emit.h"
 
-/* Every fragment's parameters, so that their modules can be found. */
-static void add_fragments(const struct gf_plan *p, struct gf_text *out)
-{
-	const struct gf_period *o = &p->period;
-	size_t fragment, first, count, t;
-
-	for (fragment = 0; fragment < o->fragments; fragment++) {
-		gf_period_messages(o, fragment, &first, &count);
-		gf_text_addf(out, "# fragment %zu:", fragment);
-		for (t = o->messages[first].first;
-		     t <= o->messages[first + count - 1].last; t++)
-			gf_text_addf(out, " %s", p->model->tensors[t].name);
-		gf_text_addf(out, "\n");
-	}
-}
-
-static int emit(const struct gf_plan *p, const struct gf_emit_times *times,
-		struct gf_text *out, struct gf_error *err)
+static int check(const struct gf_plan *p, bool *quantize, struct gf_error *err)
 {
 	const struct gf_period *o = &p->period;
 	const char *codec = o->messages[0].codec;
-	const char *quantised = gf_emit_compression_of(codec)->torchft;
+	size_t i;
 
-	(void)times;
 	if (o->begin_steps)
-		return gf_emit_lacks(&gf_emitter_torchft, "period ",
-				     gf_period_name(o), err);
-	if (!quantised)
-		return gf_emit_lacks(&gf_emitter_torchft, "outer codec ", codec,
-				     err);
-	gf_emit_head(p, "torchft", out);
-	if (o->outer_momentum > 0 || o->fragments > 1) {
-		add_fragments(p, out);
-		gf_text_addf(out,
-			     "outer_optimizer = torch.optim.SGD(parameters, "
-			     "lr=%.9g, momentum=%.9g, nesterov=True)\n"
-			     "diloco = DiLoCo(manager, fragments, optimizer, "
-			     "outer_optimizer, sync_every=%zu,\n"
-			     "    fragment_sync_delay=%zu, "
-			     "fragment_update_alpha=%.9g, "
-			     "should_quantize=%s)\n",
-			     o->outer_rate, o->outer_momentum, o->steps,
-			     o->delay, o->mix, quantised);
+		return gf_error_set(err, -ENOTSUP,
+				    "--emit torchft: want no steps at the "
+				    "beginning with an exchange in each, got "
+				    "%zu",
+				    o->begin_steps);
+	for (i = 1; i < o->nmessages; i++)
+		if (strcmp(o->messages[i].codec, codec) != 0)
+			return gf_error_set(err, -ENOTSUP,
+					    "--emit torchft: want one codec of "
+					    "all outer messages, got %s and %s",
+					    codec, o->messages[i].codec);
+	*quantize = strcmp(codec, gf_codecs[GF_CODEC_FP8].name) == 0;
+	if (!*quantize && !gf_codec_is_plain(codec))
+		return gf_error_set(err, -ENOTSUP,
+				    "--emit torchft: want outer codec f32 or "
+				    "fp8, got %s",
+				    codec);
+	return 0;
+}
+
+/* The parameters of each fragment, which the job makes modules of. */
+static void add_fragments(const struct gf_plan *p, struct gf_text *out)
+{
+	size_t f, first, n, i;
+
+	gf_text_addf(out, "# the parameters of each of model_fragments\n"
+			  "fragments = [\n");
+	for (f = 0; f < p->period.fragments; f++) {
+		const struct gf_message *m;
+
+		gf_period_messages(&p->period, f, &first, &n);
+		m = &p->period.messages[first];
+		gf_text_addf(out, "    [");
+		for (i = m->first; i <= m[n - 1].last; i++)
+			gf_text_addf(out, "%s\"%s\"", i > m->first ? ", " : "",
+				     p->model->tensors[i].name);
+		gf_text_addf(out, "],\n");
+	}
+	gf_text_addf(out, "]\n");
+}
+
+static int emit(const struct gf_plan *p, const struct gf_emit_times *t,
+		struct gf_text *out, struct gf_error *err)
+{
+	const struct gf_period *o = &p->period;
+	bool quantize, averages = o->outer_rate == 1 &&
+				  !(o->outer_momentum > 0) &&
+				  o->fragments == 1 && !o->delay;
+	int rc = check(p, &quantize, err);
+
+	(void)t;
+	if (rc < 0)
+		return rc;
+	gf_emit_head(p, "torchft's local_sgd", out);
+	gf_text_addf(out, "# a replica group: %d ranks\n", o->group_ranks);
+	if (averages && !quantize) {
+		gf_text_addf(out, "local_sgd = dict(sync_every=%zu)\n",
+			     o->steps);
 		return 0;
 	}
-	if (!gf_codec_is_plain(codec))
-		return gf_emit_lacks(&gf_emitter_torchft, "codec of LocalSGD, ",
-				     codec, err);
 	gf_text_addf(out,
-		     "local_sgd = LocalSGD(manager, model, optimizer, "
-		     "sync_every=%zu)\n",
-		     o->steps);
+		     "outer = dict(lr=%g, momentum=%g, nesterov=%s)  # "
+		     "torch.optim.SGD\n"
+		     "diloco = dict(\n"
+		     "    sync_every=%zu,\n"
+		     "    should_quantize=%s,\n"
+		     "    fragment_sync_delay=%zu,\n"
+		     "    fragment_update_alpha=%g,\n"
+		     ")\n",
+		     o->outer_rate, o->outer_momentum,
+		     o->outer_momentum > 0 ? "True" : "False", o->steps,
+		     quantize ? "True" : "False", o->delay, o->mix);
+	add_fragments(p, out);
 	return 0;
 }
 
 const struct gf_emitter gf_emitter_torchft = {
 	.name = "torchft",
-	.description = "torchft's LocalSGD and DiLoCo, in Python",
+	.description = "torchft's LocalSGD and DiLoCo, Python",
 	.version = "torchft 73dafea",
 	.takes = GF_EMIT_PERIOD,
 	.program = "torchft",

@@ -413,31 +413,6 @@ fake_nccl() { env "$@" bash "$data/fake_nccl.sh"; }
 	says "--emit nccl-tuner: ncclAllReduce as it is is faster for 128 KiB than what was measured with a number of channels"
 }
 
-@test "--emit torchft, maxtext: how often groups exchange" {
-	jq '.period.messages |= map(.codec = "f32")' "$GF_SOURCE/tests/data/valid/plan-period.json" > plan.json
-	wants 0 gf-plan --emit torchft plan.json
-	python3 -c 'import ast, sys; ast.parse(sys.stdin.read())' < out.txt
-	grep -qx '# fragment 1: u' out.txt
-	grep -q 'sync_every=8,' out.txt
-	grep -q 'fragment_sync_delay=3, fragment_update_alpha=0.5, should_quantize=False)' out.txt
-	wants 0 gf-plan --emit maxtext plan.json
-	grep -qx 'dcn_diloco_parallelism: 2' out.txt
-	grep -qx 'num_communication_overlapping_steps: 3' out.txt
-	jq '.period = {method: "local-sgd", group_ranks: 1, steps: 16, messages: .period.messages}' plan.json > local.json
-	wants 0 gf-plan --emit torchft local.json
-	grep -qx 'local_sgd = LocalSGD(manager, model, optimizer, sync_every=16)' out.txt
-	while IFS='|' read -r target change message; do
-		jq "$change" plan.json > other.json
-		! gf-plan --emit "$target" other.json 2> err.txt
-		grep -qF -- "$message" err.txt
-	done <<- 'END'
-		ddp|.|--emit ddp: want a plan without a period, got streaming
-		torchft|del(.period)|--emit torchft: want a plan with a period (--period diloco, for one), got every
-		torchft|.period.messages[0].codec = "q8"|--emit torchft: torchft has no outer codec q8 (gradflow.Periodic runs the plan)
-		maxtext|.period.messages[0].codec = "fp8"|--emit maxtext: MaxText has no outer codec fp8
-	END
-}
-
 @test "--emit deepspeed, megatron, xla: the size of buckets, beside the default" {
 	local job=(--model resnet50 --gpu v100 "$share/topologies/asc-wfbp-8x4-10gbe.json") target
 	for target in deepspeed megatron xla; do
@@ -1489,4 +1464,41 @@ sites() { # options...
 	wants 0 gf-plan --model resnet50 sites.json --compare --over periods:codecs
 	grep -q ^streaming out.txt
 	wants 2 gf-plan --model resnet50 sites.json --compare --over periods --period diloco
+}
+
+@test "--emit torchft, maxtext: a plan's period, or the reason" {
+	gf-topo --synthetic "host:4@10Gb/s,50us site:2@100Mb/s,5ms" > sites.json
+	period=(--period streaming --period-steps 60 --fragments 4 --delay 3 --mix 0.25)
+	sites 0 "${period[@]}" --outer-codecs fp8
+	wants 0 gf-plan plan.json --emit torchft
+	/usr/bin/python3 - <<-'END'
+	exec(open("out.txt").read())
+	assert diloco == dict(sync_every=60, should_quantize=True, fragment_sync_delay=3,
+		fragment_update_alpha=0.25), diloco
+	assert outer == dict(lr=0.7, momentum=0.9, nesterov=True), outer
+	# what torchft checks
+	assert len(fragments) == 4 and diloco["sync_every"] % len(fragments) == 0
+	assert diloco["fragment_sync_delay"] < diloco["sync_every"] // len(fragments)
+	assert len({name for fragment in fragments for name in fragment}) == 161
+	END
+	wants 0 gf-plan --model resnet50 sites.json --period local-sgd --emit torchft
+	grep -qx "local_sgd = dict(sync_every=16)" out.txt
+	wants 0 gf-plan --model resnet50 sites.json "${period[@]}" --emit maxtext
+	for line in "dcn_diloco_parallelism: 2" "diloco_sync_period: 60" "num_diloco_fragments: 4" \
+		"num_communication_overlapping_steps: 3" "communication_overlapping_alpha: 0.25"; do
+		grep -qx "$line" out.txt
+	done
+	while IFS='|' read -r options want; do
+		# shellcheck disable=SC2086
+		wants 1 gf-plan --model resnet50 sites.json $options
+		says "$want"
+		[ -z "$output" ]
+	done <<-'END'
+	--emit torchft|--emit torchft: want a plan with a period (--period diloco), got every
+	--emit ddp --period diloco|--emit ddp: want a plan in which all ranks exchange in every step, got period diloco
+	--emit torchft --period post-local|want no steps at the beginning with an exchange in each, got 1000
+	--emit torchft --period diloco --outer-codecs q8|want outer codec f32 or fp8, got q8
+	--emit maxtext --period diloco --outer-codecs q8|want outer codec f32, got q8
+	--emit maxtext --period streaming --fragments 1|want 2 --fragments or more with a delay or a mix, got 1
+	END
 }
