@@ -29,9 +29,9 @@ int gf_axes_group(const struct gf_axes *a, const struct gf_fabric *f,
 			     i ? names.data : "there is none", a->period_level);
 	else if (*group >= f->ranks || f->ranks % *group)
 		gf_error_set(err, -EINVAL,
-			     "--period-level: want groups of a divisor of the "
-			     "%d ranks below it, got %d",
-			     f->ranks, *group);
+			     "--period: want ranks that make two or more whole "
+			     "groups of %d (--period-level), got %d",
+			     *group, f->ranks);
 	gf_text_release(&names);
 	return *group && *group < f->ranks && f->ranks % *group == 0 ? 0
 								     : -EINVAL;

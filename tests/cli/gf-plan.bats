@@ -1447,6 +1447,7 @@ sites() { # options...
 	2|--period streaming --fragments 3|--fragments: want a divisor of the 100 steps (--period-steps), got 3
 	2|--period streaming --delay 25|--delay: want less than the 25 steps to the next fragment (--period-steps), got 25
 	2|--period diloco --period-level rack|--period-level: want a level of the topology (host, site), got rack
+	2|--period diloco --ranks 6|--period: want ranks that make two or more whole groups of 4 (--period-level), got 6
 	2|--period diloco --servers 1|--servers: want 0 with period diloco, whose groups have no server, got 1
 	2|--period diloco --period-level host --staleness 2|--staleness: want 1 with groups of one rank
 	2|--period diloco --period-level host --selection topk|--selection: want dense with groups of one rank
