@@ -47,7 +47,7 @@ diloco 50|--period diloco --period-steps 50
 diloco 50, m .5|--period diloco --period-steps 50 --outer-momentum .5
 diloco 200, m .5|--period diloco --period-steps 200 --outer-momentum .5
 streaming 100|--period streaming
-streaming, hidden|--period streaming --hide 5% --outer-codecs q8
+streaming, planned|--period streaming --period-steps 100 --hide 5% --outer-codecs q8
 EOF
 }
 
