@@ -285,7 +285,7 @@ static int report(const struct arguments *a, const struct gf_row *rows,
 	if (for_people(a))
 		gf_rows_table(rows, n, gf_cli_width(&a->cli), &out);
 	else if (a->csv)
-		gf_rows_csv(rows, n, false, &out);
+		gf_rows_csv(rows, n, GF_SERIES_NONE, &out);
 	else
 		gf_rows_json(rows, n, &out);
 	return finish(

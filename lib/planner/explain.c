@@ -326,6 +326,7 @@ int gf_plan_explain(const struct gf_request *r, const struct gf_plan *p,
 		return rc;
 	of_group = group_request(r, &group, &axes);
 	gf_plan_period_line(p, out);
+	gf_plan_period_chart(p, window, out);
 	gf_text_addf(out, "\na step of a group:\n");
 	rc = explain(&of_group, &group, window, out, err);
 	gf_plan_release(&group);

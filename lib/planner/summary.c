@@ -107,6 +107,45 @@ void gf_plan_period_line(const struct gf_plan *p, struct gf_text *out)
 		gf_human_size(gf_sim_period_bytes(p), &h[1]));
 }
 
+/* What a fragment does in steps first to last; the first of "[-]" that is so.
+ */
+static char fragment_in(const struct gf_period *o, size_t fragment,
+			size_t first, size_t last)
+{
+	const size_t between = o->steps / o->fragments;
+	const size_t begins = (fragment + 1) * between,
+		     ends = begins + o->delay;
+
+	if (begins >= first && begins <= last)
+		return o->delay ? '[' : '|';
+	if (ends >= first && ends <= last)
+		return ']';
+	return begins < first && ends > last ? '-' : '.';
+}
+
+void gf_plan_period_chart(const struct gf_plan *p, size_t window,
+			  struct gf_text *out)
+{
+	const struct gf_period *o = &p->period;
+	const size_t all = o->steps + o->delay;
+	const size_t columns = (window > 40 ? window : 80) - 16;
+	const size_t per = (all + columns - 1) / columns;
+	size_t f, step;
+
+	for (f = 0; f < o->fragments; f++) {
+		gf_text_addf(out, "fragment %-4zu ", f);
+		for (step = 1; step <= all; step += per)
+			gf_text_addf(out, "%c",
+				     fragment_in(o, f, step, step + per - 1));
+		gf_text_addf(out, "\n");
+	}
+	gf_text_addf(out, "%zu steps", all);
+	if (per > 1)
+		gf_text_addf(out, ", %zu to a mark", per);
+	gf_text_addf(out, "; | or [: its exchange begins after the step, -: is "
+			  "beside it, ]: ends\n");
+}
+
 void gf_plan_summary(const struct gf_plan *p, const char *open,
 		     struct gf_text *out)
 {

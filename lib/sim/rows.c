@@ -76,10 +76,12 @@ static bool is_there(const struct gf_row *r, const struct column *c)
 /* What there is to print of rows. */
 struct shown {
 	bool column[NCOLUMNS];
-	bool name, series, left_out;
+	bool name, left_out;
+	enum gf_series series;
 };
 
-static struct shown look(const struct gf_row *rows, size_t n, bool series)
+static struct shown look(const struct gf_row *rows, size_t n,
+			 enum gf_series series)
 {
 	struct shown s = {.name = rows->name != NULL, .series = series};
 	size_t i, k;
@@ -99,17 +101,19 @@ static bool has(const struct gf_row *r, size_t column)
 	       is_there(r, &columns[column]);
 }
 
-/* A row is on its plan's curve, one for each bandwidth. */
-static void add_series(const struct gf_row *r, struct gf_text *out)
+/* A row is on its plan's curve, one for each bandwidth, or also for each number
+ * of ranks. */
+static void add_series(const struct gf_row *r, bool with_ranks,
+		       struct gf_text *out)
 {
 	if (r->name)
 		gf_text_addf(out, "%s", r->name);
 	if (r->outcome.bandwidth_bytes_per_s > 0)
 		gf_text_addf(out, "%s%.4g Gb/s", r->name ? " at " : "",
 			     r->outcome.bandwidth_bytes_per_s * 8e-9);
-	if (r->outcome.period_steps > 0)
-		gf_text_addf(out, "%sH = %.0f", out->length ? ", " : "",
-			     r->outcome.period_steps);
+	if (with_ranks)
+		gf_text_addf(out, "%s%d ranks", out->length ? " on " : "",
+			     r->outcome.ranks);
 }
 
 static void csv_heading(const struct shown *s, struct gf_text *out)
@@ -163,7 +167,7 @@ static void csv_row(const struct gf_row *r, const struct shown *s,
 	if (s->name)
 		csv_label(out, r->name);
 	if (s->series) {
-		add_series(r, &series);
+		add_series(r, s->series == GF_SERIES_RANKS, &series);
 		csv_label(out, series.data);
 	}
 	if (s->left_out)
@@ -173,7 +177,7 @@ static void csv_row(const struct gf_row *r, const struct shown *s,
 	gf_plan_brief_release(&b);
 }
 
-void gf_rows_csv(const struct gf_row *rows, size_t n, bool series,
+void gf_rows_csv(const struct gf_row *rows, size_t n, enum gf_series series,
 		 struct gf_text *out)
 {
 	struct shown s = look(rows, n, series);
@@ -215,7 +219,7 @@ static void json_row(const struct gf_row *r, const struct shown *s,
 
 void gf_rows_json(const struct gf_row *rows, size_t n, struct gf_text *out)
 {
-	struct shown s = look(rows, n, false);
+	struct shown s = look(rows, n, GF_SERIES_NONE);
 	size_t i;
 
 	for (i = 0; i < n; i++)
@@ -288,7 +292,7 @@ void gf_rows_table(const struct gf_row *rows, size_t n, size_t window,
 		   struct gf_text *out)
 {
 	const char *names[NCOLUMNS + GF_ARRAY_LENGTH(what) + 2];
-	struct shown s = look(rows, n, false);
+	struct shown s = look(rows, n, GF_SERIES_NONE);
 	size_t ncells = headings(&s, names), i;
 	struct gf_table t = {0};
 

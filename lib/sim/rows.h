@@ -19,8 +19,9 @@ struct gf_row {
  * for in (bandwidth, percentiles, total), or that nothing is known of (samples)
  * are not there. A row that is left out has no times; the last column
  * (left_out) says why. series: a column that tells the curves of a picture
- * apart. */
-void gf_rows_csv(const struct gf_row *rows, size_t n, bool series,
+ * apart, by plan and bandwidth, or also by ranks. */
+enum gf_series { GF_SERIES_NONE, GF_SERIES_RATES, GF_SERIES_RANKS };
+void gf_rows_csv(const struct gf_row *rows, size_t n, enum gf_series series,
 		 struct gf_text *out);
 void gf_rows_json(const struct gf_row *rows, size_t n, struct gf_text *out);
 

@@ -158,6 +158,9 @@ void gf_gantt_plot(const struct gf_plan *p, const struct gf_what_if *w,
 	plot->script = "gantt";
 	title(&(struct gf_row){.plan = p}, o->ranks, plot);
 	network(p, w, o->ranks, true, &under);
+	if (o->period_steps > 0)
+		gf_text_addf(&under, "a step of a group of %d, ",
+			     p->period.group_ranks);
 	if (gf_what_if_varies(w))
 		gf_text_addf(&under, "%s jitter",
 			     t->steps > 1 ? "drawn with" : "median of");
@@ -199,12 +202,8 @@ static void over_ranks(const struct gf_outcome *o, struct gf_plot *plot)
 	gf_plot_number(plot, "level", 1);
 }
 
-static void over_bandwidth(const struct gf_outcome *o, struct gf_plot *plot)
+static void times(const struct gf_outcome *o, struct gf_plot *plot)
 {
-	gf_plot_text(plot, "x", "bandwidth_bytes_per_s");
-	gf_plot_text(plot, "xlabel", "bandwidth");
-	gf_plot_text(plot, "xunit", "b/s");
-	gf_plot_number(plot, "xlog", 10);
 	gf_plot_text(plot, "y", "iteration_s");
 	gf_plot_text(plot, "ylabel", "iteration");
 	gf_plot_text(plot, "yunit", "s");
@@ -214,6 +213,27 @@ static void over_bandwidth(const struct gf_outcome *o, struct gf_plot *plot)
 	}
 	gf_plot_text(plot, "reference", "compute alone");
 	gf_plot_number(plot, "level", o->compute_s);
+}
+
+static void over_bandwidth(const struct gf_outcome *o, struct gf_plot *plot)
+{
+	gf_plot_text(plot, "x", "bandwidth_bytes_per_s");
+	gf_plot_text(plot, "xlabel", "bandwidth");
+	gf_plot_text(plot, "xunit", "b/s");
+	gf_plot_number(plot, "xlog", 10);
+	times(o, plot);
+}
+
+/* A curve for each plan, bandwidth and number of ranks. */
+static void over_periods(const struct gf_row *rows, size_t n,
+			 struct gf_plot *plot)
+{
+	gf_plot_text(plot, "x", "period_steps");
+	gf_plot_text(plot, "xlabel", "steps of a period");
+	gf_plot_text(plot, "series", "series");
+	gf_plot_number(plot, "xlog", 2);
+	times(&rows->outcome, plot);
+	gf_rows_csv(rows, n, GF_SERIES_RANKS, &plot->csv);
 }
 
 /* How many curves there are depends on plans, and on bandwidths where ranks are
@@ -229,7 +249,10 @@ static void curves(const struct gf_row *rows, size_t n, bool over_rates,
 	} else if (rows->name) {
 		gf_plot_text(plot, "series", over_rates ? "plan" : "series");
 	}
-	gf_rows_csv(rows, n, rows->name && !over_rates, &plot->csv);
+	gf_rows_csv(rows, n,
+		    rows->name && !over_rates ? GF_SERIES_RATES
+					      : GF_SERIES_NONE,
+		    &plot->csv);
 }
 
 /* Plans in one set of circumstances. */
@@ -264,7 +287,7 @@ static void plot_rows(const struct gf_row *rows, size_t n,
 		      const struct gf_what_if *w, struct gf_plot *plot)
 {
 	const struct gf_outcome *o = &rows->outcome;
-	bool ranks_vary = false, rates_vary = false;
+	bool ranks_vary = false, rates_vary = false, periods_vary = false;
 	struct gf_what_if here = *w; /* where the first row is */
 	struct gf_text under = {0};
 	size_t i;
@@ -279,6 +302,8 @@ static void plot_rows(const struct gf_row *rows, size_t n,
 		const struct gf_outcome *other = &rows[i].outcome;
 
 		ranks_vary |= other->ranks != o->ranks;
+		periods_vary |= rows[i].plan == rows->plan &&
+				other->period_steps != o->period_steps;
 		rates_vary |= other->bandwidth_bytes_per_s !=
 			      o->bandwidth_bytes_per_s;
 	}
@@ -288,11 +313,15 @@ static void plot_rows(const struct gf_row *rows, size_t n,
 	gf_text_addf(&under, "simulated");
 	gf_plot_text(plot, "subtitle", "%s", under.data);
 	gf_text_release(&under);
-	if (!ranks_vary && !rates_vary && rows->name) {
+	if (!ranks_vary && !rates_vary && !periods_vary && rows->name) {
 		bars(rows, n, plot);
 		return;
 	}
 	plot->script = "curves";
+	if (periods_vary) {
+		over_periods(rows, n, plot);
+		return;
+	}
 	if (ranks_vary)
 		over_ranks(o, plot);
 	else

@@ -1430,10 +1430,13 @@ sites() { # options...
 	wants 0 gf-plan --explain plan.json
 	grep -q "message 0: .*derived from the levels" out.txt
 	jq -e '.predicted.messages[-1].end_s < 2' plan.json
+	grep -qxE "fragment 0 +\.{34}\|" out.txt
 	# keys that are given stay
 	sites 0 --period streaming --hide 5% --fragments 4 --delay 2
 	jq -e '.period | .fragments == 4 and .delay == 2 and (.messages | length) == 4 and
 		.exposed_s <= 0.05 * .period_s and .steps % 4 == 0' plan.json
+	wants 0 gf-plan --explain plan.json
+	grep -qxE "fragment 1 +\.+\[-\]\.+" out.txt
 	while IFS='|' read -r status options want; do
 		# shellcheck disable=SC2086
 		sites "$status" $options

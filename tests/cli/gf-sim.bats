@@ -861,6 +861,9 @@ run_trace() {
 	jq -es 'map(select(.left_out)) | length == 2 and .[0].period_steps == 8' out.txt
 	jq -es '[.[] | select(.left_out | not) | [.period_steps, .bandwidth_bytes_per_s]] ==
 		[[20, 12.5e6], [40, 12.5e6], [20, 125e6], [40, 125e6]]' out.txt
+	wants 0 gf-sim plan.json --period-steps 20,40 --bandwidth 100Mb/s,1Gb/s --plot h.csv
+	[ "$(grep -c ",0.1 Gb/s on 8 ranks$" h.csv)" = 2 ]
+	[ "$(grep -c ",1 Gb/s on 8 ranks$" h.csv)" = 2 ]
 	# more groups, and one slow rank for all
 	wants 0 gf-sim plan.json --ranks 8,16 --slow 5:2 --json
 	jq -es '.[0].iteration_s > 2 * .[0].compute_s and .[1].outer_s > .[0].outer_s' out.txt
