@@ -401,6 +401,7 @@ static int work(void *session, struct gf_comm *comm, struct gf_error *err)
 		return gf_launch_print(&s->a->cli, comm, gf_train_list(), err);
 	rc = run(s, err);
 	gf_train_join(&s->config);
+	s->comm = comm;
 	return rc;
 }
 

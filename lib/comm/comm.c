@@ -320,6 +320,10 @@ bool gf_comm_sever(struct gf_comm *c)
 
 void gf_comm_leave(struct gf_comm *c, struct gf_left *memory)
 {
+	if (c->ops->leave) {
+		c->ops->leave(c, memory);
+		return;
+	}
 	memory->next = c->left;
 	c->left = memory;
 }

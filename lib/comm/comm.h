@@ -39,6 +39,7 @@ struct gf_comm;
 struct gf_join;
 struct gf_comm_request; /* opaque; owned by the transport */
 struct gf_comm_team;    /* likewise */
+struct gf_left;
 
 /* A library's blocking all-reduce of all ranks (MPI_Allreduce), told how to go.
  * It neither gives up nor answers other ranks: whoever calls sets a deadline
@@ -165,6 +166,9 @@ struct gf_comm_ops {
 	/* Ends the whole job with that status, or returns where no launcher
 	 * could. */
 	void (*abort)(struct gf_comm *c, int status);
+	/* gf_comm_leave, where another communicator keeps the memory.
+	 * (optional) */
+	void (*leave)(struct gf_comm *c, struct gf_left *memory);
 	/* Page-aligned memory the transport likes, zeroed; -ENOMEM. */
 	int (*buffer_alloc)(struct gf_comm *c, size_t size_bytes, void **data,
 			    struct gf_error *err);

@@ -30,6 +30,7 @@ struct view {
 	int first; /* rank of c that is this view's rank 0 */
 	unsigned odd;
 	uint64_t drives; /* when it looked last */
+	uint64_t waits;  /* of its own, when it last asked c's on_wait */
 };
 
 static struct view *of(struct gf_comm *c)
@@ -159,10 +160,11 @@ static int view_test(struct gf_comm *c, struct gf_comm_request *request,
 {
 	struct view *v = of(c);
 	struct gf_comm *all = enter(v);
+	const uint64_t before = all->moved_bytes;
 	int rc = all->ops->test(all, request, err);
 
 	drive(v);
-	c->moved_bytes = all->moved_bytes;
+	c->moved_bytes += all->moved_bytes - before;
 	return leave(v, rc);
 }
 
@@ -279,6 +281,25 @@ static void view_buffer_free(struct gf_comm *c, void *data)
 	leave(v, 0);
 }
 
+static void view_leave(struct gf_comm *c, struct gf_left *memory)
+{
+	struct view *v = of(c);
+
+	gf_comm_leave(enter(v), memory);
+	leave(v, 0);
+}
+
+/* c's, where the view has none of its own: it tells waits apart. */
+static int on_wait(void *ctx, struct gf_error *err)
+{
+	struct view *v = ctx;
+	struct gf_comm *all = enter(v);
+
+	all->waits += v->comm.waits != v->waits;
+	v->waits = v->comm.waits;
+	return leave(v, all->on_wait(all->on_wait_ctx, err));
+}
+
 static void view_close(struct gf_comm *c)
 {
 	struct view *v = of(c);
@@ -317,6 +338,7 @@ static const struct gf_comm_ops view_ops = {
 	.team = view_team,
 	.iteam = view_iteam,
 	.abort = view_abort,
+	.leave = view_leave,
 	.buffer_alloc = view_buffer_alloc,
 	.buffer_free = view_buffer_free,
 	.close = view_close,
@@ -362,8 +384,8 @@ static struct gf_comm *view(struct shared *s, int first, int ranks,
 	c->priv = v;
 	c->rank = s->c->rank - first;
 	c->ranks = ranks;
-	c->on_wait = NULL;
-	c->on_wait_ctx = NULL;
+	c->on_wait = s->c->on_wait ? on_wait : NULL;
+	c->on_wait_ctx = v;
 	c->launcher = NULL;
 	c->left = NULL;
 	if (!v->ops.iallreduce)

@@ -217,10 +217,10 @@ bool gf_allreduce_plain(const struct gf_allreduce_cost *c);
 /* What it and backward do to each other; borrowed. NULL: nothing is known. */
 const struct gf_beside_backward *
 gf_beside_backward_of(const struct gf_allreduce_cost *c);
-/* Its lines, borrowed. */
 /* gf_profile_combine of networks. */
 int gf_network_combine(struct gf_network *a, struct gf_network *b,
 		       struct gf_error *err);
+/* Its lines, borrowed. */
 struct gf_cost_lines gf_allreduce_lines(const struct gf_allreduce_cost *c);
 struct gf_cost_lines gf_level_lines(const struct gf_level_cost *c);
 

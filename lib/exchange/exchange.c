@@ -13,9 +13,8 @@ int gf_exchange_check_plan(const struct gf_plan *plan, struct gf_error *err)
 
 	if (!rc && plan->period.plan)
 		rc = gf_error_set(err, -ENOTSUP,
-				  "period %s: want one of the plan's two "
-				  "exchanges, of a group in every step or "
-				  "between groups (gf-train runs both)",
+				  "want a plan without a period, got %s "
+				  "(gf-train and gradflow.Periodic run it)",
 				  gf_period_name(&plan->period));
 	return rc ? rc : gf_select_check(plan, err);
 }
@@ -115,6 +114,15 @@ static int expect(struct gf_exchange *x, struct gf_error *err)
 	size_t n;
 	const struct gf_work *like = gf_select_expect(&x->select, &n);
 	int rc = gf_engine_expect(x->engine, like, n, err);
+
+	return gf_engine_agree(x->engine, rc, err);
+}
+
+int gf_exchange_expect_part(struct gf_exchange *x, size_t first, size_t count,
+			    struct gf_error *err)
+{
+	int rc = gf_engine_expect(x->engine, x->select.plan_work[0] + first,
+				  count, err);
 
 	return gf_engine_agree(x->engine, rc, err);
 }

@@ -89,6 +89,9 @@ void gf_exchange_abandon(struct gf_exchange *x);
  * on; the sums of other tensors stay what they were. Of dense gradients in pools,
  * by the host, with a staleness of 1. */
 void gf_exchange_part(struct gf_exchange *x, size_t first, size_t count);
+/* Collective: prepares for such parts, as opening does for all messages. */
+int gf_exchange_expect_part(struct gf_exchange *x, size_t first, size_t count,
+			    struct gf_error *err);
 /* Returns the memory that backward writes to. */
 float *gf_exchange_begin(struct gf_exchange *x, size_t step, double scale);
 /* The messages of the step begun last; again: nothing. */

@@ -19,8 +19,10 @@ struct gf_outer {
 	 * nothing is. Its sums are in `sums` once they have come. */
 	uint64_t begun, fragment;
 	bool arrived;
-	float *sums;   /* as w; NULL: the exchange's pool holds them */
-	uint64_t done; /* fragments whose exchange has ended */
+	float *sums; /* as w; NULL: the exchange's pool holds them */
+	/* Fragments whose exchange has ended, and of how many of these the
+	 * time is known. */
+	uint64_t done, timed;
 	double exposed_s, exchange_s;
 };
 
@@ -67,12 +69,17 @@ int gf_outer_open(struct gf_outer **out, const struct gf_outer_env *env,
 		.timeout_s = env->timeout_s,
 		.threads = env->threads,
 	};
+	size_t first, count, i;
 	int rc;
 
 	o->env = *env;
 	gf_period_outer(env->plan, &o->plan);
 	rc = open_memory(o, err);
 	rc = rc ? rc : gf_exchange_open(&o->exchange, &exchange, err);
+	for (i = 0; i < env->plan->period.fragments && !rc; i++) {
+		gf_period_messages(&env->plan->period, i, &first, &count);
+		rc = gf_exchange_expect_part(o->exchange, first, count, err);
+	}
 	if (rc)
 		gf_outer_close(o);
 	*out = rc ? NULL : o;
@@ -182,6 +189,7 @@ static int arrive(struct gf_outer *o, struct gf_error *err)
 	if (rc)
 		return rc;
 	o->exchange_s += took_s(o, first, count);
+	o->timed++;
 	for (i = first; i < first + count; i++) {
 		const struct gf_exchange_sums_of s =
 			gf_exchange_message(o->exchange, i);
@@ -279,13 +287,21 @@ int gf_outer_finish(struct gf_outer *o, size_t step, struct gf_error *err)
 {
 	const struct outer_step mean = {.rate = 1};
 	size_t fragment;
+	double exchange_s;
+	uint64_t timed;
 	int rc = o->begun ? end(o, err) : 0;
+
+	/* the mean at the end is none of the period's */
+	exchange_s = o->exchange_s;
+	timed = o->timed;
 
 	for (fragment = 0; fragment < o->env.plan->period.fragments && !rc;
 	     fragment++) {
 		post(o, step, fragment);
 		rc = apply(o, &mean, err);
 	}
+	o->exchange_s = exchange_s;
+	o->timed = timed;
 	return rc;
 }
 
@@ -327,11 +343,14 @@ struct gf_exchange *gf_outer_exchange(struct gf_outer *o)
 
 struct gf_outer_totals gf_outer_totals(struct gf_outer *o)
 {
+	const double fragments = (double)o->env.plan->period.fragments;
+
 	return (struct gf_outer_totals){
-		.exchanges =
-			(double)o->done / (double)o->env.plan->period.fragments,
+		.exchanges = (double)o->done / fragments,
 		.exposed_s = o->exposed_s,
-		.exchange_s = o->exchange_s,
+		.exchange_s =
+			o->timed ? o->exchange_s / (double)o->timed * fragments
+				 : 0,
 		.sent_bytes = gf_exchange_totals(o->exchange).waited_bytes,
 	};
 }

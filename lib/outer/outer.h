@@ -17,16 +17,18 @@
 /*
  * The running half of periods (doc/period.h has the equations). A period owns
  * the outer parameters w and the velocity v, on the host, the same on all
- *ranks, and an exchange between all ranks that carries w - x, one fragment at a
- *time. It does not know what happens in a step: the caller changes x, its own
- * parameters, and after each step's update calls
+ * ranks, and an exchange between all ranks that carries w - x, one fragment at
+ * a time. It does not know what happens in a step: the caller changes x, its
+ * own parameters, and after each step's update calls
+ *
  *	if (gf_outer_due(o, step)) {
  *		... x is the host's ...
  *		gf_outer_step(o, step, &changed, &err);
  *		... x has changed, if `changed` ...
  *	}
+ *
  * Steps count from 1 over the whole run, also after a resume. All ranks make
- *the same calls.
+ * the same calls.
  */
 struct gf_outer;
 
@@ -70,8 +72,10 @@ void gf_outer_restore(struct gf_outer *o);
 /* The exchange, through which all ranks work together beside steps. */
 struct gf_exchange *gf_outer_exchange(struct gf_outer *o);
 
-/* So far: outer exchanges of all fragments, as a number that may have a part;
- * seconds that the caller waited in them, and that their messages took. */
+/* So far, without the mean at the end: outer exchanges of all fragments, as a
+ * number that may have a part, and seconds that the caller waited in them; the
+ * mean time of the messages of one, of all fragments; bytes sent by this rank,
+ * the mean at the end included. */
 struct gf_outer_totals {
 	double exchanges, exposed_s, exchange_s;
 	uint64_t sent_bytes;

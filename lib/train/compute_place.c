@@ -127,8 +127,11 @@ static int choose_transport(struct gf_comm *comm, const struct gf_train_wish *w,
 	rc = rc ? rc
 		: gf_own_gpu_nccl(&d->gpus, w->group ? w->group : comm,
 				  p->at.gpu, &p->at.nccl, &why);
+	/* groups find out by themselves, and all go one way */
+	rc = w->group ? gf_comm_agree(comm, rc, &why) : rc;
 	if (!rc)
 		return 0;
+	p->at.nccl = NULL;
 	if (w->transport == GF_TRANSPORT_NCCL || comm->broken)
 		return gf_error_set(err, rc, "--transport nccl: %s", why.text);
 	if (!p->note && comm->ranks > 1)

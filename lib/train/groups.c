@@ -16,6 +16,24 @@ static bool is_used(const struct gf_train_config *k)
 
 /* --- the communicator ----------------------------------------------------- */
 
+static int check(const struct gf_train_config *k, struct gf_error *err)
+{
+	const char *name = gf_period_name(&k->plan->period);
+
+	if (!isnan(k->training.ema_decay))
+		return gf_error_set(err, -EINVAL,
+				    "--ema: want none with period %s, whose "
+				    "tests are of the parameters of the last "
+				    "outer exchange",
+				    name);
+	if (k->reshard)
+		return gf_error_set(err, -EINVAL,
+				    "--reshard: want none with period %s, "
+				    "whose groups have parameters of their own",
+				    name);
+	return 0;
+}
+
 int gf_train_split(struct gf_train_config *k, struct gf_error *err)
 {
 	struct gf_comm *whole;
@@ -23,6 +41,9 @@ int gf_train_split(struct gf_train_config *k, struct gf_error *err)
 
 	if (!is_used(k))
 		return 0;
+	rc = check(k, err);
+	if (rc)
+		return rc;
 	rc = gf_comm_split(k->comm, k->plan->period.group_ranks, &whole,
 			   &k->group, err);
 	if (!rc) {
@@ -67,24 +88,6 @@ struct gf_comm *gf_groups_comm(const struct gf_train_config *k)
 	return k->group ? k->group : k->comm;
 }
 
-static int check(const struct gf_train_config *k, struct gf_error *err)
-{
-	const char *name = gf_period_name(&k->plan->period);
-
-	if (!isnan(k->training.ema_decay))
-		return gf_error_set(err, -EINVAL,
-				    "--ema: want none with period %s, whose "
-				    "tests are of the parameters of the last "
-				    "outer exchange",
-				    name);
-	if (k->reshard)
-		return gf_error_set(err, -EINVAL,
-				    "--reshard: want none with period %s, "
-				    "whose groups have parameters of their own",
-				    name);
-	return 0;
-}
-
 /* A replay has no parameters: zeros take their way. */
 static float *stand_in(const struct gf_plan *p)
 {
@@ -105,14 +108,10 @@ int gf_groups_open(struct gf_groups *g, const struct gf_train_config *k,
 		.timeout_s = k->timeout_s,
 		.threads = k->place.gpu ? 1 : k->threads,
 	};
-	int rc;
 
 	g->method = method;
 	if (!is_used(k))
 		return 0;
-	rc = check(k, err);
-	if (rc)
-		return rc;
 	g->compute = params ? compute : NULL;
 	g->owns_params = !params;
 	g->params = params ? params : stand_in(k->plan);
@@ -156,6 +155,16 @@ void gf_groups_state(struct gf_groups *g, struct gf_state *s)
 		gf_state_add_own(s, &g->common.items[i]);
 }
 
+int gf_groups_agree(struct gf_groups *g, const struct gf_train_config *k,
+		    int rc, struct gf_error *err)
+{
+	struct gf_team team = gf_groups_team(g, k);
+
+	if (!g->outer || team.comm->broken || k->group->broken)
+		return rc;
+	return gf_team_agree(&team, rc, err);
+}
+
 int gf_groups_settle(struct gf_groups *g, struct gf_error *err)
 {
 	int rc = gf_method_settle(g->method, err);
@@ -172,8 +181,8 @@ int gf_groups_compare(struct gf_groups *g, size_t step, struct gf_error *err)
 
 /* --- steps ---------------------------------------------------------------- */
 
-/* The parameters have changed on the host. A device's running statistics go with
- * them, and so come first. */
+/* The parameters have changed on the host. A device's running statistics go
+ * with them, and so come first. */
 static int send(struct gf_groups *g, struct gf_error *err)
 {
 	int rc = g->compute ? gf_compute_fetch(g->compute, err) : 0;
@@ -214,13 +223,14 @@ uint64_t gf_groups_dense_bytes(const struct gf_groups *g)
 		.dense_bytes;
 }
 
-int gf_groups_finish(struct gf_groups *g, size_t step, struct gf_error *err)
+int gf_groups_finish(struct gf_groups *g, const struct gf_train_config *k,
+		     size_t step, struct gf_error *err)
 {
 	int rc;
 
 	if (!g->outer)
 		return 0;
-	rc = gf_method_settle(g->method, err);
+	rc = gf_groups_agree(g, k, gf_method_settle(g->method, err), err);
 	rc = rc ? rc : gf_outer_finish(g->outer, step, err);
 	return rc ? rc : send(g, err);
 }

@@ -28,7 +28,8 @@ struct gf_groups {
 };
 
 /* Collective, once the plan is bound: config->comm becomes the view of it that
- * all ranks share, and config->group that of this rank's group. */
+ * all ranks share, and config->group that of this rank's group. -EINVAL: the
+ * training has something that goes without a period. */
 int gf_train_split(struct gf_train_config *config, struct gf_error *err);
 /* Puts the communicator back, broken if a view was. */
 void gf_train_join(struct gf_train_config *config);
@@ -41,8 +42,7 @@ const struct gf_plan *gf_groups_plan(struct gf_groups *g,
 				     const struct gf_train_config *config);
 struct gf_comm *gf_groups_comm(const struct gf_train_config *config);
 
-/* Collective, before the method is open. params: this rank's; NULL: a replay.
- * -EINVAL: the training has something that goes without a period. */
+/* Collective, before the method is open. params: this rank's; NULL: a replay. */
 int gf_groups_open(struct gf_groups *g, const struct gf_train_config *config,
 		   float *params, struct gf_method *method,
 		   struct gf_compute *compute, struct gf_error *err);
@@ -54,6 +54,10 @@ struct gf_team gf_groups_team(const struct gf_groups *g,
 
 /* Of the method: into s; with a period as every rank's own. */
 void gf_groups_state(struct gf_groups *g, struct gf_state *s);
+/* Groups come to their verdicts alone: the first that is not 0 becomes that of
+ * all ranks. Without a period all have one anyhow. */
+int gf_groups_agree(struct gf_groups *g, const struct gf_train_config *config,
+		    int rc, struct gf_error *err);
 /* Waits for what is under way, in both exchanges. */
 int gf_groups_settle(struct gf_groups *g, struct gf_error *err);
 /* Is what the ranks of a group have in common the same, bit for bit? 1 if not.
@@ -68,6 +72,7 @@ int gf_groups_step(struct gf_groups *g, size_t step, uint64_t *sent_bytes,
 uint64_t gf_groups_sent_bytes(const struct gf_groups *g);
 uint64_t gf_groups_dense_bytes(const struct gf_groups *g);
 /* At the end of a run (gf_outer_finish). */
-int gf_groups_finish(struct gf_groups *g, size_t step, struct gf_error *err);
+int gf_groups_finish(struct gf_groups *g, const struct gf_train_config *config,
+		     size_t step, struct gf_error *err);
 
 #endif

@@ -13,12 +13,12 @@
  * promise the same bits everywhere. */
 #define CHECK_STEPS 100
 
-static bool same_bits(const struct gf_plan *plan)
+static bool same_bits(const struct gf_message *messages, size_t n)
 {
 	size_t i;
 
-	for (i = 0; i < plan->nmessages; i++)
-		if (!gf_algorithm_has(plan->messages[i].algorithm,
+	for (i = 0; i < n; i++)
+		if (!gf_algorithm_has(messages[i].algorithm,
 				      GF_ALGORITHM_SAME_BITS))
 			return false;
 	return true;
@@ -54,6 +54,7 @@ int gf_trainer_set_lengths(struct gf_trainer *t, struct gf_error *err)
 {
 	const struct gf_train_config *k = t->config;
 	const struct gf_training *training = &k->training;
+	const struct gf_period *period = &k->plan->period;
 	size_t samples = k->data->count[GF_PART_TRAIN];
 	size_t global = gf_train_global_batch(k);
 
@@ -87,7 +88,12 @@ int gf_trainer_set_lengths(struct gf_trainer *t, struct gf_error *err)
 		k->checkpoint_every ? k->checkpoint_every : t->epoch_steps;
 	t->check_every = k->check_every;
 	if (k->check_every == SIZE_MAX)
-		t->check_every = same_bits(k->plan) ? 0 : CHECK_STEPS;
+		t->check_every =
+			same_bits(k->plan->messages, k->plan->nmessages) &&
+					same_bits(period->messages,
+						  period->nmessages)
+				? 0
+				: CHECK_STEPS;
 	/* one rank has nothing to compare itself with */
 	if (k->comm->ranks == 1)
 		t->check_every = 0;

@@ -172,6 +172,7 @@ static int test(struct gf_trainer *t, size_t step, struct gf_error *err)
 	rc = gf_method_finish(&t->method, err);
 	if (!rc && t->groups.outer)
 		rc = gf_method_settle(&t->method, err);
+	rc = gf_groups_agree(&t->groups, t->config, rc, err);
 	rc = rc ? rc : average_running(t, err);
 	if (rc)
 		return rc;
@@ -206,12 +207,18 @@ static int test(struct gf_trainer *t, size_t step, struct gf_error *err)
 	return tell(t, &t->result->test, 1, err);
 }
 
+static int settle(struct gf_trainer *t, struct gf_error *err)
+{
+	return gf_groups_agree(&t->groups, t->config,
+			       gf_groups_settle(&t->groups, err), err);
+}
+
 static int save(struct gf_trainer *t, size_t step, struct gf_error *err)
 {
 	int rc = average_running(t, err);
 
 	if (!rc)
-		rc = gf_groups_settle(&t->groups, err);
+		rc = settle(t, err);
 	if (!rc)
 		rc = gf_snapshot_write(&t->team, t->config->folder, step,
 				       &t->id, &t->state, err);
@@ -237,10 +244,11 @@ static int export(struct gf_trainer *t, struct gf_error *err)
 
 static int compare(struct gf_trainer *t, size_t step, struct gf_error *err)
 {
-	int rc = gf_groups_settle(&t->groups, err);
+	int rc = settle(t, err);
 
 	rc = rc ? rc : gf_snapshot_compare(&t->team, step, &t->state, err);
-	return rc ? rc : gf_groups_compare(&t->groups, step, err);
+	rc = rc ? rc : gf_groups_compare(&t->groups, step, err);
+	return gf_groups_agree(&t->groups, t->config, rc, err);
 }
 
 struct due {
@@ -253,7 +261,7 @@ static struct due due_after(const struct gf_trainer *t, size_t step)
 	struct due d = {.epoch = step % t->epoch_steps == 0};
 
 	/* the outer parameters have an exchange to come */
-	d.test = d.epoch || (last && !t->groups.outer);
+	d.test = last ? !t->groups.outer : d.epoch;
 	d.comparison = t->check_every && (last || step % t->check_every == 0);
 	d.checkpoint = t->config->checkpoint &&
 		       (last || step % t->checkpoint_every == 0);
@@ -376,7 +384,8 @@ static int run(struct gf_trainer *t, struct gf_error *err)
 		rc = after_step(t, step, &here, err);
 	}
 	rc = rc ? rc
-		: gf_groups_finish(&t->groups, t->result->last_step + 1, err);
+		: gf_groups_finish(&t->groups, t->config,
+				   t->result->last_step + 1, err);
 	/* a resumed run may have nothing left to do but to say how good it is
 	 */
 	if (!rc && (!t->result->test.part || t->groups.outer))
@@ -442,7 +451,8 @@ int gf_train_replay(const struct gf_train_config *config,
 	rc = rc ? rc
 		: gf_groups_open(&groups, config, NULL, &method, NULL, err);
 	if (!rc)
-		rc = gf_method_open(&method, &env, err);
+		rc = gf_groups_agree(&groups, config,
+				     gf_method_open(&method, &env, err), err);
 	if (!rc)
 		tell_begin(config);
 	for (step = 1; !rc && step <= steps; step++) {

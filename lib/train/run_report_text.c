@@ -169,12 +169,12 @@ static void add_outer(struct gf_text *out, const struct gf_plan *plan,
 		     gf_period_name(p), p->group_ranks, p->steps, o->exchanges);
 	gf_text_addf(out,
 		     "outer exchange: measured %s, steps are %s longer by it",
-		     gf_human_time(o->exchange_s / o->exchanges, &h[0]),
+		     gf_human_time(o->exchange_s, &h[0]),
 		     gf_human_time(o->exposed_s / o->exchanges, &h[1]));
 	if (p->exchange_s > 0)
 		gf_text_addf(out, "; predicted %s, measured/predicted %.3f",
 			     gf_human_time(p->exchange_s, &h[2]),
-			     o->exchange_s / o->exchanges / p->exchange_s);
+			     o->exchange_s / p->exchange_s);
 	gf_text_addf(out, " (means)\n");
 }
 

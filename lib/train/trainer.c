@@ -166,6 +166,7 @@ static int open_method(struct gf_trainer *t, const size_t *order,
 		shapes[i] = k->model->params[order[i]].shape;
 	rc = gf_method_open(&t->method, &env, err);
 	t->team = gf_groups_team(&t->groups, k);
+	rc = gf_groups_agree(&t->groups, k, rc, err);
 	if (!rc)
 		gf_groups_state(&t->groups, &t->state);
 	if (!rc && at->by_host)

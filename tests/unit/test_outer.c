@@ -174,6 +174,21 @@ static void expect(const struct outer_case *c, const float *got,
 			       (double)got[i], (double)want[i]);
 }
 
+/* Fragments that have ended; the mean at the end is none. */
+static void expect_totals(const struct outer_case *c, struct gf_outer *o)
+{
+	const struct gf_outer_totals t = gf_outer_totals(o);
+	size_t step, fragment, ended = 0;
+
+	for (step = c->stop + 1; step <= STEPS + c->period.delay; step++)
+		ended += gf_period_ends(&c->period, step, &fragment);
+	EXPECT(fabs(t.exchanges * (double)c->period.fragments - (double)ended) <
+		       1e-9,
+	       "case %zu: %g exchanges, want %zu / %zu", (size_t)(c - cases),
+	       t.exchanges, ended, c->period.fragments);
+	EXPECT(t.exchange_s > 0 && t.exchange_s < 60, "%g s", t.exchange_s);
+}
+
 /* Everything that a checkpoint holds, in other memory. */
 static struct gf_outer *reopen(struct gf_outer *o,
 			       const struct gf_outer_env *env)
@@ -251,6 +266,7 @@ static void run_case(struct gf_comm *comm, void *ctx)
 				simulate_apply(&s, &plan.period, i);
 		}
 	EXPECT(!gf_outer_finish(o, STEPS + 1, &err), "%s", err.text);
+	expect_totals(c, o);
 	for (i = 0; i < ELEMS; i++) {
 		for (mean = 0, rank = 0; rank < RANKS; rank++)
 			mean += s.x[rank][i] / RANKS;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <pthread.h>
 
+#include "base/clock.h"
 #include "comm/shm.h"
 #include "comm/view.h"
 #include "ranks.h"
@@ -64,6 +65,34 @@ static void broken(struct gf_comm *c, void *ctx)
 	c->broken = false;
 }
 
+static int count(void *ctx, struct gf_error *err)
+{
+	(void)err;
+	++*(int *)ctx;
+	return 0;
+}
+
+/* What watches c watches its views, too. */
+static void watched(struct gf_comm *c, void *ctx)
+{
+	struct gf_comm *whole, *group;
+	struct gf_error err = {""};
+	int calls = 0;
+
+	(void)ctx;
+	c->on_wait = count;
+	c->on_wait_ctx = &calls;
+	EXPECT(!gf_comm_split(c, 2, &whole, &group, &err), "%s", err.text);
+	calls = 0;
+	if (c->rank == 1)
+		gf_clock_sleep(0.01);
+	EXPECT(!gf_comm_barrier(group, &err), "%s", err.text);
+	EXPECT(c->rank != 0 || calls > 0, "rank 0 waited, and nobody looked");
+	gf_comm_close(group);
+	gf_comm_close(whole);
+	c->on_wait = NULL;
+}
+
 int main(void)
 {
 	static const struct {
@@ -81,5 +110,6 @@ int main(void)
 			      &group_ranks);
 	}
 	on_ranks(2, broken, NULL);
+	on_ranks(2, watched, NULL);
 	return TEST_END();
 }
