@@ -60,6 +60,11 @@ pipe-2|--staleness 2
 pipe-3|--staleness 3
 pipe-sgd|--system pipe-sgd
 pipe-2-q8|--staleness 2 --codecs q8
+local-sgd|--period local-sgd
+diloco-10|--period diloco --period-steps 10
+diloco-50-m5|--period diloco --period-steps 50 --outer-momentum .5
+streaming|--period streaming
+streaming-q8|--period streaming --outer-codecs q8
 f16|--codecs f16
 q8|--codecs q8
 fp8|--codecs fp8

@@ -31,6 +31,7 @@ METHODS = {
     "auto": "",
     "q8": "--codecs q8",
     "stale": "--staleness 2",
+    "streaming": "--period streaming --period-steps 20 --fragments 2 --delay 4",
 }
 with open(os.path.join(os.path.dirname(__file__), "../data/selections.txt"), encoding="utf-8") as table:
     METHODS |= dict(row.split("|")[:2] for row in table if row[0] != "#" and not row.startswith("dense|"))
