@@ -63,6 +63,7 @@ struct gf_model_profile {
  * known, so they are taken for a processor's. */
 bool gf_device_is_gpu(const char *device);
 size_t gf_model_profile_bytes(const struct gf_model_profile *m); /* all */
+size_t gf_model_profile_elems(const struct gf_model_profile *m); /* all */
 struct gf_model_profile *
 gf_model_profile_copy(const struct gf_model_profile *m);
 void gf_model_profile_free(struct gf_model_profile *m);

@@ -28,6 +28,15 @@ size_t gf_model_profile_bytes(const struct gf_model_profile *m)
 	return sum;
 }
 
+size_t gf_model_profile_elems(const struct gf_model_profile *m)
+{
+	size_t sum = 0, i;
+
+	for (i = 0; i < m->ntensors; i++)
+		sum += m->tensors[i].count_elems;
+	return sum;
+}
+
 /* Room for sums that were made in another order than the one they are
  * checked against. */
 #define ROUNDING 1e-9

@@ -37,19 +37,19 @@ static const struct gf_field *field_at(const struct gf_record *r, size_t *k)
 	return NULL;
 }
 
-const struct gf_field *gf_axis_field(const struct gf_record *r, size_t k)
+/* The k-th field with an option; NULL: there is none. */
+static const struct gf_field *axis_field(const struct gf_record *r, size_t k)
 {
 	return field_at(r, &k);
 }
 
-/* NULL: no key of the entry has that option. */
-static const struct gf_field *find_field(const struct gf_entry *entry,
-					 const char *option)
+const struct gf_field *gf_axis_find(const struct gf_record *r,
+				    const char *option)
 {
 	const struct gf_field *f;
 	size_t k;
 
-	for (k = 0; (f = gf_axis_field(entry->record, k)); k++)
+	for (k = 0; (f = axis_field(r, k)); k++)
 		if (strcmp(f->option, option) == 0)
 			return f;
 	return NULL;
@@ -64,7 +64,7 @@ size_t gf_axis_options(const struct gf_axis *axis,
 	size_t i, k, j;
 
 	for (i = 0; (entry = entry_at(axis, i)); i++)
-		for (k = 0; (f = gf_axis_field(entry->record, k)); k++) {
+		for (k = 0; (f = axis_field(entry->record, k)); k++) {
 			for (j = 0; j < n; j++)
 				if (strcmp(options[j].field->option,
 					   f->option) == 0)
@@ -88,7 +88,7 @@ static void add_owners(const struct gf_axis_option *o, const char *last,
 
 	for (i = 0; (entry = entry_at(o->axis, i)); i++) {
 		assert(count < 64);
-		if (find_field(entry, o->field->option))
+		if (gf_axis_find(entry->record, o->field->option))
 			owners[count++] = entry->name;
 	}
 	for (i = 0; i < count; i++)
@@ -110,7 +110,8 @@ static void add_defaults(const struct gf_axis_option *o, struct gf_text *out)
 	gf_field_print(o->field, o->entry->defaults, &first);
 	gf_text_addf(out, "%s", first.data);
 	for (i = 0; (p = entry_at(o->axis, i)); i++) {
-		const struct gf_field *f = find_field(p, o->field->option);
+		const struct gf_field *f =
+			gf_axis_find(p->record, o->field->option);
 		struct gf_text text = {0};
 
 		if (!f)
@@ -171,7 +172,7 @@ int gf_axis_options_apply(const struct gf_axis_option *options, size_t n,
 	for (i = 0; i < n && rc == 0; i++) {
 		if (!options[i].text || options[i].axis != axis)
 			continue;
-		field = find_field(entry, options[i].field->option);
+		field = gf_axis_find(entry->record, options[i].field->option);
 		rc = field ? gf_field_parse(field, options[i].text, item, err)
 			   : refuse(&options[i], entry, err);
 	}

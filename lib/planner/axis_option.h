@@ -31,9 +31,10 @@ struct gf_axis_option {
 	const char *text; /* what the user typed, borrowed; NULL: open */
 };
 
-/* The k-th field with an option, those of included tables among them; NULL:
- * there is none. */
-const struct gf_field *gf_axis_field(const struct gf_record *r, size_t k);
+/* The record's field with that option, those of included tables among them;
+ * NULL: it has none. */
+const struct gf_field *gf_axis_find(const struct gf_record *r,
+				    const char *option);
 /* Appends every option of an axis once, all of them open, after n; returns how
  * many there are then. */
 size_t gf_axis_options(const struct gf_axis *axis,

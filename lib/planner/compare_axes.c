@@ -21,12 +21,19 @@ static void ask_system(struct gf_compare_variant *v, size_t i)
 	v->request.system = gf_systems[i].name;
 }
 
+/* A codec that is compared is that of outer messages, too, unless the user has
+ * chosen theirs. It and the period are asked for in any order. */
+static void encode_outer(struct gf_compare_variant *v)
+{
+	if (v->codecs[0] && v->axes.period > 0 && !v->request.outer_codecs)
+		v->request.outer_codecs = v->codecs;
+}
+
 static void ask_codec(struct gf_compare_variant *v, size_t i)
 {
 	v->codecs[0] = gf_codecs[i].name;
 	v->request.codecs = v->codecs;
-	if (v->axes.period > 0)
-		v->request.outer_codecs = v->codecs;
+	encode_outer(v);
 }
 
 static void ask_selection(struct gf_compare_variant *v, size_t i)
@@ -76,17 +83,13 @@ static void ask_period(struct gf_compare_variant *v, size_t i)
 {
 	const struct gf_record *record = gf_period_plans[i]->record;
 	struct gf_axis_option *o = v->axes.options;
-	const struct gf_field *f;
-	size_t k;
 
 	v->axes.period = (int)i;
-	for (; o < v->axes.options + v->axes.noptions; o++) {
-		for (k = 0; (f = gf_axis_field(record, k)); k++)
-			if (strcmp(f->option, o->field->option) == 0)
-				break;
-		if (!f && o->axis == &gf_axis_period)
+	for (; o < v->axes.options + v->axes.noptions; o++)
+		if (o->axis == &gf_axis_period &&
+		    !gf_axis_find(record, o->field->option))
 			o->text = NULL;
-	}
+	encode_outer(v);
 	if (!(gf_period_plans[i]->traits & GF_PERIOD_EVERY))
 		return;
 	v->axes.hide = 0;

@@ -25,16 +25,8 @@ struct hiding {
 
 static bool is_open(const struct gf_task *t, const char *option)
 {
-	const struct gf_record *record = t->period.plan->record;
-	const struct gf_field *f;
-	size_t k;
-
-	if (gf_axes_asked(t->axes, option))
-		return false;
-	for (k = 0; (f = gf_axis_field(record, k)); k++)
-		if (strcmp(f->option, option) == 0)
-			return true;
-	return false;
+	return !gf_axes_asked(t->axes, option) &&
+	       gf_axis_find(t->period.plan->record, option);
 }
 
 /* The share of a period that is exposed, with so many steps between two

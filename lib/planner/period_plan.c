@@ -60,29 +60,13 @@ static double least_limit(const struct gf_model_profile *m, size_t pieces)
 	return high;
 }
 
-static void release_messages(struct gf_period *p)
-{
-	size_t i, k;
-
-	for (i = 0; i < p->nmessages; i++) {
-		free(p->messages[i].algorithm);
-		free(p->messages[i].codec);
-		for (k = 0; k < p->messages[i].nstages; k++)
-			free(p->messages[i].stages[k].algorithm);
-		free(p->messages[i].stages);
-	}
-	free(p->messages);
-	p->messages = NULL;
-	p->nmessages = 0;
-}
-
 void gf_period_cut(struct gf_period *p, const struct gf_model_profile *m,
 		   const struct gf_menu *menu)
 {
 	const double limit = least_limit(m, p->fragments);
 	size_t first = 0, i, k;
 
-	release_messages(p);
+	gf_messages_free(p->messages, p->nmessages);
 	p->messages = gf_xcalloc(p->fragments, sizeof(*p->messages));
 	p->nmessages = p->fragments;
 	for (i = 0; i < p->fragments; i++) {

@@ -10,15 +10,6 @@
 #define WORD_BYTES   4
 #define UPDATE_WORDS 5 /* SGD with momentum: read g, v, x; write v, x */
 
-static size_t elems_of(const struct gf_model_profile *m)
-{
-	size_t elems = 0, i;
-
-	for (i = 0; i < m->ntensors; i++)
-		elems += m->tensors[i].count_elems;
-	return elems;
-}
-
 struct gf_fabric gf_sim_group_fabric(const struct gf_fabric *f, int group_ranks,
 				     struct gf_network *lines)
 {
@@ -102,7 +93,8 @@ static void time_fragment(const struct gf_plan *outer,
 		for (k = t->messages[i].first; k <= t->messages[i].last; k++)
 			elems += (double)m->tensors[k].count_elems;
 	}
-	out->work_s = work_s(period, m, elems / (double)elems_of(m));
+	out->work_s =
+		work_s(period, m, elems / (double)gf_model_profile_elems(m));
 	out->exchange_s = alone_s(quiet, t->messages + first, n, period->lanes);
 }
 
@@ -225,5 +217,5 @@ int gf_predict_period(const struct gf_plan *p, const struct gf_fabric *f,
 double gf_sim_period_bytes(const struct gf_plan *p)
 {
 	return WORD_BYTES * (p->period.outer_momentum > 0 ? 3.0 : 2.0) *
-	       (double)elems_of(p->model);
+	       (double)gf_model_profile_elems(p->model);
 }

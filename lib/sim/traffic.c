@@ -237,12 +237,10 @@ static int append_own(struct pricing *x, struct gf_traffic *t,
 {
 	const struct gf_plan *p = x->p;
 	struct gf_sim_message *m = &t->messages[t->nmessages];
-	size_t elems = 0, i;
+	const size_t elems = gf_selection_own_elems(
+		&p->selection, gf_model_profile_elems(p->model), p->ranks);
 	int rc;
 
-	for (i = 0; i < p->model->ntensors; i++)
-		elems += p->model->tensors[i].count_elems;
-	elems = gf_selection_own_elems(&p->selection, elems, p->ranks);
 	if (!elems)
 		return 0;
 	*m = (struct gf_sim_message){
