@@ -42,6 +42,10 @@ static int run_group(const struct gf_plan *group, const struct gf_what_if *w,
 {
 	struct gf_slow_rank *slow =
 		gf_xcalloc((size_t)group->ranks, sizeof(*slow));
+	const struct gf_fabric whole = {
+		.network = w->network,
+		.nlevels = w->levels ? w->nlevels : group->nlevels,
+	};
 	struct gf_what_if there = *w;
 	struct gf_network lines;
 	int i, rc;
@@ -52,12 +56,8 @@ static int run_group(const struct gf_plan *group, const struct gf_what_if *w,
 	there.period_steps = 0;
 	there.slow = slow;
 	there.nslow = (size_t)group->ranks;
-	if (w->network && (w->levels || group->nlevels)) {
-		lines = *w->network;
-		lines.allreduce = NULL;
-		lines.nallreduce = 0;
-		there.network = &lines;
-	}
+	there.network =
+		gf_sim_group_fabric(&whole, group->ranks, &lines).network;
 	rc = gf_what_if(group, &there, out, err);
 	free(slow);
 	return rc;

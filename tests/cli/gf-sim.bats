@@ -884,6 +884,11 @@ run_trace() {
 	--slow-link 1:2|want no slow links with a period
 	END
 	gf-plan -q "$share/profiles/six.json" > six.json
+	# lines that were measured on as many ranks as a group has count there, as in the plan
+	jq '.network.ranks = 4' "$share/profiles/six.json" > four.json
+	gf-plan -q --ranks 8 --period local-sgd four.json sites.json > plan.json
+	wants 0 gf-sim plan.json four.json --ranks 8
+	jq -e --slurpfile plan plan.json '.iteration_s - $plan[0].predicted.iteration_s | fabs < 1e-9' out.txt
 	wants 2 gf-sim six.json --period-steps 9
 	says "want a plan with a period where its steps change, got one without"
 }
