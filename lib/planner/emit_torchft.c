@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "codec/codec.h"
+#include "json/json.h"
 #include "planner/emit.h"
 
 static int check(const struct gf_plan *p, bool *quantize, struct gf_error *err)
@@ -41,6 +42,17 @@ static int check(const struct gf_plan *p, bool *quantize, struct gf_error *err)
 	return 0;
 }
 
+static void add_message(const struct gf_plan *p, const struct gf_message *m,
+			bool more, struct gf_text *out)
+{
+	size_t i;
+
+	for (i = m->first; i <= m->last; i++, more = true) {
+		gf_text_addf(out, "%s", more ? ", " : "");
+		gf_json_quote(out, p->model->tensors[i].name);
+	}
+}
+
 /* The parameters of each fragment, which the job makes modules of. */
 static void add_fragments(const struct gf_plan *p, struct gf_text *out)
 {
@@ -49,14 +61,11 @@ static void add_fragments(const struct gf_plan *p, struct gf_text *out)
 	gf_text_addf(out, "# the parameters of each of model_fragments\n"
 			  "fragments = [\n");
 	for (f = 0; f < p->period.fragments; f++) {
-		const struct gf_message *m;
-
 		gf_period_messages(&p->period, f, &first, &n);
-		m = &p->period.messages[first];
 		gf_text_addf(out, "    [");
-		for (i = m->first; i <= m[n - 1].last; i++)
-			gf_text_addf(out, "%s\"%s\"", i > m->first ? ", " : "",
-				     p->model->tensors[i].name);
+		for (i = 0; i < n; i++)
+			add_message(p, &p->period.messages[first + i], i > 0,
+				    out);
 		gf_text_addf(out, "],\n");
 	}
 	gf_text_addf(out, "]\n");
@@ -67,7 +76,7 @@ static int emit(const struct gf_plan *p, const struct gf_emit_times *t,
 {
 	const struct gf_period *o = &p->period;
 	bool quantize, averages = o->outer_rate == 1 &&
-				  !(o->outer_momentum > 0) &&
+				  !(o->outer_momentum > 0) && !(o->mix > 0) &&
 				  o->fragments == 1 && !o->delay;
 	int rc = check(p, &quantize, err);
 
@@ -75,7 +84,8 @@ static int emit(const struct gf_plan *p, const struct gf_emit_times *t,
 	if (rc < 0)
 		return rc;
 	gf_emit_head(p, "torchft's local_sgd", out);
-	gf_text_addf(out, "# a replica group: %d ranks\n", o->group_ranks);
+	gf_text_addf(out, "# a replica group: %d rank%s\n", o->group_ranks,
+		     o->group_ranks == 1 ? "" : "s");
 	if (averages && !quantize) {
 		gf_text_addf(out, "local_sgd = dict(sync_every=%zu)\n",
 			     o->steps);
