@@ -137,11 +137,13 @@ static int plan_whole(const struct gf_request *r, const struct gf_task *t,
 	}
 	gf_task_note_served(t, r, p, notes);
 	rc = gf_task_add_period(t, p, err);
-	if (rc < 0)
+	if (rc < 0) {
 		gf_plan_release(p);
-	else
-		gf_doubt_text(p, notes);
-	return rc;
+		return rc;
+	}
+	gf_task_note_outer(t, notes);
+	gf_doubt_text(p, notes);
+	return 0;
 }
 
 static int plan_posed(const struct gf_request *r, struct gf_plan *p,

@@ -55,7 +55,8 @@ struct gf_task {
 	const struct gf_policy *policy; /* asked for; or NULL: the best */
 	double bound_s;                 /* of packs that are cut anew; else 0 */
 	struct gf_derived derived;      /* the problem's */
-	struct gf_stage *by_levels;     /* the problem's factors; or NULL */
+	struct gf_derived outer_derived; /* of the exchange of all ranks */
+	struct gf_stage *by_levels;      /* the problem's factors; or NULL */
 	/* What sets may be encoded by; borrowed. NULL: they are none. */
 	const char *const *set_codecs;
 	/* With a period the problem is that of a group's ranks. */
@@ -109,6 +110,8 @@ int gf_request_pose(const struct gf_request *r, struct gf_task *t,
 /* Notes what was taken for granted, once the task has been planned: what was
  * neither measured nor replayed. */
 void gf_task_note(const struct gf_task *t, struct gf_text *notes);
+/* The same of the outer exchange, once gf_task_add_period has planned it. */
+void gf_task_note_outer(const struct gf_task *t, struct gf_text *notes);
 void gf_task_release(struct gf_task *t);
 
 /* A whole plan by this policy (NULL: by the best one, whose name it gets), with

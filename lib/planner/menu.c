@@ -368,8 +368,9 @@ static void replay_envelope(struct filling *f)
 	}
 }
 
-static int check_codecs(const struct gf_problem *in, struct gf_error *err)
+int gf_menu_check_codecs(const struct gf_problem *in, struct gf_error *err)
 {
+	const char *option = in->codecs_option ? in->codecs_option : "--codecs";
 	static const struct gf_registry codecs = {gf_codecs, sizeof(*gf_codecs),
 						  NULL};
 	size_t i, k;
@@ -378,7 +379,7 @@ static int check_codecs(const struct gf_problem *in, struct gf_error *err)
 		const struct gf_codec *codec = gf_codec_find(in->codecs[i]);
 
 		if (!codec)
-			return gf_registry_refuse(&codecs, "--codecs", NULL,
+			return gf_registry_refuse(&codecs, option, NULL,
 						  in->codecs[i], err);
 		if (gf_codec_ratio(codec) == 1 || !in->model)
 			continue;
@@ -386,9 +387,9 @@ static int check_codecs(const struct gf_problem *in, struct gf_error *err)
 			if (in->model->tensors[k].dtype != GF_F32)
 				return gf_error_set(
 					err, -EINVAL,
-					"--codecs: want f32 gradients for %s, "
+					"%s: want f32 gradients for %s, "
 					"got %s in tensor %s",
-					in->codecs[i],
+					option, in->codecs[i],
 					gf_dtype_names[in->model->tensors[k]
 							       .dtype],
 					in->model->tensors[k].name);
@@ -407,7 +408,7 @@ int gf_menu_init(struct gf_menu *m, const struct gf_problem *in,
 	bool empty = !in->algorithm && !in->fabric.levels &&
 		     !(in->fabric.network && in->fabric.network->nallreduce);
 	static const struct gf_registry algorithms = {gf_algorithms, 0, NULL};
-	int rc = check_codecs(in, err);
+	int rc = gf_menu_check_codecs(in, err);
 
 	memset(m, 0, sizeof(*m));
 	if (rc < 0)

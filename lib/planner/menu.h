@@ -65,6 +65,8 @@ struct gf_menu {
 	struct gf_derived own; /* ... this one, unless the problem has one */
 };
 
+/* -EINVAL: a codec that there is not, or that the model's types do not take. */
+int gf_menu_check_codecs(const struct gf_problem *in, struct gf_error *err);
 /* -EINVAL, -ENOTSUP: no option is left, with the reason. */
 int gf_menu_init(struct gf_menu *m, const struct gf_problem *in,
 		 struct gf_error *err);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "planner/make.h"
+#include "planner/menu.h"
 #include "sim/period_time.h"
 
 int gf_axes_group(const struct gf_axes *a, const struct gf_fabric *f,
@@ -113,7 +114,12 @@ int gf_task_pose_period(struct gf_task *t, const struct gf_request *r,
 		.lanes = 1,
 		.reproducible = p->reproducible,
 		.codecs = r->outer_codecs,
+		.codecs_option = "--outer-codecs",
 	};
+	rc = gf_menu_check_codecs(&t->outer, err);
+	if (rc < 0)
+		return rc;
+	t->outer.fabric.derived = &t->outer_derived;
 	p->fabric = gf_sim_group_fabric(&p->fabric, t->period.group_ranks,
 					&t->lines);
 	return 0;

@@ -40,6 +40,7 @@ struct gf_problem {
 	/* Codecs that a message may choose from, NULL-terminated; NULL: f32,
 	 * the gradients as they are. */
 	const char *const *codecs;
+	const char *codecs_option; /* that chose them; NULL: --codecs */
 };
 
 /* The ranks that compute. */

@@ -196,6 +196,33 @@ static void judge(const struct gf_processing_entry *e, const char *name,
 		gf_text_addf(list, "%s%s", list->length ? ", " : "", name);
 }
 
+static bool among(const char *const *names, const char *name)
+{
+	for (; names && *names; names++)
+		if (strcmp(*names, name) == 0)
+			return true;
+	return false;
+}
+
+/* Of the problem's codecs, but for those that have been judged. */
+static void judge_codecs(const struct gf_problem *p, const char *const *judged,
+			 struct gf_text *free, struct gf_text *assumed)
+{
+	const struct gf_fabric f = {.processing = p->fabric.processing,
+				    .device = p->model->device};
+	size_t i;
+
+	for (i = 0; p->codecs && p->codecs[i]; i++) {
+		const char *codec = p->codecs[i];
+
+		if (gf_codec_find(codec) && !gf_codec_is_plain(codec) &&
+		    !among(judged, codec) &&
+		    !measured_with(p->fabric.network, codec))
+			judge((const void *)gf_fabric_codec(&f, codec), codec,
+			      free, assumed);
+	}
+}
+
 /* Notes which codecs and selections that may be used are taken for free, and
  * whose costs are assumed. */
 static void note_processing(const struct gf_task *t, struct gf_text *notes)
@@ -205,16 +232,10 @@ static void note_processing(const struct gf_task *t, struct gf_text *notes)
 				    .device = p->model->device};
 	struct gf_text free = {0}, assumed = {0};
 	const char *name = gf_selection_name(&t->selection);
-	size_t i;
 
-	for (i = 0; p->codecs && p->codecs[i]; i++) {
-		const char *codec = p->codecs[i];
-
-		if (gf_codec_find(codec) && !gf_codec_is_plain(codec) &&
-		    !measured_with(p->fabric.network, codec))
-			judge((const void *)gf_fabric_codec(&f, codec), codec,
-			      &free, &assumed);
-	}
+	judge_codecs(p, NULL, &free, &assumed);
+	if (t->period.plan)
+		judge_codecs(&t->outer, p->codecs, &free, &assumed);
 	if (!gf_selection_has(&t->selection, GF_SELECT_LOSSLESS))
 		judge((const void *)gf_fabric_selection(&f, name), name, &free,
 		      &assumed);
@@ -317,13 +338,13 @@ int gf_request_pose(const struct gf_request *r, struct gf_task *t,
 	return rc;
 }
 
-void gf_task_note(const struct gf_task *t, struct gf_text *notes)
+static void note_derived(const struct gf_problem *p, struct gf_text *notes)
 {
 	static const char slower[] =
 		"n messages at once are taken for n times slower";
-	int ranks = t->problem.fabric.ranks;
-	const struct gf_derived *d = &t->derived;
-	bool crowded = t->problem.lanes != 1 && d->unknown;
+	const int ranks = p->fabric.ranks;
+	const struct gf_derived *d = p->fabric.derived;
+	bool crowded = p->lanes != 1 && d->unknown;
 
 	if (d->unpriced)
 		gf_text_addf(notes,
@@ -338,9 +359,21 @@ void gf_task_note(const struct gf_task *t, struct gf_text *notes)
 			     d->unknown, ranks, slower);
 }
 
+void gf_task_note(const struct gf_task *t, struct gf_text *notes)
+{
+	note_derived(&t->problem, notes);
+}
+
+void gf_task_note_outer(const struct gf_task *t, struct gf_text *notes)
+{
+	if (t->period.plan)
+		note_derived(&t->outer, notes);
+}
+
 void gf_task_release(struct gf_task *t)
 {
 	gf_selection_release(&t->selection);
 	gf_derived_release(&t->derived);
+	gf_derived_release(&t->outer_derived);
 	free(t->by_levels);
 }
