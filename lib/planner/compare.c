@@ -56,6 +56,25 @@ static void sort(struct gf_compared *rows, size_t n)
 	}
 }
 
+/* Of "a, b, c", what the other list has not. */
+static void add_names(const char *list, const char *names,
+		      struct gf_text *longer)
+{
+	char *copy = gf_xasprintf(", %s,", list), *name;
+	size_t n;
+
+	for (; *names; names += n + 2 * (names[n] != '\0')) {
+		const char *comma = strstr(names, ", ");
+
+		n = comma ? (size_t)(comma - names) : strlen(names);
+		name = gf_xasprintf(", %.*s,", (int)n, names);
+		if (!strstr(copy, name))
+			gf_text_addf(longer, ", %.*s", (int)n, names);
+		free(name);
+	}
+	free(copy);
+}
+
 /* A line that begins as one of the notes does, up to its list of names, makes
  * that list longer by `line`'s. */
 static void add_line(struct gf_text *notes, const char *line)
@@ -72,16 +91,17 @@ static void add_line(struct gf_text *notes, const char *line)
 		gf_text_addf(notes, "%s\n", line);
 		return;
 	}
+	if (!names)
+		return;
 	end = at + strcspn(at, "\n");
-	text = gf_xmemdup(at, (size_t)(end - at) + 1);
-	text[end - at] = '\0';
-	if (names && !strstr(text + head, line + head)) {
-		gf_text_addf(&longer, "%.*s, %s%s", (int)(end - notes->data),
-			     notes->data, line + head, end);
-		gf_text_release(notes);
-		*notes = longer;
-	}
+	text = gf_xmemdup(at + head, (size_t)(end - at) - head + 1);
+	text[end - at - (ptrdiff_t)head] = '\0';
+	gf_text_addf(&longer, "%.*s", (int)(end - notes->data), notes->data);
+	add_names(text, line + head, &longer);
+	gf_text_addf(&longer, "%s", end);
 	free(text);
+	gf_text_release(notes);
+	*notes = longer;
 }
 
 static void add_lines(struct gf_text *notes, const struct gf_text *more)
@@ -120,29 +140,30 @@ static bool is_there(const struct gf_comparison *c,
 	return false;
 }
 
-/* What leaves a group in a step of the plan. */
-static int count_border(const struct gf_task *t, const struct gf_plan *p,
-			double *bytes, struct gf_error *err)
+/* What leaves a group in a step of the plan; 0: there are no groups, or what a
+ * selection sends depends on gradients. */
+static double border_bytes(const struct gf_task *t, const struct gf_plan *p)
 {
 	struct gf_plan view = *p;
 	struct gf_border border;
-	int rc = 0;
+	struct gf_error err;
 
 	if (!p->period.plan) {
+		if (!gf_selection_has(&p->selection, GF_SELECT_LOSSLESS) ||
+		    t->system.servers)
+			return 0;
 		view.period = (struct gf_period){
 			.steps = 1,
 			.fragments = 1,
 			.messages = p->messages,
 			.nmessages = p->nmessages,
 		};
-		rc = gf_axes_group(t->axes, &t->problem.fabric,
-				   &view.period.group_ranks, err);
+		if (gf_axes_group(t->axes, &t->problem.fabric,
+				  &view.period.group_ranks, &err) < 0)
+			return 0;
 	}
-	if (rc < 0)
-		return rc;
 	gf_sim_border(&view, &border);
-	*bytes = border.group_bytes / (double)view.period.steps;
-	return 0;
+	return border.group_bytes / (double)view.period.steps;
 }
 
 /* The task's policy, or auto where it asks for none. -EINVAL, -ENOTSUP: what
@@ -156,12 +177,12 @@ static int make_row(const struct gf_task *t, struct gf_compared row,
 	if (rc < 0)
 		return rc;
 	rc = gf_task_add_period(t, &p, err);
-	if (rc == 0 && c->over.axes >> GF_COMPARE_PERIODS & 1)
-		rc = count_border(t, &p, &row.border_bytes, err);
 	if (rc < 0) {
 		gf_plan_release(&p);
 		return rc;
 	}
+	if (c->over.axes >> GF_COMPARE_PERIODS & 1)
+		row.border_bytes = border_bytes(t, &p);
 	row.automatic = !t->policy || t->policy->automatic;
 	row.plan = gf_plan_brief(&p);
 	row.iteration_s = p.predicted->iteration_s;
@@ -178,6 +199,12 @@ static int make_row(const struct gf_task *t, struct gf_compared row,
 	return 0;
 }
 
+static void note_task(const struct gf_task *t, struct gf_text *notes)
+{
+	gf_task_note(t, notes);
+	gf_task_note_outer(t, notes);
+}
+
 static int pose_row(const struct gf_request *r, struct gf_compared row,
 		    struct gf_comparison *c, struct gf_text *notes,
 		    struct gf_error *err)
@@ -192,7 +219,7 @@ static int pose_row(const struct gf_request *r, struct gf_compared row,
 			t.problem.tolerance = 0;
 		rc = make_row(&t, row, c, err);
 		if (rc == 0)
-			gf_task_note(&t, &here);
+			note_task(&t, &here);
 		gf_task_release(&t);
 	}
 	if (rc == 0)
@@ -234,7 +261,7 @@ static int over_policies(const struct gf_request *r, struct gf_comparison *c,
 		}
 	}
 	if (rc == 0)
-		gf_task_note(&t, notes);
+		note_task(&t, notes);
 	gf_task_release(&t);
 	share_bound(c->rows + first, c->nrows - first);
 	return rc;

@@ -41,7 +41,8 @@ struct gf_compared {
 	struct gf_plan_brief plan;
 	double iteration_s, compute_s, exposed_comm_s, lower_bound_s;
 	double iteration_low_s, iteration_high_s; /* both 0: no doubt */
-	/* That leave a group in a step, where periods are compared. */
+	/* That leave a group in a step, where periods are compared; 0: not
+	 * known. */
 	double border_bytes;
 };
 

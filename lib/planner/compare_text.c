@@ -29,7 +29,7 @@ static void json_row(const struct gf_compared *row,
 	gf_json_put_real(&w, "compute_s", row->compute_s);
 	gf_json_put_real(&w, "exposed_comm_s", row->exposed_comm_s);
 	gf_json_put_real(&w, "lower_bound_s", row->lower_bound_s);
-	if (over->axes >> GF_COMPARE_PERIODS & 1)
+	if (row->border_bytes > 0)
 		gf_json_put_real(&w, "border_bytes", row->border_bytes);
 	if (row->iteration_high_s > 0) {
 		gf_json_put_real(&w, "iteration_low_s", row->iteration_low_s);
@@ -135,8 +135,11 @@ static void rows_table(const struct gf_comparison *c, size_t window,
 				      r->plan.period_steps
 					      ? r->plan.period_steps
 					      : 1);
-			gf_table_cell(&t, "%s",
-				      gf_human_size(r->border_bytes, &h));
+			gf_table_cell(
+				&t, "%s",
+				r->border_bytes > 0
+					? gf_human_size(r->border_bytes, &h)
+					: "");
 		}
 		if (algorithms)
 			gf_table_cell(&t, "%s", r->plan.algorithms);

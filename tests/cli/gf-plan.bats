@@ -1452,6 +1452,7 @@ sites() { # options...
 	2|--period diloco --period-level rack|--period-level: want a level of the topology (host, site), got rack
 	2|--period diloco --ranks 6|--period: want ranks that make two or more whole groups of 4 (--period-level), got 6
 	2|--period diloco --servers 1|--servers: want 0 with period diloco, whose groups have no server, got 1
+	2|--period diloco --outer-codecs foo|gf-plan: --outer-codecs: want f32, f16, bf16, trunc16, q8, fp8 or fp4, got "foo"
 	2|--period diloco --period-level host --staleness 2|--staleness: want 1 with groups of one rank
 	2|--period diloco --period-level host --selection topk|--selection: want dense with groups of one rank
 	END
@@ -1467,6 +1468,26 @@ sites() { # options...
 			(.border_bytes * .period_steps / $dense.border_bytes - 1 | fabs) < 0.05)' out.txt
 	wants 0 gf-plan --model resnet50 sites.json --compare --over periods:codecs
 	grep -q ^streaming out.txt
+	says "taken for free: f16, bf16, trunc16, q8, fp8, fp4"
+	# the order of a grid does not matter
+	for over in periods:codecs codecs:periods; do
+		wants 0 gf-plan --model resnet20 sites.json --compare --over $over --json
+		jq -cS '[.over, .iteration_s, .border_bytes]' out.txt | sort > $over.txt
+	done
+	cmp periods:codecs.txt codecs:periods.txt
+	# codecs between groups that the user has chosen stay
+	wants 0 gf-plan --model resnet20 sites.json --compare --over codecs --period local-sgd --outer-codecs f32 --json
+	jq -es 'min_by(.iteration_s).iteration_s as $least | length == 7 and all(.iteration_s < 1.1 * $least)' out.txt
+	wants 0 gf-plan --model resnet20 sites.json --compare --over codecs --period local-sgd --json
+	jq -es 'min_by(.iteration_s).iteration_s as $least | any(.iteration_s > 1.1 * $least)' out.txt
+	# no figure where what leaves a group is not known, and the row stays
+	for options in "--selection topk" "--ranks 6" "--servers 1"; do
+		# shellcheck disable=SC2086
+		wants 0 gf-plan --model resnet20 sites.json --compare --over periods $options --json
+		jq -es 'map(select(.over.periods == "every")) | length == 1 and (.[0] | has("border_bytes") | not)' out.txt
+		# shellcheck disable=SC2086
+		wants 0 gf-plan --model resnet20 sites.json --compare --over periods $options
+	done
 	wants 2 gf-plan --model resnet50 sites.json --compare --over periods --period diloco
 }
 
@@ -1487,6 +1508,15 @@ sites() { # options...
 	END
 	wants 0 gf-plan --model resnet50 sites.json --period local-sgd --emit torchft
 	grep -qx "local_sgd = dict(sync_every=16)" out.txt
+	# a mix is no mean, and a name is text
+	jq '.tensors[0].name = "a\"b"' plan.json > quoted.json
+	for options in quoted.json "--model resnet50 sites.json --period-level host --period streaming --fragments 1 --delay 0
+		--outer-rate 1 --outer-momentum 0"; do
+		# shellcheck disable=SC2086
+		wants 0 gf-plan $options --emit torchft
+		/usr/bin/python3 -c 'exec(open("out.txt").read()); assert diloco["fragment_update_alpha"] > 0 and fragments[0][0]'
+	done
+	grep -qx "# a replica group: 1 rank" out.txt
 	wants 0 gf-plan --model resnet50 sites.json "${period[@]}" --emit maxtext
 	for line in "dcn_diloco_parallelism: 2" "diloco_sync_period: 60" "num_diloco_fragments: 4" \
 		"num_communication_overlapping_steps: 3" "communication_overlapping_alpha: 0.25"; do
