@@ -317,7 +317,14 @@ def sites():
     own, pair = dist.get_rank() // 2, [dist.new_group(ranks) for ranks in ((0, 1), (2, 3))]
     module = build()
     document = plan(module, group_ranks=2, **STREAMING)
+    # what is predicted slower than none are steps of all ranks
+    times = dict.fromkeys(("compute_s", "exposed_comm_s", "lower_bound_s"), 0.0)
+    times["messages"] = [{"ready_s": 0.0, "start_s": 0.0, "end_s": 1.0}]
+    cost = {"algorithm": "ring", "startup_s": 1e-5, "per_byte_s": 1e-9}
+    document.update(predicted={"iteration_s": 2.0, **times},
+                    network={"ranks": 4, "allreduce": [cost], "x-step-without-plan-s": 1.0})
     model = gradflow.ddp(module, document, process_group=pair[own])
+    check(model.gradflow.plan is not None)
     optimizer = adam(model)
     periodic = gradflow.Periodic(model, optimizer, document)
     for step in range(12):
@@ -380,9 +387,20 @@ def refusals():
     refused(lambda: gradflow.Periodic(sparse, optimizer, plan(kept, **LOCAL)),
             "1.weight: want dense gradients")
     # of one rank alone, and then of all
-    refused(lambda: make(plan(model, **LOCAL), saved={
-        "steps": 0, "ranks": 2, "ways": {}, "fragment": None, "anchors": {}}
-        if dist.get_rank() else None), "state: anchors")
+    fresh = {"version": 1, "steps": 0, "ranks": 2, "ways": {}, "fragment": None, "anchors": {},
+             "velocities": {}, "means": {}}
+    for saved, text in ((fresh, "state: anchors: want those of this model"),
+                        ({}, "state: version: want 1, of gradflow.Periodic's state_dict(), got None"),
+                        ([], "state: version: want 1"), ({**fresh, "version": 2}, "got 2"),
+                        ({"version": 1}, "state: steps: want that of gradflow.Periodic"),
+                        ({**fresh, "steps": "4"}, "state: steps: want"),
+                        ({**fresh, "anchors": {"0.weight": 1}}, "state: anchors: want values"),
+                        ({**fresh, "fragment": 1}, "state: fragment: want less than the plan's 1"),
+                        (model.state_dict(), "state: version")):
+        refused(lambda: make(plan(model, **LOCAL), saved=saved if dist.get_rank() else None), text)
+    wrapped = nn.parallel.DistributedDataParallel(build())
+    refused(lambda: gradflow.Periodic(wrapped, adam(wrapped), plan(model, **LOCAL)),
+            "plan: /period/group_ranks: want 2, which the DistributedDataParallel", "got 1")
     periodic = make(plan(model, **{**DILOCO, "steps": 1}))
     before = copy.deepcopy(periodic.anchors)
     if dist.get_rank():

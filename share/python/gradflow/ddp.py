@@ -105,6 +105,7 @@ def hook(state, bucket):
 def _agreed(plan, group, library):
     """The plan as a dictionary, and its name; none if it is slower than none."""
     found, where = agreed(plan, group, library)
+    found = inner(found)
     slower = slower_than_none(found)
     if not slower:
         return found, where

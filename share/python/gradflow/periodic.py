@@ -4,6 +4,7 @@ import json
 
 import torch
 import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
 
 from . import library as c
 from .common import agree, sparse_of, trained, want_module
@@ -17,6 +18,33 @@ def _local(tensor):
     tensor = tensor.detach()
     tensor = tensor.to_local() if hasattr(tensor, "to_local") else tensor
     return torch.view_as_real(tensor) if tensor.is_complex() else tensor
+
+
+def _ranks(group):
+    """Of the job, those that are in the group."""
+    world = group is None or group is dist.group.WORLD
+    return {r if world else dist.get_global_rank(group, r)
+            for r in range(dist.get_world_size(group))}
+
+
+_STATE = {"steps": int, "fragment": (int, type(None)), "ranks": int, "ways": dict,
+          "anchors": dict, "velocities": dict, "means": dict}
+
+
+def _want_state(saved):
+    """ValueError: no state_dict() made it."""
+    if not isinstance(saved, dict) or saved.get("version") != 1:
+        found = saved.get("version") if isinstance(saved, dict) else type(saved).__name__
+        raise ValueError("state: version: want 1, of gradflow.Periodic's state_dict(), got "
+                         f"{found!r}")
+    for key, kind in _STATE.items():
+        if key not in saved or not isinstance(saved[key], kind):
+            raise ValueError(f"state: {key}: want that of gradflow.Periodic's state_dict(), got " +
+                             (type(saved[key]).__name__ if key in saved else "none"))
+    for key, kind in (("ways", str), ("anchors", torch.Tensor), ("velocities", torch.Tensor),
+                      ("means", torch.Tensor)):
+        if not all(isinstance(v, kind) for v in saved[key].values()):
+            raise ValueError(f"state: {key}: want values of type {kind.__name__}, got others")
 
 
 class Periodic:
@@ -52,6 +80,8 @@ class Periodic:
         failure = None
         try:
             self._check(plan, where, optimizer)
+            if saved is not None:
+                _want_state(saved)
         except (TypeError, ValueError) as e:
             failure = e
         agree(group, failure)
@@ -82,6 +112,11 @@ class Periodic:
         want(plan["ranks"] == ranks, f"{where}: /ranks",
              f"{ranks}, as the group has (plan for them, or give the group of the plan's ranks)",
              plan["ranks"])
+        if isinstance(self.model, DistributedDataParallel):
+            together = len(_ranks(self.model.process_group) & _ranks(self.group))
+            want(plan["period"]["group_ranks"] == together, f"{where}: /period/group_ranks",
+                 f"{together}, which the DistributedDataParallel model averages in every step "
+                 "(make it with process_group= of a plan's group)", plan["period"]["group_ranks"])
         sparse = {id(p) for p in sparse_of(self.model)}
         for n, p in self.model.named_parameters():
             if id(p) in sparse and p.requires_grad:
@@ -99,7 +134,8 @@ class Periodic:
         dist.all_gather_object(known, (saved["steps"], saved["ways"]) if fits else None, self.group)
         ways = max(filter(None, known), key=lambda of: of[0], default=(0, {}))[1]
         parts = outer(plan, {n: w.numel() for n, w in self.anchors.items()})
-        sizes = [sum(8 + 8 * self.anchors[t["name"]].numel() for t in p["tensors"]) for p in parts]
+        sizes = [sum(8 + w.element_size() * w.numel() for w in
+                     (self.anchors[t["name"]] for t in p["tensors"])) for p in parts]
         memory = torch.empty(max(sizes), dtype=torch.uint8, pin_memory=any(
             w.is_cuda for w in self.anchors.values()))
         for f, part in enumerate(parts):
@@ -241,21 +277,31 @@ class Periodic:
                    (("anchors", self.anchors), ("velocities", self.velocities),
                     ("means", means))}}
 
-    def _misfit(self, saved):
+    def _want_fit(self, saved):
+        """ValueError: it is of another model or plan."""
+        _want_state(saved)
         fragment = saved["fragment"]
-        at = {} if fragment is None else dict(enumerate(self.changes)).get(fragment, {})
+        if fragment is not None and not 0 <= fragment < len(self.changes):
+            raise ValueError(f"state: fragment: want less than the plan's {len(self.changes)}, "
+                             f"got {fragment}")
+        at = {} if fragment is None else self.changes[fragment]
         for key, of in (("anchors", self.anchors), ("velocities", self.velocities), ("means", at)):
             if {n: t.shape for n, t in saved[key].items()} != {n: t.shape for n, t in of.items()}:
-                return ValueError(f"state: {key}: want those of this model and plan, got others")
-        return None
+                raise ValueError(f"state: {key}: want those of this model and plan, got others")
 
     @torch.no_grad()
     def load_state_dict(self, saved):
         """Goes on from there, bit for bit, with the parameters that the model has; on all
         ranks, None on one that has no state. Then they join()."""
-        agree(self.group, saved and self._misfit(saved))
+        failure = None
+        try:
+            if saved is not None:
+                self._want_fit(saved)
+        except ValueError as e:
+            failure = e
+        agree(self.group, failure)
         self._settle()
-        if saved:
+        if saved is not None:
             self.steps, self.flight = saved["steps"], saved["fragment"]
             at = {} if self.flight is None else self.changes[self.flight]
             for key, of in (("anchors", self.anchors), ("velocities", self.velocities),
