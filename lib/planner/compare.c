@@ -150,7 +150,7 @@ static double border_bytes(const struct gf_task *t, const struct gf_plan *p)
 
 	if (!p->period.plan) {
 		if (!gf_selection_has(&p->selection, GF_SELECT_LOSSLESS) ||
-		    t->system.servers)
+		    t->system.servers || !t->axes)
 			return 0;
 		view.period = (struct gf_period){
 			.steps = 1,

@@ -56,12 +56,14 @@ static int emit(const struct gf_plan *p, const struct gf_emit_times *t,
 		     o->outer_momentum);
 	if (o->fragments > 1)
 		gf_text_addf(out,
+			     "# wants scan_layers, and decoder layers that "
+			     "num_diloco_fragments - 1 = %zu divides\n"
 			     "enable_streaming_diloco: true\n"
 			     "num_diloco_fragments: %zu\n"
 			     "use_sequential_layers: true\n"
 			     "num_communication_overlapping_steps: %zu\n"
 			     "communication_overlapping_alpha: %g\n",
-			     o->fragments, o->delay, o->mix);
+			     o->fragments - 1, o->fragments, o->delay, o->mix);
 	return 0;
 }
 

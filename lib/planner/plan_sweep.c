@@ -153,8 +153,8 @@ static int replan(const struct gf_plan *p, const struct gf_what_if *w,
 
 	if (p->period.plan)
 		return gf_error_set(err, -EINVAL,
-				    "want a plan without a period to plan it "
-				    "anew, got %s",
+				    "--replan: want a plan without a period, "
+				    "got %s",
 				    gf_period_name(&p->period));
 	bare.nmessages = 0;
 	bare.predicted = NULL;

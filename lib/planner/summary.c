@@ -92,8 +92,11 @@ void gf_plan_period_line(const struct gf_plan *p, struct gf_text *out)
 	if (o->delay)
 		gf_text_addf(out, ", beside the next %zu step%s", o->delay,
 			     plural(o->delay));
+	if (o->begin_steps)
+		gf_text_addf(out, ", the first %zu step%s in each",
+			     o->begin_steps, plural(o->begin_steps));
 	if (o->period_s > 0)
-		gf_text_addf(out, "; %s, %s of it exposed",
+		gf_text_addf(out, "; a period takes %s, %s of it exposed",
 			     gf_human_time(o->period_s, &h[0]),
 			     gf_human_time(o->exposed_s, &h[1]));
 	gf_text_addf(
@@ -144,6 +147,11 @@ void gf_plan_period_chart(const struct gf_plan *p, size_t window,
 		gf_text_addf(out, ", %zu to a mark", per);
 	gf_text_addf(out, "; | or [: its exchange begins after the step, -: is "
 			  "beside it, ]: ends\n");
+	if (o->begin_steps)
+		gf_text_addf(out,
+			     "the first %zu step%s of all: an exchange after "
+			     "each\n",
+			     o->begin_steps, plural(o->begin_steps));
 }
 
 void gf_plan_summary(const struct gf_plan *p, const char *open,

@@ -1427,6 +1427,12 @@ sites() { # options...
 	jq -e '.predicted.iteration_s - .period.period_s / .period.steps | fabs < 1e-9' plan.json
 	wants 0 gf-plan --table plan.json
 	grep -q "between groups, every" out.txt
+	says "; a period takes "
+	sites 0 --period post-local --begin-steps 30 --outer-codecs q8
+	says "exchange every 16 steps, the first 30 steps in each; a period takes "
+	wants 0 gf-plan --explain plan.json
+	grep -qx "the first 30 steps of all: an exchange after each" out.txt
+	sites 0 --period diloco --hide 5% --outer-codecs q8
 	wants 0 gf-plan --explain plan.json
 	grep -q "message 0: .*derived from the levels" out.txt
 	jq -e '.predicted.messages[-1].end_s < 2' plan.json
@@ -1518,6 +1524,8 @@ sites() { # options...
 	done
 	grep -qx "# a replica group: 1 rank" out.txt
 	wants 0 gf-plan --model resnet50 sites.json "${period[@]}" --emit maxtext
+	says "MaxText as it is, every 36 steps: "
+	grep -q "^# wants scan_layers, and decoder layers that num_diloco_fragments - 1 = 3 divides$" out.txt
 	for line in "dcn_diloco_parallelism: 2" "diloco_sync_period: 60" "num_diloco_fragments: 4" \
 		"num_communication_overlapping_steps: 3" "communication_overlapping_alpha: 0.25"; do
 		grep -qx "$line" out.txt
