@@ -889,6 +889,8 @@ run_trace() {
 	gf-plan -q --ranks 8 --period local-sgd four.json sites.json > plan.json
 	wants 0 gf-sim plan.json four.json --ranks 8
 	jq -e --slurpfile plan plan.json '.iteration_s - $plan[0].predicted.iteration_s | fabs < 1e-9' out.txt
+	wants 0 gf-sim plan.json --replan
+	jq -es '.[1].left_out | startswith("--replan: want a plan without a period, got local-sgd")' out.txt
 	wants 2 gf-sim six.json --period-steps 9
 	says "want a plan with a period where its steps change, got one without"
 }
