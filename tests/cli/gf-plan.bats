@@ -1123,6 +1123,11 @@ ms() { # OPTION...: of a plan of the job, as people read it
 	says "ring on 128 ranks has too many steps to replay: its cost is a closed form's, and n messages at once are taken for n times slower"
 	wants 0 gf-plan --lanes 1 --algorithm ring wide.json model.json
 	says "ring on 128 ranks has too many steps to replay: its cost is a closed form's"
+	# of the outer exchange, with the ranks of all groups
+	gf-topo --synthetic "host:2@10Gb/s,50us rack:64@1Gb/s,1ms site:2@100Mb/s,5ms" > sites.json
+	wants 0 gf-plan --model resnet20 sites.json --period diloco --period-level rack --outer-codecs q8 -o sites-plan.json
+	says "blueconnect on 256 ranks has too many steps to replay: its cost is a closed form's"
+	says "no profile says what this costs the processor, and it is taken for free: q8"
 	# gf-sim says the same of the plan, from its levels alone
 	for policy in asc-wfbp optimal mg-wfbp; do
 		wants 0 gf-plan -q --lanes 3 --policy $policy --model resnet20 "$data/valid/topology-4x2-1gbe.json"
