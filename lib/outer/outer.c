@@ -28,15 +28,6 @@ struct gf_outer {
 
 /* --- opening and closing -------------------------------------------------- */
 
-static size_t count_elems(const struct gf_plan *p)
-{
-	size_t sum = 0, i;
-
-	for (i = 0; i < p->model->ntensors; i++)
-		sum += p->model->tensors[i].count_elems;
-	return sum;
-}
-
 static int alloc(float **to, size_t count, struct gf_error *err)
 {
 	void *data = NULL;
@@ -49,7 +40,7 @@ static int alloc(float **to, size_t count, struct gf_error *err)
 static int open_memory(struct gf_outer *o, struct gf_error *err)
 {
 	const struct gf_period *period = &o->env.plan->period;
-	const size_t count = count_elems(&o->plan);
+	const size_t count = gf_model_profile_elems(o->plan.model);
 	int rc = alloc(&o->w, count, err);
 
 	if (!rc && period->outer_momentum > 0)
@@ -109,7 +100,8 @@ float *gf_outer_params(struct gf_outer *o)
 
 void gf_outer_begin(struct gf_outer *o)
 {
-	memcpy(o->w, o->env.params, count_elems(&o->plan) * sizeof(*o->w));
+	memcpy(o->w, o->env.params,
+	       gf_model_profile_elems(o->plan.model) * sizeof(*o->w));
 }
 
 /* --- a fragment's way ----------------------------------------------------- */
@@ -309,7 +301,8 @@ int gf_outer_finish(struct gf_outer *o, size_t step, struct gf_error *err)
 
 void gf_outer_state(struct gf_outer *o, struct gf_state *s)
 {
-	const struct gf_shape flat = {1, {count_elems(&o->plan)}};
+	const struct gf_shape flat = {1,
+				      {gf_model_profile_elems(o->plan.model)}};
 
 	if (o->v)
 		gf_state_add(s, GF_STATE_SHARED, gf_xstrdup("outer.velocity"),

@@ -88,16 +88,6 @@ struct gf_comm *gf_groups_comm(const struct gf_train_config *k)
 	return k->group ? k->group : k->comm;
 }
 
-/* A replay has no parameters: zeros take their way. */
-static float *stand_in(const struct gf_plan *p)
-{
-	size_t count = 0, i;
-
-	for (i = 0; i < p->model->ntensors; i++)
-		count += p->model->tensors[i].count_elems;
-	return gf_xcalloc(count, sizeof(float));
-}
-
 int gf_groups_open(struct gf_groups *g, const struct gf_train_config *k,
 		   float *params, struct gf_method *method,
 		   struct gf_compute *compute, struct gf_error *err)
@@ -114,7 +104,10 @@ int gf_groups_open(struct gf_groups *g, const struct gf_train_config *k,
 		return 0;
 	g->compute = params ? compute : NULL;
 	g->owns_params = !params;
-	g->params = params ? params : stand_in(k->plan);
+	/* a replay has no parameters: zeros take their way */
+	g->params = params ? params
+			   : gf_xcalloc(gf_model_profile_elems(k->plan->model),
+					sizeof(*g->params));
 	env.params = g->params;
 	return gf_outer_open(&g->outer, &env, err);
 }
