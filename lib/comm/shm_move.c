@@ -148,7 +148,7 @@ static void deposit(struct gf_comm_request *r, const char *from,
 	if (r->reduce)
 		gf_element_reduce(r->reduce, to, from,
 				  size_bytes / r->reduce->size_bytes);
-	else
+	else if (size_bytes) /* a barrier of views has no memory */
 		memcpy(to, from, size_bytes);
 	r->done_bytes += size_bytes;
 }
