@@ -78,8 +78,8 @@ char *gf_period_text(const struct gf_period *p);
 /* Does step `step` (from 1) begin an outer exchange, after its update? Then
  * *fragment is the one. */
 bool gf_period_begins(const struct gf_period *p, size_t step, size_t *fragment);
-/* Does step `step` end one, after its update? With a delay it is another step
- * than the one that began it. */
+/* Does step `step` end an outer exchange, after its update? With a delay, an
+ * exchange begins in one step and ends in a later one. */
 bool gf_period_ends(const struct gf_period *p, size_t step, size_t *fragment);
 /* The period's messages that carry a fragment. */
 void gf_period_messages(const struct gf_period *p, size_t fragment,

@@ -3,10 +3,11 @@
 # How often two sites exchange, on an emulated cluster (root; share/lab): two sites of two
 # hosts, 10 Gb/s inside, and a trunk of $TRUNKS between them. Each row trains the model by
 # one plan: dense, a codec, a selection, a delay, and periods. The plan of the last row is
-# found by gf-plan --hide. The table has the time of a step, how much of it waits for
-# messages, the bytes that the trunk carried in a step (as its counter says, both
-# directions, headers too) and their share of dense's, what was predicted, the accuracy
-# or perplexity of the last test, and the time at which a test first reached the target.
+# found by gf-plan --hide. The table has the time of a step, measured and predicted, and
+# how much of it waits for messages. The bytes of a step are those that the trunk's counter
+# shows, both directions, headers too; beside them stands their share of dense's. The last
+# columns are the accuracy or perplexity of the last test, and the time at which a test
+# first reached the target.
 # The time of a step also stands as --replay takes it, which sleeps in place of compute:
 # four ranks share this machine's cores, and training's compute is not what a profile says.
 #   tests/bench/sites.sh [model...]      (digits-cnn cifar100-cnn gpt-text)
