@@ -111,7 +111,24 @@ check() {
 	chosen 1 1 mpi csc topk gtopk
 	chosen 2 1 mpi csc topk gtopk
 	chosen 4 2 mpi csc topk gtopk dense
+	say 'periods between groups on the one GPU: losses as on the processors'
+	periods 1 mpi
+	periods 2 mpi
 	by_nccl
+}
+
+# Each kind of period, between two groups of so many ranks, with the same plan on both
+# devices. A fragment is in flight over several steps, and comes under a codec.
+periods() { # GROUP-RANKS TRANSPORT
+	local group=$1 transport=$2 ranks=$((2 * $1)) name
+	for name in local-sgd diloco streaming; do
+		# shellcheck disable=SC2046
+		gf-topo --synthetic "site:2@100Mb/s,100us host:$group@8GB/s,1us,shm" |
+			gf-plan -q --model digits-cnn-plain --ranks "$ranks" --period "$name" --period-steps 6 \
+				--outer-codecs q8 $([ "$name" != streaming ] || echo --fragments 2 --delay 2) > "$scratch/plan" ||
+			{ wrong "no plan for a period $name"; continue; }
+		trained_alike "$name, $ranks ranks in two groups" "$ranks" "$transport"
+	done
 }
 
 # A plan for so many ranks of this machine, in $scratch/plan.
@@ -126,7 +143,7 @@ planned() { # RANKS MODEL PLAN-OPTIONS...
 # Every selection, with the same plan on both devices: both choose the same
 # gradients, but for those that differ by the rounding of the passes.
 chosen() { # RANKS STALENESS TRANSPORT SELECTIONS...
-	local name device ranks=$1 staleness=$2 transport=$3
+	local name ranks=$1 staleness=$2 transport=$3
 	shift 3
 	for name; do
 		# shellcheck disable=SC2046
@@ -134,17 +151,23 @@ chosen() { # RANKS STALENESS TRANSPORT SELECTIONS...
 			dense) ;;
 			csc) echo --keep .3 --chunk 500 --csc-warmup 4 ;;
 			*) echo --density .01 --warmup-densities none ;; esac) || continue
-		for device in cuda cpu; do
-			rm -f "$scratch/chosen.$device"
-			try 100 "$name, K = $staleness, $ranks ranks, $device" mpirun -np "$ranks" gf-train -q --device "$device" \
-				--transport "$([ "$device" = cpu ] && echo auto || echo "$transport")" --plan "$scratch/plan" \
-				"${steady[@]}" --steps 20 --batch $((64 / ranks)) --check-replicas 5 \
-				--log "$scratch/chosen.$device" || continue 2
-		done
-		alike "$scratch/chosen.cuda" "$scratch/chosen.cpu" ||
-			{ wrong "$name, K = $staleness, $ranks ranks, $transport: losses are not those on the processors"; continue; }
-		say "$name, K = $staleness, $ranks ranks, $transport: as on the processors"
+		trained_alike "$name, K = $staleness, $ranks ranks" "$ranks" "$transport"
 	done
+}
+
+# The plan $scratch/plan on both devices: replicas and losses are alike.
+trained_alike() { # NAME RANKS TRANSPORT
+	local device name=$1 ranks=$2 transport=$3
+	for device in cuda cpu; do
+		rm -f "$scratch/alike.$device"
+		try 100 "$name, $device" mpirun -np "$ranks" gf-train -q --device "$device" \
+			--transport "$([ "$device" = cpu ] && echo auto || echo "$transport")" --plan "$scratch/plan" \
+			"${steady[@]}" --steps 20 --batch $((64 / ranks)) --check-replicas 5 \
+			--log "$scratch/alike.$device" || return
+	done
+	alike "$scratch/alike.cuda" "$scratch/alike.cpu" ||
+		{ wrong "$name, $transport: losses are not those on the processors"; return; }
+	say "$name, $transport: as on the processors"
 }
 
 # As many ranks as there are GPUs, also if there is one.
@@ -157,6 +180,7 @@ by_nccl() {
 	try 120 'gf-train by NCCL' mpirun -np "$ranks" gf-train --device cuda --transport nccl "${steady[@]}" --steps 30 --check-replicas 10
 	chosen "$ranks" 1 nccl csc topk gtopk
 	chosen "$ranks" 2 nccl csc topk gtopk dense
+	[ $((ranks % 2)) -ne 0 ] || periods $((ranks / 2)) nccl
 }
 
 has_nccl() { ! gf-allreduce --list | grep -q 'no nccl'; }
