@@ -99,6 +99,9 @@ struct gf_select_plan {
 	/* Why an optimiser does better without momentum (doc/wants.h), in words
 	 * that follow "because"; NULL: it does not. */
 	const char *no_momentum;
+	/* The share of a suitable rate / (1 - momentum) that an optimiser then
+	 * bears, (0, 1]; 0: the whole. */
+	double rate_share;
 	/* Why no codec goes on top, after the selection's name; NULL: one may.
 	 * It encodes sums where GF_SELECT_ADDS, else sets (codec/codec.h). */
 	const char *encoding;

@@ -41,9 +41,13 @@ double gf_delay_bound(size_t delay, bool nesterov, double momentum)
 struct gf_wants gf_plan_wants(const struct gf_plan *p, bool nesterov,
 			      double momentum, struct gf_text *why)
 {
-	const char *none = gf_selection_plan(&p->selection)->no_momentum;
+	const struct gf_select_plan *select = gf_selection_plan(&p->selection);
+	const char *none = select->no_momentum;
 	const int late = p->staleness - 1;
-	struct gf_wants w = {.momentum = none ? 0 : INFINITY, .share = 1};
+	struct gf_wants w = {
+		.momentum = none ? 0 : INFINITY,
+		.share = select->rate_share > 0 ? select->rate_share : 1,
+	};
 
 	if (none && why)
 		gf_text_addf(why, "%s", none);
@@ -53,8 +57,9 @@ struct gf_wants gf_plan_wants(const struct gf_plan *p, bool nesterov,
 		gf_text_addf(why, "%sgradients are %d step%s late",
 			     none ? ", and " : "", late, late == 1 ? "" : "s");
 	momentum = fmin(momentum, w.momentum);
-	w.share = fmin(1, gf_delay_bound((size_t)late, nesterov, momentum) /
-				  (1 - momentum) / MARGIN);
+	w.share =
+		fmin(w.share, gf_delay_bound((size_t)late, nesterov, momentum) /
+				      (1 - momentum) / MARGIN);
 	w.nesterov = !none;
 	return w;
 }
