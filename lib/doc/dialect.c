@@ -22,31 +22,34 @@ static const struct gf_dialect_word ompi_algorithms[] = {
 static const size_t ompi_segments[] = {16 << 10,   64 << 10,   256 << 10,
 				       1024 << 10, 4096 << 10, 0};
 
-/* NCCL_ALGO_* and NCCL_PROTO_* of NCCL's nccl_tuner.h. */
+/* NCCL_ALGO_* and NCCL_PROTO_* of NCCL's nccl_tuner.h. CollNet and NVLS have
+ * one protocol (ncclTopoTuneModel of its src/graph/tuning.cc). */
 static const struct gf_dialect_word nccl_algorithms[] = {
-	{"tree", 0, false},
-	{"ring", 1, false},
-	{"collnet_direct", 2, false},
-	{"collnet_chain", 3, false},
-	{"nvls", 4, false},
-	{"nvls_tree", 5, false},
+	{"tree", 0},
+	{"ring", 1},
+	{"collnet_direct", 2, .protocol = "simple"},
+	{"collnet_chain", 3, .protocol = "simple"},
+	{"nvls", 4, .protocol = "simple"},
+	{"nvls_tree", 5, .protocol = "simple"},
 	{NULL},
 };
 
 static const struct gf_dialect_word nccl_protocols[] = {
-	{"ll", 0, false},
-	{"ll128", 1, false},
-	{"simple", 2, false},
+	{"ll", 0},
+	{"ll128", 1},
+	{"simple", 2},
 	{NULL},
 };
+
+static const size_t nccl_channels[] = {1, 2, 4, 8, 16, 32, 0};
 
 const struct gf_dialect gf_dialects[] = {
 	{"Open MPI", "ALGORITHM, or segmented_ring.SEGMENT", "MPI_Allreduce",
 	 ompi_algorithms, NULL, ompi_segments},
 	{"NCCL", "ALGORITHM.PROTOCOL, or ALGORITHM.PROTOCOL.CHANNELS",
-	 "ncclAllReduce", nccl_algorithms, nccl_protocols, NULL},
+	 "ncclAllReduce", nccl_algorithms, nccl_protocols, nccl_channels},
 	{"RCCL", "ALGORITHM.PROTOCOL, or ALGORITHM.PROTOCOL.CHANNELS",
-	 "ncclAllReduce", nccl_algorithms, nccl_protocols, NULL},
+	 "ncclAllReduce", nccl_algorithms, nccl_protocols, nccl_channels},
 	{NULL},
 };
 
@@ -62,22 +65,43 @@ const struct gf_dialect *gf_dialect_of(const char *library)
 	return NULL;
 }
 
+/* NCCL's NCCL_ALGO has NVLSTree for what its tuner calls nvls_tree. */
+static bool is_same_word(const char *name, const char *word, size_t length)
+{
+	const char *end = word + length;
+
+	for (;; name++, word++) {
+		name += strspn(name, "_");
+		while (word < end && *word == '_')
+			word++;
+		if (!*name || word == end)
+			return !*name && word == end;
+		if (strncasecmp(name, word, 1) != 0)
+			return false;
+	}
+}
+
 static const struct gf_dialect_word *find(const struct gf_dialect_word *table,
 					  const char *word, size_t length)
 {
 	for (; table && table->name; table++)
-		if (strncasecmp(table->name, word, length) == 0 &&
-		    !table->name[length])
+		if (is_same_word(table->name, word, length))
 			return table;
 	return NULL;
 }
 
-static int refuse(const struct gf_dialect_word *table, const char *word,
-		  size_t length, struct gf_error *err)
+bool gf_dialect_has(const struct gf_dialect *dialect, const char *text)
 {
-	const char *names[16];
+	return find(dialect->algorithms, text, strcspn(text, ".")) != NULL;
+}
+
+/* first: what else could stand there, or NULL. */
+static int refuse(const char *first, const struct gf_dialect_word *table,
+		  const char *word, size_t length, struct gf_error *err)
+{
+	const char *names[16] = {first};
 	char got[GF_TUNING_TEXT];
-	size_t n = 0;
+	size_t n = first != NULL;
 
 	snprintf(got, sizeof(got), "%.*s", (int)length, word);
 	for (; table->name && n < GF_ARRAY_LENGTH(names) - 1; table++)
@@ -97,7 +121,8 @@ static int read_rest(const char *rest, struct gf_tuning *v,
 	if (v->dialect->protocols) {
 		v->protocol = find(v->dialect->protocols, rest, length);
 		if (!v->protocol)
-			return refuse(v->dialect->protocols, rest, length, err);
+			return refuse(NULL, v->dialect->protocols, rest, length,
+				      err);
 		rest += length;
 		if (!*rest)
 			return 0;
@@ -123,7 +148,8 @@ int gf_tuning_read(const struct gf_dialect *dialect, const char *text,
 	if (strcasecmp(text, as_it_is) != 0) {
 		read.algorithm = find(dialect->algorithms, text, length);
 		rc = !read.algorithm
-			     ? refuse(dialect->algorithms, text, length, err)
+			     ? refuse(as_it_is, dialect->algorithms, text,
+				      length, err)
 			     : read_rest(text + length + (text[length] == '.'),
 					 &read, err);
 	}
@@ -168,35 +194,35 @@ bool gf_tuning_same(const struct gf_tuning *a, const struct gf_tuning *b)
 	       a->channels == b->channels;
 }
 
-/* Each of the default, the algorithms, and those with each segment or
- * protocol. */
-bool gf_tuning_at(const struct gf_dialect *dialect, size_t i,
-		  struct gf_tuning *v)
+/* The default; then each algorithm with each protocol, as it is and with each
+ * number. */
+bool gf_tuning_at(const struct gf_dialect *d, size_t i, struct gf_tuning *v)
 {
+	static const struct gf_dialect_word none[] = {{""}, {NULL}};
 	const struct gf_dialect_word *a, *p;
-	const size_t *s;
+	size_t n = 0, here;
 
-	*v = (struct gf_tuning){.dialect = dialect};
+	*v = (struct gf_tuning){.dialect = d};
 	if (i-- == 0)
 		return true;
-	for (a = dialect->algorithms; a->name; a++) {
-		v->algorithm = a;
-		for (p = dialect->protocols; p && p->name; p++, i--) {
-			v->protocol = p;
-			if (i == 0)
-				return true;
-		}
-		for (s = dialect->segments; a->segments && *s; s++, i--) {
-			v->segment_bytes = *s;
-			if (i == 0)
-				return true;
-		}
-		if (dialect->protocols || a->segments) {
-			v->segment_bytes = 0;
-			continue;
-		}
-		if (i-- == 0)
+	while (d->tried && d->tried[n])
+		n++;
+	for (a = d->algorithms; a->name; a++)
+		for (p = d->protocols ? d->protocols : none; p->name; p++) {
+			if (a->protocol && strcmp(a->protocol, p->name) != 0)
+				continue;
+			here = a->segments ? n : d->protocols ? n + 1 : 1;
+			if (i >= here) {
+				i -= here;
+				continue;
+			}
+			v->algorithm = a;
+			v->protocol = d->protocols ? p : NULL;
+			if (a->segments)
+				v->segment_bytes = d->tried[i];
+			else if (i > 0)
+				v->channels = (int)d->tried[i - 1];
 			return true;
-	}
+		}
 	return false;
 }

@@ -19,7 +19,8 @@
 struct gf_dialect_word {
 	const char *name;
 	int number;
-	bool segments; /* takes the size of segments */
+	bool segments;        /* takes the size of segments */
+	const char *protocol; /* the only one that it has; NULL: any */
 };
 
 struct gf_dialect {
@@ -29,14 +30,18 @@ struct gf_dialect {
 	/* Every variant but the default has one of these, and may have a number
 	 * of channels; NULL: there are none. */
 	const struct gf_dialect_word *protocols;
-	/* Those that are tried, 0 ends them; NULL: none. */
-	const size_t *segments;
+	/* Sizes of segments, or numbers of channels, that are tried; 0 ends
+	 * them; NULL: none. */
+	const size_t *tried;
 };
 
 extern const struct gf_dialect gf_dialects[]; /* a NULL name ends them */
 
 /* Of a library with its version, "Open MPI 4.1.4"; NULL: not known. */
 const struct gf_dialect *gf_dialect_of(const char *library);
+
+/* Is what stands before the first dot one of its algorithms? */
+bool gf_dialect_has(const struct gf_dialect *dialect, const char *text);
 
 /* A value. No dialect: nothing can be told. No algorithm: nothing is told. */
 struct gf_tuning {
@@ -48,7 +53,7 @@ struct gf_tuning {
 
 #define GF_TUNING_TEXT 64
 
-/* Letters may be of any case. -EINVAL: the library cannot be told that. */
+/* Letters may be of any case, and "_" may be missing. -EINVAL: the library cannot be told that. */
 int gf_tuning_read(const struct gf_dialect *dialect, const char *text,
 		   struct gf_tuning *v, struct gf_error *err);
 /* As gf_tuning_read takes it; returns text. */
@@ -57,7 +62,6 @@ const char *gf_tuning_text(const struct gf_tuning *v,
 bool gf_tuning_same(const struct gf_tuning *a, const struct gf_tuning *b);
 /* The i-th that a search tries, the default first. false: there are no more.
  */
-bool gf_tuning_at(const struct gf_dialect *dialect, size_t i,
-		  struct gf_tuning *v);
+bool gf_tuning_at(const struct gf_dialect *d, size_t i, struct gf_tuning *v);
 
 #endif

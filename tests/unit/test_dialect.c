@@ -24,6 +24,10 @@ static void test_words(void)
 		{"Open MPI 4.1.4", "", NULL},
 		{"NCCL 2.28.9", "Ring.Simple", "ring.simple"},
 		{"NCCL 2.28.9", "nvls_tree.ll128.16", "nvls_tree.ll128.16"},
+		{"NCCL 2.28.9", "CollNetDirect.Simple",
+		 "collnet_direct.simple"},
+		{"NCCL 2.28.9", "nvls_.simple.4", "nvls.simple.4"},
+		{"NCCL 2.28.9", "nvlstre.simple", NULL},
 		{"NCCL 2.28.9", "ring", NULL},
 		{"NCCL 2.28.9", "ring.simple.0", NULL},
 		{"NCCL 2.28.9", "ring.simple.8.8", NULL},
@@ -55,7 +59,7 @@ static void test_words(void)
 /* Each variant of a walk once, and as its words say. */
 static void test_walk(void)
 {
-	static const size_t want[] = {12, 19, 19};
+	static const size_t want[] = {12, 71, 71};
 	char text[GF_TUNING_TEXT];
 	struct gf_tuning t, other;
 	struct gf_error err;
