@@ -14,11 +14,14 @@
  * predictions are of its kernels. */
 #define BLOCKS 32
 
-static int blocks_of_lane(const struct gf_streams *e)
+static struct gf_nccl_blocks blocks_of_lane(const struct gf_streams *e,
+					    const struct gf_nccl_tuning *told)
 {
 	const int n = (int)e->nlanes;
 
-	return BLOCKS / n ? BLOCKS / n : 1;
+	if (told)
+		return (struct gf_nccl_blocks){told->channels, told->channels};
+	return (struct gf_nccl_blocks){0, BLOCKS / n ? BLOCKS / n : 1};
 }
 
 static int check(const struct gf_streams *e, struct gf_error *err)
@@ -232,7 +235,8 @@ static int open_lane(struct gf_streams *e, size_t lane,
 			      .on_wait = on_wait,
 			      .on_wait_ctx = c,
 			      .captures = config->place.graphs};
-	rc = gf_lane_open(l, id, c->ranks, c->rank, blocks_of_lane(e), err);
+	rc = gf_lane_open(l, id, c->ranks, c->rank,
+			  blocks_of_lane(e, config->place.told), err);
 	if (rc)
 		gf_error_prefix(err, "lane %zu", lane);
 	rc = gf_comm_agree(c, rc, err);
@@ -296,6 +300,7 @@ int gf_streams_meet(struct gf_engine *engine,
 		    const struct gf_engine_config *config, struct gf_error *err)
 {
 	struct gf_streams *e = gf_streams_of(engine);
+	struct gf_nccl_tuning *told = config->place.told;
 	char *version = gf_xasprintf("%d", e->nccl->version);
 	size_t lane;
 	int rc =
@@ -303,8 +308,12 @@ int gf_streams_meet(struct gf_engine *engine,
 
 	free(version);
 	rc = rc ? rc : gf_agree_own_gpus(e->base.comm, e->gpu, err);
+	if (!rc && told)
+		rc = gf_comm_agree(e->base.comm, e->nccl->tell(told, err), err);
 	for (lane = 0; lane < e->nlanes && !rc; lane++)
 		rc = open_lane(e, lane, config, err);
+	if (told)
+		e->nccl->untell(told);
 	return rc;
 }
 

@@ -8,6 +8,7 @@
 struct gf_gpu;
 struct gf_gpu_stream;
 struct gf_nccl_ops;
+struct gf_nccl_tuning;
 
 /*
  * Where gradients are made, and how they leave. Zeros: on the host. All
@@ -20,6 +21,8 @@ struct gf_place {
 	 * what a selection chooses of them on the GPU. */
 	const struct gf_nccl_ops *nccl;
 	bool by_host;
+	/* The lanes' communicators are told that; NULL: nothing. */
+	struct gf_nccl_tuning *told;
 	bool graphs; /* messages become graphs (engine/engine.h) */
 	/* If they stay on the GPU for a selection or the update: the gradients
 	 * of as many steps as are under way, each `stride` elements after the

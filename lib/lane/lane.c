@@ -33,14 +33,14 @@ static int settle(struct gf_lane *l, struct gf_nccl_comm *c,
 }
 
 int gf_lane_open(struct gf_lane *l, const unsigned char id[GF_NCCL_ID_BYTES],
-		 int ranks, int rank, int max_blocks, struct gf_error *err)
+		 int ranks, int rank, struct gf_nccl_blocks blocks,
+		 struct gf_error *err)
 {
 	int rc = l->gpu->ops->stream_new(l->gpu, true, &l->stream, err);
 
 	l->rank = rank;
 	if (!rc)
-		rc = l->nccl->comm_new(id, ranks, rank, max_blocks, &l->all,
-				       err);
+		rc = l->nccl->comm_new(id, ranks, rank, blocks, &l->all, err);
 	return rc;
 }
 

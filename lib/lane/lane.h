@@ -48,9 +48,10 @@ struct gf_lane {
 };
 
 /* On all ranks, with the id that one of them has made. The fields down to
- * on_wait_ctx are the caller's. max_blocks: see lane/nccl.h. */
+ * on_wait_ctx are the caller's. blocks: see lane/nccl.h. */
 int gf_lane_open(struct gf_lane *l, const unsigned char id[GF_NCCL_ID_BYTES],
-		 int ranks, int rank, int max_blocks, struct gf_error *err);
+		 int ranks, int rank, struct gf_nccl_blocks blocks,
+		 struct gf_error *err);
 /* When all ranks have opened it: waits until they have found each other. If a
  * rank could not open its lane, the others would wait for ever: agree first. */
 int gf_lane_meet(struct gf_lane *l, struct gf_error *err);

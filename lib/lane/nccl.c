@@ -85,8 +85,8 @@ static int unique_id(unsigned char id[GF_NCCL_ID_BYTES], struct gf_error *err)
 }
 
 static int comm_new(const unsigned char id[GF_NCCL_ID_BYTES], int ranks,
-		    int rank, int max_blocks, struct gf_nccl_comm **c,
-		    struct gf_error *err)
+		    int rank, struct gf_nccl_blocks blocks,
+		    struct gf_nccl_comm **c, struct gf_error *err)
 {
 	ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
 	ncclUniqueId own;
@@ -96,8 +96,10 @@ static int comm_new(const unsigned char id[GF_NCCL_ID_BYTES], int ranks,
 		config.version = (unsigned)ops.version;
 	memcpy(&own, id, sizeof(own));
 	config.blocking = 0;
-	if (max_blocks > 0)
-		config.maxCTAs = max_blocks;
+	if (blocks.least > 0)
+		config.minCTAs = blocks.least;
+	if (blocks.most > 0)
+		config.maxCTAs = blocks.most;
 	return NCCL_CHECK(NULL, CommInitRankConfig, place_of(c), ranks, own,
 			  rank, &config);
 }
@@ -205,6 +207,8 @@ static int recv(struct gf_nccl_comm *c, struct gf_gpu_stream *s, void *data,
 static struct gf_nccl_ops ops = {
 	.name = "nccl",
 	.unique_id = unique_id,
+	.tell = gf_nccl_tell,
+	.untell = gf_nccl_untell,
 	.comm_new = comm_new,
 	.comm_split = comm_split,
 	.state = state,

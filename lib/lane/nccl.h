@@ -2,9 +2,11 @@
 #ifndef GF_LANE_NCCL_H
 #define GF_LANE_NCCL_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "gf_gpu_kernels.h"
 
 /*
@@ -26,17 +28,38 @@ struct gf_nccl_comm; /* opaque */
 
 #define GF_NCCL_ID_BYTES 128
 
+/* What communicators are told about their all-reduces. */
+struct gf_nccl_tuning {
+	/* In the words of NCCL's tuners, as nvls_tree; both NULL: nothing, so
+	 * that the environment's own hold. */
+	const char *algorithm, *protocol;
+	int channels; /* 0: as many as NCCL takes */
+	/* The table's own: the environment has them, and what it had before. */
+	bool holds;
+	char *was[2];
+};
+
+/* A kernel's, on the device; 0: NCCL's own choice. */
+struct gf_nccl_blocks {
+	int least, most;
+};
+
 struct gf_nccl_ops {
 	const char *name; /* nccl */
 	int version;      /* 22809 for 2.28.9 */
 	int (*unique_id)(unsigned char id[GF_NCCL_ID_BYTES],
 			 struct gf_error *err);
-	/* The caller's device is in use (lib/gpu). max_blocks: of one kernel,
-	 * so that those of all lanes are there at once; 0: its own choice.
-	 * NCCL writes to *c until `state` of it is no longer 0. */
+	/* Communicators that are made from now on are told that, until
+	 * gf_nccl_ops.untell: when `state` of them is no longer 0. One at a
+	 * time. -EINVAL: the environment has settings that NCCL puts first. */
+	int (*tell)(struct gf_nccl_tuning *told, struct gf_error *err);
+	void (*untell)(struct gf_nccl_tuning *told);
+	/* The caller's device is in use (lib/gpu). blocks: so many that those
+	 * of all lanes are there at once. NCCL writes to *c until `state` of it
+	 * is no longer 0. */
 	int (*comm_new)(const unsigned char id[GF_NCCL_ID_BYTES], int ranks,
-			int rank, int max_blocks, struct gf_nccl_comm **c,
-			struct gf_error *err);
+			int rank, struct gf_nccl_blocks blocks,
+			struct gf_nccl_comm **c, struct gf_error *err);
 	/* All ranks of `parent` call; those of one color get together, in the
 	 * order of key. *c is NULL until the parent is ready again, or has been
 	 * aborted, and is NCCL's to write to until then. */
@@ -73,5 +96,13 @@ struct gf_nccl_ops {
 /* -ENOTSUP: this build or this machine has none. The table is constant and
  * stays. */
 int gf_nccl_load(const struct gf_nccl_ops **ops, struct gf_error *err);
+
+/* NCCL's `tell` and `untell`. NCCL looks at NCCL_ALGO and NCCL_PROTO whenever
+ * it makes a communicator, perhaps on a thread of its own: until that is ready,
+ * no other thread of the program may change the environment. */
+int gf_nccl_tell(struct gf_nccl_tuning *told, struct gf_error *err);
+void gf_nccl_untell(struct gf_nccl_tuning *told);
+/* A line about NCCL_ALGO and NCCL_PROTO, if the environment has them. */
+void gf_nccl_remark(struct gf_text *out);
 
 #endif

@@ -47,8 +47,14 @@ struct fake_faults {
 struct fake_cost {
 	double start_s, per_byte_s;
 };
+#define FAKE_NO_CALL -1.0 /* the call fails, as NCCL says a little later */
+#define FAKE_NO_COMM -2.0 /* no communicator comes into being */
 struct fake_costs {
 	struct fake_cost to_device, to_host, within, nccl;
+	/* Of NCCL's all-reduce by what its communicator was told, instead of
+	 * `nccl`, or one of the two below; NULL: what it is told is ignored.
+	 * algorithm and protocol NULL and channels 0: told nothing. */
+	double (*told_s)(const struct gf_nccl_tuning *told, size_t bytes);
 	double kernel_s; /* of the test's own */
 	/* That the host needs to enqueue anything; no work begins earlier. */
 	double enqueue_s;

@@ -2,6 +2,7 @@
 #include "fake_parts.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,6 +13,7 @@
 /* The rank that this thread plays, and its group. */
 static _Thread_local struct fake_world *here;
 static _Thread_local int here_rank;
+static _Thread_local const struct gf_nccl_tuning *here_told;
 static _Thread_local struct fake_operation *group;
 static _Thread_local struct gf_gpu_stream *group_stream;
 static _Thread_local bool group_failed; /* then none of it is launched */
@@ -167,6 +169,48 @@ static int nccl_unique_id(unsigned char id[GF_NCCL_ID_BYTES],
 	return 0;
 }
 
+static int nccl_tell(struct gf_nccl_tuning *told, struct gf_error *err)
+{
+	(void)err;
+	if (here_told)
+		fake_complain(here, "communicators are told twice");
+	here_told = told;
+	return 0;
+}
+
+static void nccl_untell(struct gf_nccl_tuning *told)
+{
+	if (here_told != told)
+		fake_complain(here, "what was never told is taken back");
+	here_told = NULL;
+}
+
+/* What it is told may go when the communicator is ready. */
+static void listen_to(struct gf_nccl_comm *c, struct gf_nccl_blocks blocks)
+{
+	const char *const words[] = {here_told ? here_told->algorithm : NULL,
+				     here_told ? here_told->protocol : NULL};
+	const char *kept[2] = {NULL, NULL};
+
+	for (int i = 0; i < 2; i++)
+		if (words[i]) {
+			snprintf(c->words[i], sizeof(c->words[i]), "%s",
+				 words[i]);
+			kept[i] = c->words[i];
+		}
+	c->told = (struct gf_nccl_tuning){
+		.algorithm = kept[0],
+		.protocol = kept[1],
+		.channels = blocks.least == blocks.most ? blocks.most : 0};
+}
+
+static double told_s(const struct gf_nccl_comm *c, size_t bytes)
+{
+	const struct fake_costs *costs = c->world->costs;
+
+	return costs && costs->told_s ? costs->told_s(&c->told, bytes) : 0;
+}
+
 /* Under lock. */
 static struct gf_nccl_comm *join(struct fake_world *w, uint64_t id, int ranks,
 				 int place, int color, int key)
@@ -217,12 +261,11 @@ static void settle_comm(struct gf_nccl_comm *c)
 }
 
 static int nccl_comm_new(const unsigned char id[GF_NCCL_ID_BYTES], int ranks,
-			 int rank, int max_blocks, struct gf_nccl_comm **c,
-			 struct gf_error *err)
+			 int rank, struct gf_nccl_blocks blocks,
+			 struct gf_nccl_comm **c, struct gf_error *err)
 {
 	uint64_t number;
 
-	(void)max_blocks;
 	if (here->faults.absent == here_rank + 1)
 		return gf_error_set(err, -EIO,
 				    "ncclCommInitRankConfig: unhandled system "
@@ -232,6 +275,9 @@ static int nccl_comm_new(const unsigned char id[GF_NCCL_ID_BYTES], int ranks,
 	if (!fake_uses(&here->devices[here_rank]))
 		fake_complain(here, "a communicator on another device");
 	*c = join(here, number, ranks, rank, 0, rank);
+	listen_to(*c, blocks);
+	if (told_s(*c, 0) <= FAKE_NO_COMM)
+		(*c)->failure = "no such communicator";
 	pthread_mutex_unlock(&here->lock);
 	return 0;
 }
@@ -283,6 +329,8 @@ static int nccl_state(struct gf_nccl_comm *c, struct gf_error *err)
 	if (w->faults.breaks == c->rank + 1 &&
 	    w->devices[c->rank].calls > w->faults.after)
 		rc = gf_error_set(err, -EIO, "NCCL: remote process exited");
+	if (c->failure)
+		rc = gf_error_set(err, -EIO, "NCCL: %s", c->failure);
 	pthread_mutex_unlock(&w->lock);
 	return rc;
 }
@@ -386,12 +434,15 @@ static void take_time(struct fake_operation *op, const struct fake_item *item,
 		      const struct fake_costs *costs)
 {
 	size_t width = item->what == SEND || item->what == RECV ? 1 : 4;
+	const size_t bytes = item->count * width;
 	double takes_s;
 
 	if (!costs)
 		return;
-	takes_s = costs->nccl.start_s +
-		  costs->nccl.per_byte_s * (double)(item->count * width);
+	takes_s = item->what == ALL_REDUCE && costs->told_s
+			  ? told_s(item->comm, bytes)
+			  : costs->nccl.start_s +
+				    costs->nccl.per_byte_s * (double)bytes;
 	if (takes_s > op->takes_s)
 		op->takes_s = takes_s;
 }
@@ -425,6 +476,12 @@ static int nccl_call(struct gf_nccl_comm *c, struct gf_gpu_stream *s,
 	fails = w->faults.fails == c->rank + 1 &&
 		w->devices[c->rank].calls > w->faults.after;
 	w->devices[c->rank].calls++;
+	if (!fails && item.what == ALL_REDUCE &&
+	    told_s(c, item.count * 4) < 0) {
+		c->failure = "invalid usage: no algorithm/protocol available";
+		pthread_mutex_unlock(&w->lock);
+		return 0;
+	}
 	if (fails) {
 		group_failed = true;
 		pthread_mutex_unlock(&w->lock);
@@ -514,6 +571,8 @@ static const struct gf_nccl_ops nccl_ops = {
 	.name = "fake",
 	.version = 22809,
 	.unique_id = nccl_unique_id,
+	.tell = nccl_tell,
+	.untell = nccl_untell,
 	.comm_new = nccl_comm_new,
 	.comm_split = nccl_comm_split,
 	.state = nccl_state,

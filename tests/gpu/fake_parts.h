@@ -12,8 +12,8 @@
  * is the device's table, fake_kernels.c its kernels, fake_nccl.c is NCCL.
  * Everything is under the world's lock. */
 #define RANKS_MAX   16
-#define STREAMS_MAX 128
-#define COMMS_MAX   256
+#define STREAMS_MAX 512
+#define COMMS_MAX   512
 #define ITEMS_MAX   64
 
 enum kind { CALL, RECORD, WAIT, HOLD, NCCL };
@@ -92,7 +92,10 @@ struct gf_nccl_comm {
 	struct gf_nccl_comm *peers[RANKS_MAX];
 	uint64_t splits, calls, sent[RANKS_MAX], received[RANKS_MAX];
 	bool ready, aborted, exists;
-	size_t graphs; /* operations of it that graphs hold */
+	struct gf_nccl_tuning told; /* of `words` */
+	char words[2][32];
+	const char *failure; /* that its state will tell */
+	size_t graphs;       /* operations of it that graphs hold */
 	/* what a split makes, and where it is put when it is ready */
 	struct gf_nccl_comm *child, **child_at;
 	uint64_t busy; /* looks at its state until it is ready again */

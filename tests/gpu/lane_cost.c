@@ -36,7 +36,9 @@ static void open_lane(void)
 	void *memory;
 
 	must(lane.nccl->unique_id(id, &err), "an id");
-	must(gf_lane_open(&lane, id, 1, 0, 32, &err), "a lane");
+	must(gf_lane_open(&lane, id, 1, 0, (struct gf_nccl_blocks){0, 32},
+			  &err),
+	     "a lane");
 	must(gf_lane_meet(&lane, &err), "its ranks");
 	must(lane.gpu->ops->alloc(lane.gpu,
 				  (MOST_ELEMS + GF_LANE_GRAIN_ELEMS) *

@@ -60,10 +60,10 @@ static inline void lane_test_open(struct lane_test *t, struct gf_comm *comm,
 		lane_test_must(t, nccl->unique_id(id, &t->err), "an id");
 	lane_test_must(t, gf_comm_bcast(comm, 0, id, sizeof(id), &t->err),
 		       "its way");
-	lane_test_must(
-		t,
-		gf_lane_open(&t->lane, id, comm->ranks, comm->rank, 8, &t->err),
-		"a lane");
+	lane_test_must(t,
+		       gf_lane_open(&t->lane, id, comm->ranks, comm->rank,
+				    (struct gf_nccl_blocks){0, 8}, &t->err),
+		       "a lane");
 	lane_test_must(t, gf_lane_meet(&t->lane, &t->err), "meet");
 	lane_test_must(t,
 		       gpu->ops->alloc(gpu, 2 * LANE_TEST_ROOM * sizeof(float),

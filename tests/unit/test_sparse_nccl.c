@@ -183,7 +183,8 @@ static int device_open(struct device_rank *d, const struct job *job,
 	if (comm->rank == 0)
 		d->lane.nccl->unique_id(id, err);
 	gf_comm_bcast(comm, 0, id, sizeof(id), err);
-	return gf_lane_open(&d->lane, id, comm->ranks, comm->rank, 0, err) ||
+	return gf_lane_open(&d->lane, id, comm->ranks, comm->rank,
+			    (struct gf_nccl_blocks){0}, err) ||
 	       gf_lane_meet(&d->lane, err) ||
 	       gf_sparse_gpu_new(
 		       &(struct gf_sparse_gpu_config){
