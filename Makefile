@@ -328,7 +328,7 @@ $(BUILD)/tests/test_asc_printed: $(call object,share/tools/tables/asc_printed.c)
 # On a GPU and an NCCL of the tests' own.
 $(addprefix $(BUILD)/tests/test_,device_engine device_lane sparse_nccl stage \
 	train_device train_device_nccl train_device_graphs train_place \
-	bench_device bench_device_faults bench_profile_device \
+	bench_device bench_device_faults bench_profile_device told_nccl \
 	exchange_device): \
 	$(patsubst %,$(BUILD)/obj/tests/gpu/%.o,fake fake_chunks fake_gpu \
 	fake_kernels fake_graph fake_nccl)

@@ -12,6 +12,7 @@
 #include "contest/listing.h"
 #include "contest/row_report.h"
 #include "contest/size_sweep.h"
+#include "contest/told.h"
 #include "contest/drawing.h"
 #include "cli/command.h"
 #include "cli/deadline.h"
@@ -280,6 +281,8 @@ static int prepare(struct session *s, struct gf_error *err)
 	rc = rc ? rc
 		: gf_levels_placed(s->comm, s->plan.levels, s->plan.nlevels,
 				   &remark, err);
+	if (!rc && gf_contest_sweep_tells(&a->sweep))
+		gf_contest_told_remark(&s->config, &remark);
 	gf_cli_warn_lines(&a->cli, remark.data);
 	gf_text_release(&remark);
 	if (!a->config.segment_bytes)

@@ -261,14 +261,14 @@ static int enter(struct gf_contest *c, size_t i, size_t count_elems,
 {
 	struct gf_contest_allreduce *b = c->b;
 	size_t lanes = (size_t)b->config.lanes, k;
-	struct gf_burst_message *messages =
-		gf_xcalloc(lanes, sizeof(*messages));
+	struct gf_burst_message *messages;
 	struct gf_element element = b->config.element;
 	int rc = 0;
 
-	if (row->way.tuning.dialect)
+	if (row->way.tuning.dialect && !b->config.device.nccl)
 		return gf_contest_told_new(&b->config, &row->way,
 					   &c->of[i].told, err);
+	messages = gf_xcalloc(lanes, sizeof(*messages));
 	if (row->chosen)
 		rc = choose(b, count_elems, &row->way, err);
 	if (row->chosen && rc == 0)
@@ -312,6 +312,19 @@ int gf_contest_allreduce_size(struct gf_contest_allreduce *b,
 			     : enter(&c, i, count_elems, &rows[i], err);
 	}
 	rc = measure(&c, rc, rows, err);
+	gf_contest_release(&c);
+	return rc;
+}
+
+int gf_contest_allreduce_try(struct gf_contest_allreduce *b,
+			     const struct gf_way *way, struct gf_error *err)
+{
+	struct gf_contest_row row = {.way = *way};
+	struct gf_contest c;
+	int rc;
+
+	gf_contest_init(&c, b, 1, 1);
+	rc = enter(&c, 0, 1, &row, err);
 	gf_contest_release(&c);
 	return rc;
 }

@@ -109,6 +109,11 @@ int gf_contest_allreduce_size(struct gf_contest_allreduce *b,
 			      size_t count_elems, struct gf_contest_row *rows,
 			      struct gf_error *err);
 
+/* Can that way be opened here? Collective. After -ETIMEDOUT, or with the
+ * communicator broken, only closing is left. */
+int gf_contest_allreduce_try(struct gf_contest_allreduce *b,
+			     const struct gf_way *way, struct gf_error *err);
+
 /* Each message of a plan by itself, with its algorithm, stages and codec; then
  * all of them, ready at once, by the plan's order and lanes: nmessages + 1
  * rows. The way of the last is the first message's. */

@@ -90,6 +90,25 @@ const char *gf_contest_device_transport(const struct gf_contest_device *d,
 	return d->nccl ? d->nccl->name : comm->ops->name;
 }
 
+static const char *name_nccl(const struct gf_nccl_ops *nccl,
+			     char text[GF_CONTEST_LIBRARY_TEXT])
+{
+	snprintf(text, GF_CONTEST_LIBRARY_TEXT, "NCCL %d.%d.%d",
+		 nccl->version / 10000, nccl->version / 100 % 100,
+		 nccl->version % 100);
+	return text;
+}
+
+const char *gf_contest_device_library(const struct gf_contest_device *d,
+				      const struct gf_comm *comm,
+				      char text[GF_CONTEST_LIBRARY_TEXT])
+{
+	if (d->nccl)
+		return name_nccl(d->nccl, text);
+	snprintf(text, GF_CONTEST_LIBRARY_TEXT, "%s", comm->library);
+	return text;
+}
+
 static void list_gpu(int index,
 		     void (*add)(void *ctx, const char *kind, const char *name,
 				 const char *description),
@@ -117,7 +136,7 @@ void gf_contest_device_list(void (*add)(void *ctx, const char *kind,
 {
 	const struct gf_nccl_ops *nccl;
 	struct gf_error why = {""};
-	char version[32];
+	char version[GF_CONTEST_LIBRARY_TEXT];
 	int count = gf_gpu_count(&why), i;
 
 	add(ctx, "device", "cpu", "the host's processors");
@@ -129,8 +148,5 @@ void gf_contest_device_list(void (*add)(void *ctx, const char *kind,
 		add(ctx, "between", "no nccl", why.text);
 		return;
 	}
-	snprintf(version, sizeof(version), "version %d.%d.%d",
-		 nccl->version / 10000, nccl->version / 100 % 100,
-		 nccl->version % 100);
-	add(ctx, "between", "nccl", version);
+	add(ctx, "between", "nccl", name_nccl(nccl, version));
 }

@@ -38,6 +38,13 @@ void gf_contest_device_suit(struct gf_contest_device *d,
 			    const struct gf_element *e);
 void gf_contest_device_close(struct gf_contest_device *d);
 
+/* The library that reduces messages whole, with its version: "NCCL 2.28.9",
+ * "Open MPI 4.1.4"; empty: none. Returns text. */
+#define GF_CONTEST_LIBRARY_TEXT 64
+const char *gf_contest_device_library(const struct gf_contest_device *d,
+				      const struct gf_comm *comm,
+				      char text[GF_CONTEST_LIBRARY_TEXT]);
+
 /* "cpu" or "cuda"; and what carries messages, "nccl" or the transport's. */
 const char *gf_contest_device_kind(const struct gf_contest_device *d);
 const char *gf_contest_device_transport(const struct gf_contest_device *d,

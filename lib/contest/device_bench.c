@@ -99,6 +99,24 @@ static int open_memory(struct gf_contest_gpu *d, size_t bytes,
 	return rc ? rc : gf_contest_gpu_reserve(d, bytes, err);
 }
 
+int gf_contest_gpu_engine(struct gf_contest_gpu *d, struct gf_nccl_tuning *told,
+			  struct gf_engine **engine, struct gf_error *err)
+{
+	return gf_engine_new(
+		&(struct gf_engine_config){
+			.comm = d->comm,
+			.pool = &d->layout,
+			.lanes = d->lanes,
+			.watch = d->device.watch,
+			.place = {.nccl = d->device.nccl,
+				  .gpu = d->device.gpu,
+				  .stream = d->stream,
+				  .told = told,
+				  .graphs = true},
+		},
+		engine, err);
+}
+
 int gf_contest_gpu_open(const struct gf_contest_device *device,
 			struct gf_comm *comm, int lanes, size_t bytes,
 			struct gf_contest_gpu **bench, struct gf_error *err)
@@ -112,18 +130,7 @@ int gf_contest_gpu_open(const struct gf_contest_device *device,
 	d->lanes = lanes;
 	rc = open_memory(d, bytes, err);
 	if (rc == 0 && device->nccl)
-		rc = gf_engine_new(
-			&(struct gf_engine_config){
-				.comm = comm,
-				.pool = &d->layout,
-				.lanes = lanes,
-				.watch = device->watch,
-				.place = {.nccl = device->nccl,
-					  .gpu = device->gpu,
-					  .stream = d->stream,
-					  .graphs = true},
-			},
-			&d->engine, err);
+		rc = gf_contest_gpu_engine(d, NULL, &d->engine, err);
 	if (rc)
 		gf_contest_gpu_close(d);
 	else
@@ -138,6 +145,9 @@ void gf_contest_gpu_close(struct gf_contest_gpu *d)
 	if (!d)
 		return;
 	g = d->device.gpu;
+	while (d->ntold > 0)
+		gf_engine_free(d->told[--d->ntold].engine);
+	free(d->told);
 	gf_engine_free(d->engine);
 	g->ops->free(g, d->source);
 	g->ops->free(g, d->work);

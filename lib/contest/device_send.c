@@ -10,6 +10,7 @@
 
 struct gf_contest_send {
 	struct gf_contest_gpu *d;
+	struct gf_engine *engine; /* d's */
 	struct gf_burst *burst;
 	struct gf_gpu_hold *hold; /* of what is loaded, or NULL */
 	size_t n, bytes, wire_bytes;
@@ -114,13 +115,16 @@ static int open_burst(struct gf_contest_send *s, int rc,
 	s->n = n;
 	rc = gf_comm_agree(d->comm, rc, err);
 	if (rc == 0)
+		rc = gf_contest_gpu_told(d, &messages[0].way.tuning, &s->engine,
+					 err);
+	if (rc == 0)
 		rc = gf_burst_new(
 			&(struct gf_burst_config){
 				.comm = d->comm,
 				.messages = messages,
 				.nmessages = n,
 				.lanes = lanes < d->lanes ? lanes : d->lanes,
-				.engine = d->engine,
+				.engine = s->engine,
 			},
 			&s->burst, err);
 	if (rc)
@@ -208,10 +212,11 @@ static int enqueue(struct gf_contest_send *s, struct gf_error *err)
 	return rc ? rc : g->ops->record(g, d->ended, d->stream, err);
 }
 
-static int finish(struct gf_contest_gpu *d, struct gf_error *err)
+static int finish(struct gf_contest_send *s, struct gf_error *err)
 {
+	struct gf_contest_gpu *d = s->d;
 	struct gf_gpu *g = d->device.gpu;
-	int rc = gf_engine_settle(d->engine, err);
+	int rc = gf_engine_settle(s->engine, err);
 
 	return rc ? rc : g->ops->stream_sync(g, d->stream, err);
 }
@@ -238,7 +243,7 @@ int gf_contest_send_go(struct gf_contest_send *s, double *time_s,
 
 	g->ops->release(g, s->hold);
 	s->hold = NULL;
-	rc = finish(d, err);
+	rc = finish(s, err);
 	return rc ? rc : g->ops->event_s(g, d->begun, d->ended, time_s, err);
 }
 
@@ -263,13 +268,13 @@ int gf_contest_send_end(struct gf_contest_send *s, struct gf_gpu_event *from,
 	const struct gf_message_times *times;
 	double begun_s = 0;
 	size_t i;
-	int rc = finish(d, err);
+	int rc = finish(s, err);
 
 	if (rc || !from)
 		return rc;
 	rc = g->ops->event_s(g, from, d->begun, &begun_s, err);
-	times = gf_engine_times(d->engine);
-	rc = rc ? rc : gf_engine_check(d->engine, err);
+	times = gf_engine_times(s->engine);
+	rc = rc ? rc : gf_engine_check(s->engine, err);
 	for (i = 0; i < s->n && rc == 0; i++)
 		ends_s[i] = begun_s + times[i].end_s - times[0].ready_s;
 	return rc;

@@ -45,8 +45,9 @@ int gf_contest_gpu_refill(struct gf_contest_gpu *d, size_t bytes,
 			  struct gf_error *err);
 
 /* Messages by NCCL, one after the other in the memory, started as
- * engine/burst.h says, on that many of the lanes. Collective. -ENOTSUP: other
- * elements than f32's sums, or no way. */
+ * engine/burst.h says, on that many of the lanes. The first one's tuning is
+ * that of all. Collective. -ENOTSUP: other elements than f32's sums, or no way;
+ * -EINVAL, -EIO: NCCL cannot be told that here. */
 struct gf_contest_send;
 int gf_contest_send_new(struct gf_contest_gpu *d,
 			const struct gf_burst_message *messages, size_t n,

@@ -13,18 +13,20 @@ static void add(void *out, const char *kind, const char *name,
 	gf_text_addf(out, "%-9s  %-12s  %s\n", kind, name, description);
 }
 
-/* Of MPI, which comes first: NCCL is told by its environment. */
-static void add_variants(struct gf_text *out)
+static void add_variants(struct gf_text *out, const struct gf_dialect *d)
 {
-	const struct gf_dialect *d = gf_dialects;
 	struct gf_text words = {0};
 	size_t i;
 
-	gf_text_addf(&words, "%s's all-reduce, told its algorithm: default",
-		     d->name);
+	gf_text_addf(&words, "%s's all-reduce, told its algorithm%s: default",
+		     d->name,
+		     d->protocols ? ", protocol and perhaps channels" : "");
 	for (i = 0; d->algorithms[i].name; i++)
 		gf_text_addf(&words, ", %s%s", d->algorithms[i].name,
 			     d->algorithms[i].segments ? ".SIZE" : "");
+	for (i = 0; d->protocols && d->protocols[i].name; i++)
+		gf_text_addf(&words, "%s%s", i ? ", " : "; ",
+			     d->protocols[i].name);
 	add(out, "variant", "library:...", words.data);
 	gf_text_release(&words);
 }
@@ -37,7 +39,8 @@ char *gf_contest_list(void)
 	for (i = 0; gf_algorithms[i]; i++)
 		add(&out, "algorithm", gf_algorithms[i]->name,
 		    gf_algorithms[i]->description);
-	add_variants(&out);
+	add_variants(&out, gf_dialect_of("Open MPI"));
+	add_variants(&out, gf_dialect_of("NCCL"));
 	for (i = 0; gf_sparse_algorithms[i]; i++)
 		add(&out, "sparse", gf_sparse_algorithms[i]->name,
 		    gf_sparse_algorithms[i]->description);

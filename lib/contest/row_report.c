@@ -117,7 +117,7 @@ static void tell_case(const struct gf_contest_report *r,
 {
 	const struct gf_contest_allreduce_config *c = r->config;
 	struct gf_text factors = {0}, stages = {0};
-	char variant[GF_TUNING_TEXT] = "";
+	char variant[GF_TUNING_TEXT] = "", library[GF_CONTEST_LIBRARY_TEXT];
 
 	if (!is_whole_plan(r, row)) {
 		add_factors(&row->way, &factors);
@@ -132,7 +132,8 @@ static void tell_case(const struct gf_contest_report *r,
 	s->text(s->ctx, "device", gf_contest_device_kind(&c->device));
 	s->text(s->ctx, "transport",
 		gf_contest_device_transport(&c->device, c->comm));
-	s->text(s->ctx, "library", c->comm->library);
+	s->text(s->ctx, "library",
+		gf_contest_device_library(&c->device, c->comm, library));
 	s->text(s->ctx, "dtype", gf_dtype_names[c->element.dtype]);
 	s->text(s->ctx, "op", gf_op_names[c->element.op]);
 	s->text(s->ctx, "algorithm",
@@ -356,15 +357,12 @@ static void print_row(const struct gf_contest_report *r,
 	gf_text_addf(out, "\n");
 }
 
-static void print_device(const struct gf_contest_device *d, struct gf_text *out)
+static void print_device(const struct gf_contest_device *d, const char *library,
+			 struct gf_text *out)
 {
 	if (d->nccl)
-		gf_text_addf(out,
-			     "# on %s, messages by NCCL %d.%d.%d, times by "
-			     "events\n",
-			     d->gpu->name, d->nccl->version / 10000,
-			     d->nccl->version / 100 % 100,
-			     d->nccl->version % 100);
+		gf_text_addf(out, "# on %s, messages by %s, times by events\n",
+			     d->gpu->name, library);
 	else if (d->gpu)
 		gf_text_addf(out, "# on %s, messages by the host: %s\n",
 			     d->gpu->name, d->why);
@@ -376,6 +374,7 @@ static void print_heading(const struct gf_contest_report *r,
 	const struct gf_contest_allreduce_config *c = r->config;
 	static const char *const extra[] = {"", " %8s %8s %8s"};
 	const char *form = extra[r->percentiles];
+	char library[GF_CONTEST_LIBRARY_TEXT];
 	int width = r->percentiles ? 60 : 33, p;
 	int before = 60 + (shows_wire(r) ? 13 : 0) + (c->errors ? 20 : 0);
 
@@ -389,9 +388,10 @@ static void print_heading(const struct gf_contest_report *r,
 		gf_text_addf(out, "# one rank has nothing to reduce: these are "
 				  "times of copies; start more with mpirun "
 				  "-np N\n");
-	print_device(&c->device, out);
+	gf_contest_device_library(&c->device, c->comm, library);
+	print_device(&c->device, library, out);
 	if (tells(r))
-		gf_text_addf(out, "# library %s\n", c->comm->library);
+		gf_text_addf(out, "# library %s\n", library);
 	if (c->element.codec)
 		gf_text_addf(out,
 			     "# codec %s: wrong beyond 2 x ranks encodings of "

@@ -168,7 +168,7 @@ static void add_all(struct gathering *g,
 			gf_text_addf(remarks, "left out: %s\n", why.text);
 }
 
-/* A library's variants, which only themselves check. */
+/* A library's variants, which are tried later. */
 static int add_told(struct gathering *g, const char *name, struct gf_error *err)
 {
 	struct gf_contest_ways told;

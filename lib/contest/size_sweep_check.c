@@ -9,6 +9,7 @@
 
 #include "base/array.h"
 #include "base/registry.h"
+#include "choose/own_gpu.h"
 #include "coll/algorithm.h"
 #include "contest/size_sweep.h"
 #include "contest/told.h"
@@ -141,15 +142,21 @@ static int refuse_name(const char *name, struct gf_error *err)
 	return -EINVAL;
 }
 
-static int check_name(const struct gf_contest_sweep *s, const char *name,
-		      struct gf_error *err)
+static int check_name(const struct gf_contest_sweep *s,
+		      const struct gf_contest_allreduce_config *config,
+		      const char *name, struct gf_error *err)
 {
+	const char *device = config->device.name;
+	size_t gpu;
 	int rc;
 
 	if (strcmp(name, "auto") == 0 || is_all(name))
 		return 0;
 	if (gf_contest_told_is(name)) {
-		rc = gf_contest_told_check(name, err);
+		rc = gf_contest_told_check(
+			name,
+			device && gf_own_gpu_read(device, &gpu, NULL) == 0,
+			err);
 		if (rc)
 			gf_error_prefix(err, "--algorithms: %s", name);
 		return rc;
@@ -218,6 +225,6 @@ int gf_contest_sweep_finish(struct gf_contest_sweep *s,
 	if (rc == 0)
 		rc = gf_contest_sweep_decomposition(s, &way, err);
 	for (i = 0; s->algorithms[i] && rc == 0; i++)
-		rc = check_name(s, s->algorithms[i], err);
+		rc = check_name(s, config, s->algorithms[i], err);
 	return rc ? rc : check_heeded(s, config, err);
 }

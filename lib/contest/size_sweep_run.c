@@ -8,6 +8,7 @@
 #include "contest/plan_exchange.h"
 #include "contest/size_search.h"
 #include "contest/size_sweep.h"
+#include "contest/told.h"
 #include "coll/runnable.h"
 
 /* A sweep's rows on their way: those of size i from i * ways->count on. */
@@ -109,6 +110,39 @@ static int run_counts(struct sweep *s, bool traced,
 	return rc;
 }
 
+/* Of a library's variants, those stay that it has here. */
+static int try_variants(const struct gf_contest_sweep *s,
+			struct gf_contest_allreduce *bench,
+			const struct gf_comm *comm,
+			struct gf_contest_ways *ways, struct gf_text *remarks,
+			struct gf_error *err)
+{
+	char text[GF_TUNING_TEXT];
+	struct gf_error why;
+	size_t i, kept = 0;
+	int rc;
+
+	for (i = 0; i < ways->count; i++) {
+		const struct gf_way way = ways->list[i];
+
+		rc = way.tuning.dialect
+			     ? gf_contest_allreduce_try(bench, &way, &why)
+			     : 0;
+		if (rc == 0) {
+			ways->list[kept++] = way;
+			continue;
+		}
+		gf_error_prefix(&why, "%s:%s", way.algorithm->name,
+				gf_tuning_text(&way.tuning, text));
+		if (rc == -ETIMEDOUT || comm->broken ||
+		    gf_contest_told_named(s->algorithms, &way))
+			return gf_error_set(err, rc, "%s", why.text);
+		gf_text_addf(remarks, "left out: %s\n", why.text);
+	}
+	ways->count = kept;
+	return 0;
+}
+
 /* A rule says what auto is, and nothing else. */
 static int check_rule(const struct gf_contest_sweep *s,
 		      const struct gf_contest_allreduce_config *config,
@@ -145,6 +179,8 @@ int gf_contest_sweep_run(const struct gf_contest_sweep *s,
 	if (rc == 0)
 		rc = gf_contest_allreduce_open(config, counts[ncounts - 1],
 					       &bench, err);
+	if (rc == 0)
+		rc = try_variants(s, bench, config->comm, &ways, remarks, err);
 	if (rc == 0)
 		rc = run_counts(&(struct sweep){.bench = bench,
 						.ways = &ways,

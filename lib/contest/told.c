@@ -34,57 +34,64 @@ bool gf_contest_told_is(const char *name)
 	return words_of(name) != NULL;
 }
 
-int gf_contest_told_check(const char *name, struct gf_error *err)
+/* Those of GPUs have protocols. The reason is of the library that has the
+ * algorithm, if any has it. */
+int gf_contest_told_check(const char *name, bool gpus, struct gf_error *err)
 {
 	const char *words = words_of(name);
-	const struct gf_dialect *d;
+	const struct gf_dialect *d, *nearest = NULL;
+	struct gf_error why;
 	struct gf_tuning v;
-	int rc = 0;
 
 	if (is_all(words))
 		return 0;
 	for (d = gf_dialects; d->name; d++) {
-		rc = gf_tuning_read(d, words, &v, err);
-		if (rc == 0)
+		if (gpus && !d->protocols)
+			continue;
+		if (gf_tuning_read(d, words, &v, &why) == 0)
 			return 0;
+		if (!nearest || (!gf_dialect_has(nearest, words) &&
+				 gf_dialect_has(d, words)))
+			nearest = d;
 	}
-	/* the first is MPI's, which gf-allreduce can tell */
-	return gf_tuning_read(gf_dialects, words, &v, err);
+	return gf_tuning_read(nearest, words, &v, err);
 }
 
 static int refuse(const struct gf_contest_allreduce_config *config,
 		  const char *name, struct gf_error *err)
 {
+	const struct gf_contest_device *d = &config->device;
 	const char *library = config->comm->library;
 
-	if (config->device.gpu)
-		return gf_error_set(err, -ENOTSUP,
-				    "%s: want --device cpu: NCCL is told by "
-				    "its environment (gf-profile --import "
-				    "--variant takes its tables)",
-				    name);
 	if (config->element.codec || config->lanes > 1)
 		return gf_error_set(err, -ENOTSUP,
 				    "%s: want one message at once, without a "
 				    "codec, got %s",
 				    name,
 				    config->lanes > 1 ? "several" : "a codec");
+	if (d->gpu)
+		return gf_error_set(err, -ENOTSUP,
+				    "%s: want messages by NCCL, which can be "
+				    "told, got them by the host: %s",
+				    name, d->why);
 	return gf_error_set(err, -ENOTSUP,
 			    "%s: want Open MPI between the ranks, which can be "
 			    "told, got %s",
 			    name, *library ? library : config->comm->ops->name);
 }
 
-/* Can the library here be told that? */
-static int try(const struct gf_contest_allreduce_config *config,
-	       const struct gf_way *way, struct gf_error *err)
+/* Who reduces messages here and can be told how; NULL: nobody. */
+static const struct gf_dialect *
+dialect_of(const struct gf_contest_allreduce_config *config)
 {
-	struct gf_comm_told *told = NULL;
-	int rc = gf_contest_told_new(config, way, &told, err);
+	char library[GF_CONTEST_LIBRARY_TEXT];
 
-	if (told)
-		told->free(told);
-	return rc;
+	if (config->element.codec || config->lanes > 1 ||
+	    (!config->device.nccl &&
+	     (config->device.gpu || !config->comm->ops->tell)))
+		return NULL;
+	return gf_dialect_of(gf_contest_device_library(&config->device,
+						       config->comm, library));
 }
 
 int gf_contest_told_ways(const char *name,
@@ -94,30 +101,46 @@ int gf_contest_told_ways(const char *name,
 	const char *words = words_of(name);
 	char *head = gf_xasprintf("%.*s", (int)(words - 1 - name), name);
 	struct gf_way way = {.algorithm = gf_algorithm_find(head)};
-	const struct gf_dialect *d = gf_dialect_of(config->comm->library);
+	const struct gf_dialect *d = dialect_of(config);
 	size_t capacity = 0, i;
-	struct gf_error why;
 	int rc = 0;
 
 	free(head);
 	memset(ways, 0, sizeof(*ways));
-	if (!d || !config->comm->ops->tell || config->element.codec ||
-	    config->lanes > 1 || config->device.gpu)
+	if (!d)
 		return refuse(config, name, err);
 	if (!is_all(words)) {
 		rc = gf_tuning_read(d, words, &way.tuning, err);
-		if (rc == 0)
-			rc = try(config, &way, err);
 		if (rc == 0)
 			*gf_array_push(&ways->list, &ways->count, &capacity) =
 				way;
 		return rc;
 	}
 	for (i = 0; gf_tuning_at(d, i, &way.tuning); i++)
-		if (try(config, &way, &why) == 0)
-			*gf_array_push(&ways->list, &ways->count, &capacity) =
-				way;
+		*gf_array_push(&ways->list, &ways->count, &capacity) = way;
 	return 0;
+}
+
+void gf_contest_told_remark(const struct gf_contest_allreduce_config *config,
+			    struct gf_text *out)
+{
+	if (config->device.nccl && config->comm->rank == 0)
+		gf_nccl_remark(out);
+}
+
+bool gf_contest_told_named(const char *const *names, const struct gf_way *way)
+{
+	struct gf_tuning v;
+	const char *words;
+
+	for (; *names; names++) {
+		words = words_of(*names);
+		if (words && !is_all(words) &&
+		    gf_tuning_read(way->tuning.dialect, words, &v, NULL) == 0 &&
+		    gf_tuning_same(&v, &way->tuning))
+			return true;
+	}
+	return false;
 }
 
 int gf_contest_told_new(const struct gf_contest_allreduce_config *config,

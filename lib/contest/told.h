@@ -17,15 +17,25 @@
 
 /* Is that such a name? */
 bool gf_contest_told_is(const char *name);
-/* -EINVAL: no library can be told that. Needs no ranks. */
-int gf_contest_told_check(const char *name, struct gf_error *err);
-/* Its ways on these ranks, in the order of the dialect; the caller frees the
- * list. Collective. -ENOTSUP: the library here cannot be told that. */
+/* -EINVAL: no library can be told that, or not NCCL, between GPUs. */
+int gf_contest_told_check(const char *name, bool gpus, struct gf_error *err);
+/* Its ways, in the order of the dialect; the caller frees the list. -ENOTSUP:
+ * nothing that reduces messages here can be told; -EINVAL: it has no such
+ * variant. What it cannot do here only a try shows
+ * (gf_contest_allreduce_try). */
 int gf_contest_told_ways(const char *name,
 			 const struct gf_contest_allreduce_config *config,
 			 struct gf_contest_ways *ways, struct gf_error *err);
 
-/* Collective. The caller frees it. */
+/* A line on rank 0 about settings in the environment that hold for the default
+ * alone. */
+void gf_contest_told_remark(const struct gf_contest_allreduce_config *config,
+			    struct gf_text *out);
+/* Is the way asked for by its own name, not with all? */
+bool gf_contest_told_named(const char *const *names, const struct gf_way *way);
+
+/* MPI's; between GPUs contest/device_send.h tells NCCL. Collective. The caller
+ * frees it. */
 int gf_contest_told_new(const struct gf_contest_allreduce_config *config,
 			const struct gf_way *way, struct gf_comm_told **told,
 			struct gf_error *err);
