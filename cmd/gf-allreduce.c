@@ -42,8 +42,7 @@ struct arguments {
 	struct gf_cli_start start;
 	struct gf_contest_sweep sweep;
 	struct gf_contest_allreduce_config config;
-	int dtype, op;
-	const char *algorithms, *codec, *plan, *best, *trace;
+	const char *plan, *best, *trace;
 	double min_bw;
 	bool verify, json, csv, percentiles, list;
 };
@@ -79,14 +78,14 @@ static const struct gf_setting settings[] = {
 	{"step-bytes", "SIZE", 1, GF_SETTING_SIZE, AT(sweep.step_bytes),
 	 "each size is larger than the one before by SIZE", 1,
 	 .alias = "stepbytes", .letter = 'i'},
-	{"datatype", "NAME", 1, GF_SETTING_CHOICE, AT(dtype),
+	{"datatype", "NAME", 1, GF_SETTING_CHOICE, AT(sweep.dtype),
 	 "f32, f64, f16, bf16 or i32 (f32)", .names = gf_dtype_names,
 	 .words = gf_contest_dtype_words, .letter = 'd'},
-	{"op", "NAME", 1, GF_SETTING_CHOICE, AT(op),
+	{"op", "NAME", 1, GF_SETTING_CHOICE, AT(sweep.op),
 	 "sum, prod, max, min or avg (sum)", .names = gf_op_names},
-	{"algorithms", "LIST", 2, GF_SETTING_TEXT, AT(algorithms),
+	{"algorithms", "LIST", 2, GF_SETTING_OWN, AT(sweep.algorithms),
 	 "names with commas between, all, or auto, the best one (auto)",
-	 .names = contestants, .letter = 'a',
+	 .store = gf_cli_split_store, .names = contestants, .letter = 'a',
 	 .from = {{gf_algorithms}, {gf_sparse_algorithms}}},
 	{"factors", "FxF...", 2, GF_SETTING_TEXT, AT(sweep.factors),
 	 "decompose the ranks, innermost first (ranks per host x hosts)"},
@@ -94,7 +93,7 @@ static const struct gf_setting settings[] = {
 	 "what carries out each factor's stage: ring, halving, shm, mpi or "
 	 "nccl",
 	 .names = gf_stage_names},
-	{"codec", "NAME", 2, GF_SETTING_TEXT, AT(codec),
+	{"codec", "NAME", 2, GF_SETTING_TEXT, AT(sweep.codec),
 	 "send gradients in this form; --list names them (f32)",
 	 .from = {{gf_codecs, sizeof(*gf_codecs)}}},
 	{"density", "D", 2, GF_SETTING_REAL, AT(sweep.density),
@@ -160,18 +159,10 @@ static const struct gf_setting_rule rules[] = {
 	{"json csv", NULL, "json csv percentiles"}, /* rows have them all */
 };
 
-static int named(struct gf_error *err, const char *option, int rc)
-{
-	if (rc < 0)
-		gf_error_prefix(err, "%s", option);
-	return rc;
-}
-
 /* Found before MPI starts, alike on every rank. */
 static int check(void *arguments, struct gf_error *err)
 {
 	struct arguments *a = arguments;
-	const char **names = NULL;
 	int op, rc = gf_cli_start_finish(
 			&a->cli, &a->start,
 			a->start.transport == GF_CLI_TRANSPORT_MPI, err);
@@ -185,27 +176,8 @@ static int check(void *arguments, struct gf_error *err)
 				    "-o: want a file, got \"%s\"; the "
 				    "operation is --op %s",
 				    a->cli.output, a->cli.output);
-	rc = named(err, "--codec",
-		   gf_contest_element((enum gf_dtype)a->dtype,
-				      (enum gf_op)a->op, a->codec,
-				      &a->config.element, err));
-	if (!rc && a->config.errors)
-		rc = named(err, "--error",
-			   gf_sum_error_check(a->config.element.dtype,
-					      a->config.element.op, err));
-	if (!rc)
-		rc = named(err, "--algorithms",
-			   gf_cli_split_once(a->algorithms, &names, err));
-	if (rc)
-		return rc;
-	a->sweep.algorithms = names;
-	rc = gf_contest_sweep_finish(&a->sweep, &a->config, err);
-	if (!rc && a->best)
-		rc = named(err, "--best",
-			   gf_contest_sweep_ruled(&a->sweep, &a->config, err));
-	if (!rc && a->config.spoil && !a->config.checks)
-		rc = gf_error_set(err, -EINVAL, "--spoil goes with --check");
-	return rc;
+	a->sweep.ruled = a->best != NULL;
+	return gf_contest_sweep_finish(&a->sweep, &a->config, err);
 }
 
 /* In the order of use, as the options are. */
@@ -303,7 +275,7 @@ static int measure_plan(struct session *s, struct gf_error *err)
 {
 	const struct arguments *a = s->a;
 
-	if (gf_cli_given(&a->cli, "algorithms") || a->codec ||
+	if (gf_cli_given(&a->cli, "algorithms") || a->sweep.codec ||
 	    gf_cli_given(&a->cli, "lanes") || a->sweep.sized || a->best)
 		return gf_error_set(err, -EINVAL,
 				    "%s: want a rule beside sizes, "
@@ -408,8 +380,8 @@ static int work(void *session, struct gf_comm *comm, struct gf_error *err)
 int main(int argc, char **argv)
 {
 	struct arguments a = {
-		.algorithms = "auto",
-		.sweep = {.min_bytes = GF_SWEEP_UNSAID,
+		.sweep = {.algorithms = gf_cli_split("auto"),
+			  .min_bytes = GF_SWEEP_UNSAID,
 			  .max_bytes = GF_SWEEP_UNSAID},
 		.config = {.lanes = 1,
 			   .repeats = 20,

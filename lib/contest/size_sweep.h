@@ -29,20 +29,19 @@ struct gf_contest_sweep {
 	const char *factors;
 	const char *stages; /* "ring,halving", one per factor; or NULL */
 	double density;     /* for the sparse algorithms; 0: none of these */
+	/* Of the elements: enum gf_dtype, enum gf_op; a codec or NULL. */
+	int dtype, op;
+	const char *codec;
+	bool ruled; /* a rule shall be made of it */
 };
 
-/* Fills in what is unsaid. -EINVAL: what is wrong on any number of ranks, and
- * what nothing in the sweep would heed. */
+/* Fills in what is unsaid, and config->element. -EINVAL: what is wrong on any
+ * number of ranks, and what nothing in the sweep would heed. */
 int gf_contest_sweep_finish(struct gf_contest_sweep *s,
-			    const struct gf_contest_allreduce_config *config,
+			    struct gf_contest_allreduce_config *config,
 			    struct gf_error *err);
 /* Does it tell a library how to go (contest/told.h)? */
 bool gf_contest_sweep_tells(const struct gf_contest_sweep *s);
-/* Whether a rule can be made of it: -EINVAL unless an algorithm sends all
- * values, of gradients (gf_contest_gradients). */
-int gf_contest_sweep_ruled(const struct gf_contest_sweep *s,
-			   const struct gf_contest_allreduce_config *config,
-			   struct gf_error *err);
 
 /* The factors and stages that were said, as a way without an algorithm. */
 int gf_contest_sweep_decomposition(const struct gf_contest_sweep *s,

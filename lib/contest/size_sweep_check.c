@@ -114,10 +114,12 @@ bool gf_contest_sweep_tells(const struct gf_contest_sweep *s)
 	return any(s, gf_contest_told_is);
 }
 
-int gf_contest_sweep_ruled(const struct gf_contest_sweep *s,
-			   const struct gf_contest_allreduce_config *config,
-			   struct gf_error *err)
+static int check_ruled(const struct gf_contest_sweep *s,
+		       const struct gf_contest_allreduce_config *config,
+		       struct gf_error *err)
 {
+	if (!s->ruled)
+		return 0;
 	if (!any(s, is_dense))
 		return gf_error_set(err, -EINVAL,
 				    "want an algorithm that sends all values, "
@@ -208,17 +210,39 @@ static int check_heeded(const struct gf_contest_sweep *s,
 	return 0;
 }
 
+static int named(struct gf_error *err, const char *option, int rc)
+{
+	if (rc < 0)
+		gf_error_prefix(err, "%s", option);
+	return rc;
+}
+
+static int fill_element(const struct gf_contest_sweep *s,
+			struct gf_contest_allreduce_config *config,
+			struct gf_error *err)
+{
+	struct gf_element *e = &config->element;
+	int rc = named(err, "--codec",
+		       gf_contest_element((enum gf_dtype)s->dtype,
+					  (enum gf_op)s->op, s->codec, e, err));
+
+	if (rc || !config->errors)
+		return rc;
+	return named(err, "--error", gf_sum_error_check(e->dtype, e->op, err));
+}
+
 int gf_contest_sweep_finish(struct gf_contest_sweep *s,
-			    const struct gf_contest_allreduce_config *config,
+			    struct gf_contest_allreduce_config *config,
 			    struct gf_error *err)
 {
 	struct gf_way way = {0};
 	size_t i;
-	int rc = gf_contest_device_check(&config->device, err);
+	int rc = fill_element(s, config, err);
 
-	if (rc)
-		gf_error_prefix(err, "--device");
-	else
+	rc = rc ? rc
+		: named(err, "--device",
+			gf_contest_device_check(&config->device, err));
+	if (rc == 0)
 		rc = fill_sizes(s, err);
 	if (rc == 0)
 		rc = check_sizes(s, config->element.size_bytes, err);
@@ -226,5 +250,9 @@ int gf_contest_sweep_finish(struct gf_contest_sweep *s,
 		rc = gf_contest_sweep_decomposition(s, &way, err);
 	for (i = 0; s->algorithms[i] && rc == 0; i++)
 		rc = check_name(s, config, s->algorithms[i], err);
-	return rc ? rc : check_heeded(s, config, err);
+	rc = rc ? rc : check_heeded(s, config, err);
+	rc = rc ? rc : named(err, "--best", check_ruled(s, config, err));
+	if (rc == 0 && config->spoil && !config->checks)
+		rc = gf_error_set(err, -EINVAL, "--spoil goes with --check");
+	return rc;
 }
