@@ -215,7 +215,7 @@ static void named(const char *table, size_t bytes, char text[GF_TUNING_TEXT])
 }
 
 /* gf-profile --import, and gf-plan --emit nccl-tuner. */
-static void check_table(const char *rows)
+static void check_tuner(const char *rows)
 {
 	const struct gf_import in = {
 		.file = "rows", .text = rows, .size = strlen(rows)};
@@ -282,7 +282,8 @@ static void test_search(void)
 	       job.table.data);
 	EXPECT(strstr(job.table.data, "# library NCCL 2.28.9\n"), "%s",
 	       job.table.data);
-	check_table(job.rows.data);
+	check_tuner(job.rows.data);
+	check_tuner(job.table.data);
 	release(&job);
 }
 
