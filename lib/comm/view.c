@@ -71,16 +71,21 @@ static uint64_t tag_of(const struct view *v, uint64_t tag)
 	return gf_tag(channel_of(v, (uint32_t)(tag >> 32)), (uint32_t)tag);
 }
 
-static int view_isend(struct gf_comm *c, int peer, uint64_t tag,
-		      const void *data, size_t size_bytes,
-		      struct gf_comm_request **request, struct gf_error *err)
-{
-	struct view *v = of(c);
-	struct gf_comm *all = enter(v);
-
-	return leave(v, all->ops->isend(all, v->first + peer, tag_of(v, tag),
-					data, size_bytes, request, err));
+/* clang-format off */
+#define SENDS(call)                                                            \
+static int view_##call(struct gf_comm *c, int peer, uint64_t tag,              \
+		       const void *data, size_t size_bytes,                    \
+		       struct gf_comm_request **request, struct gf_error *err) \
+{                                                                              \
+	struct view *v = of(c);                                                \
+	struct gf_comm *all = enter(v);                                        \
+	return leave(v, all->ops->call(all, v->first + peer, tag_of(v, tag),   \
+				       data, size_bytes, request, err));       \
 }
+SENDS(isend)
+SENDS(isend_lent)
+SENDS(isend_back)
+/* clang-format on */
 
 static int view_irecv(struct gf_comm *c, int peer, uint64_t tag, void *data,
 		      size_t size_bytes, struct gf_comm_request **request,
@@ -101,59 +106,21 @@ static bool view_reduces_from(struct gf_comm *c, int peer)
 	return v->s->c->ops->reduces_from(v->s->c, v->first + peer);
 }
 
-static int view_irecv_reduce(struct gf_comm *c, int peer, uint64_t tag,
-			     void *data, size_t count_elems,
-			     const struct gf_element *element,
-			     struct gf_comm_request **request,
-			     struct gf_error *err)
-{
-	struct view *v = of(c);
-	struct gf_comm *all = enter(v);
-
-	return leave(v, all->ops->irecv_reduce(
-				all, v->first + peer, tag_of(v, tag), data,
-				count_elems, element, request, err));
+/* clang-format off */
+#define REDUCES(call)                                                          \
+static int view_##call(struct gf_comm *c, int peer, uint64_t tag, void *data,  \
+		       size_t count_elems, const struct gf_element *element,   \
+		       struct gf_comm_request **request, struct gf_error *err) \
+{                                                                              \
+	struct view *v = of(c);                                                \
+	struct gf_comm *all = enter(v);                                        \
+	return leave(v, all->ops->call(all, v->first + peer, tag_of(v, tag),   \
+				       data, count_elems, element, request,    \
+				       err));                                  \
 }
-
-static int view_isend_lent(struct gf_comm *c, int peer, uint64_t tag,
-			   const void *data, size_t size_bytes,
-			   struct gf_comm_request **request,
-			   struct gf_error *err)
-{
-	struct view *v = of(c);
-	struct gf_comm *all = enter(v);
-
-	return leave(v,
-		     all->ops->isend_lent(all, v->first + peer, tag_of(v, tag),
-					  data, size_bytes, request, err));
-}
-
-static int view_irecv_reduce_back(struct gf_comm *c, int peer, uint64_t tag,
-				  void *data, size_t count_elems,
-				  const struct gf_element *element,
-				  struct gf_comm_request **request,
-				  struct gf_error *err)
-{
-	struct view *v = of(c);
-	struct gf_comm *all = enter(v);
-
-	return leave(v, all->ops->irecv_reduce_back(
-				all, v->first + peer, tag_of(v, tag), data,
-				count_elems, element, request, err));
-}
-
-static int view_isend_back(struct gf_comm *c, int peer, uint64_t tag,
-			   const void *data, size_t size_bytes,
-			   struct gf_comm_request **request,
-			   struct gf_error *err)
-{
-	struct view *v = of(c);
-	struct gf_comm *all = enter(v);
-
-	return leave(v,
-		     all->ops->isend_back(all, v->first + peer, tag_of(v, tag),
-					  data, size_bytes, request, err));
-}
+REDUCES(irecv_reduce)
+REDUCES(irecv_reduce_back)
+/* clang-format on */
 
 static int view_test(struct gf_comm *c, struct gf_comm_request *request,
 		     struct gf_error *err)
