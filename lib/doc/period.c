@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "doc/period.h"
 
+#include <errno.h>
 #include <stdlib.h>
 
 #include "base/heap.h"
@@ -46,6 +47,18 @@ bool gf_period_ends(const struct gf_period *p, size_t step, size_t *fragment)
 {
 	return step > p->delay &&
 	       gf_period_begins(p, step - p->delay, fragment);
+}
+
+int gf_period_check_steps(const struct gf_period *p, struct gf_error *err)
+{
+	if (p->steps % p->fragments == 0 &&
+	    (!p->delay || p->delay < p->steps / p->fragments))
+		return 0;
+	return gf_error_set(err, -EINVAL,
+			    "want steps of a period that its %zu fragments "
+			    "divide, with more than the delay of %zu between "
+			    "them, got %zu",
+			    p->fragments, p->delay, p->steps);
 }
 
 void gf_period_messages(const struct gf_period *p, size_t fragment,

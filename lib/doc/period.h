@@ -81,6 +81,9 @@ bool gf_period_begins(const struct gf_period *p, size_t step, size_t *fragment);
 /* Does step `step` end an outer exchange, after its update? With a delay, an
  * exchange begins in one step and ends in a later one. */
 bool gf_period_ends(const struct gf_period *p, size_t step, size_t *fragment);
+/* Do the fragments divide H, with more steps between two than the delay? 0 or
+ * -EINVAL. */
+int gf_period_check_steps(const struct gf_period *p, struct gf_error *err);
 /* The period's messages that carry a fragment. */
 void gf_period_messages(const struct gf_period *p, size_t fragment,
 			size_t *first, size_t *count);

@@ -295,22 +295,16 @@ static int check_with_period(const struct gf_json_at *at,
 static int check_fragments(const struct gf_json_at *at,
 			   const struct gf_period *o, struct gf_error *err)
 {
+	struct gf_error steps;
+
 	if (o->fragments > o->nmessages)
 		return gf_json_refuse(at, "period/fragments", err,
 				      "want at most the period's %zu messages, "
 				      "got %zu",
 				      o->nmessages, o->fragments);
-	if (o->steps % o->fragments)
-		return gf_json_refuse(at, "period/fragments", err,
-				      "want a divisor of the %zu steps, got "
-				      "%zu",
-				      o->steps, o->fragments);
-	if (o->delay && o->delay >= o->steps / o->fragments)
-		return gf_json_refuse(
-			at, "period/delay", err,
-			"want less than the %zu steps to the next fragment, "
-			"got %zu",
-			o->steps / o->fragments, o->delay);
+	if (gf_period_check_steps(o, &steps) < 0)
+		return gf_json_refuse(at, "period/steps", err, "%s",
+				      steps.text);
 	return 0;
 }
 

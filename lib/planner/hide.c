@@ -57,16 +57,15 @@ static size_t fewest_between(struct hiding *x)
 {
 	const struct gf_period *p = &x->p->period;
 	const double hide = x->t->axes->hide;
+	struct gf_period fixed = *p;
 	size_t low, high = x->open_delay || !p->delay ? 1 : p->delay + 1;
 
 	if (!x->open_steps) {
 		high = p->steps / p->fragments;
-		return p->steps % p->fragments == 0 &&
-				       (x->open_delay || !p->delay ||
-					p->delay < high) &&
-				       share_at(x, high) <= hide
-			       ? high
-			       : 0;
+		fixed.delay = x->open_delay ? 0 : p->delay;
+		if (gf_period_check_steps(&fixed, NULL) < 0)
+			return 0;
+		return share_at(x, high) <= hide ? high : 0;
 	}
 	for (low = high - 1; share_at(x, high) > hide; high *= 2) {
 		if (high > STEPS_MOST)

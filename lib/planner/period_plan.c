@@ -84,22 +84,6 @@ void gf_period_cut(struct gf_period *p, const struct gf_model_profile *m,
 
 /* --- the plan of all ranks ------------------------------------------------ */
 
-static int check_steps(const struct gf_period *p, struct gf_error *err)
-{
-	if (p->steps % p->fragments)
-		return gf_error_set(err, -EINVAL,
-				    "--fragments: want a divisor of the %zu "
-				    "steps (--period-steps), got %zu",
-				    p->steps, p->fragments);
-	if (p->delay && p->delay >= p->steps / p->fragments)
-		return gf_error_set(err, -EINVAL,
-				    "--delay: want less than the %zu steps to "
-				    "the next fragment (--period-steps), got "
-				    "%zu",
-				    p->steps / p->fragments, p->delay);
-	return 0;
-}
-
 static int settle(const struct gf_task *t, struct gf_plan *p,
 		  const struct gf_sim_result *inner, struct gf_error *err)
 {
@@ -112,9 +96,10 @@ static int settle(const struct gf_task *t, struct gf_plan *p,
 				    "--fragments: want at most the model's %zu "
 				    "tensors, got %zu",
 				    p->model->ntensors, p->period.fragments);
-	rc = t->axes->hide > 0 ? 0 : check_steps(&p->period, err);
-	if (rc < 0)
-		return rc;
+	if (!(t->axes->hide > 0) && gf_period_check_steps(&p->period, err) < 0) {
+		gf_error_prefix(err, "--period-steps, --fragments, --delay");
+		return -EINVAL;
+	}
 	rc = gf_menu_init(&menu, &t->outer, err);
 	if (rc < 0) {
 		gf_error_prefix(err, "outer exchange");

@@ -25,14 +25,7 @@ static int check(const struct gf_period *p, const struct gf_what_if *w,
 				    "want ranks that make more than one of the "
 				    "plan's groups of %d, got %d",
 				    p->group_ranks, ranks);
-	if (p->steps % p->fragments ||
-	    (p->delay && p->delay >= p->steps / p->fragments))
-		return gf_error_set(err, -EINVAL,
-				    "want steps of a period that its %zu "
-				    "fragments divide, with more than the "
-				    "delay of %zu between them, got %zu",
-				    p->fragments, p->delay, p->steps);
-	return 0;
+	return gf_period_check_steps(p, err);
 }
 
 /* All groups wait for the slowest: it is this one. */

@@ -1458,8 +1458,8 @@ sites() { # options...
 	1|--period diloco --hide 1% --period-steps 3|--hide: want at most 1 % of a period exposed, found
 	2|--period-steps 4|--period-steps: want --period local-sgd, post-local, diloco or streaming, got every
 	2|--period local-sgd --fragments 4|--fragments: want --period streaming, got local-sgd
-	2|--period streaming --fragments 3|--fragments: want a divisor of the 100 steps (--period-steps), got 3
-	2|--period streaming --delay 25|--delay: want less than the 25 steps to the next fragment (--period-steps), got 25
+	2|--period streaming --fragments 3|--period-steps, --fragments, --delay: want steps of a period that its 3 fragments divide, with more than the delay of 5 between them, got 100
+	2|--period streaming --delay 25|--period-steps, --fragments, --delay: want steps of a period that its 4 fragments divide, with more than the delay of 25 between them, got 100
 	2|--period diloco --period-level rack|--period-level: want a level of the topology (host, site), got rack
 	2|--period diloco --ranks 6|--period: want ranks that make two or more whole groups of 4 (--period-level), got 6
 	2|--period diloco --servers 1|--servers: want 0 with period diloco, whose groups have no server, got 1

@@ -6,6 +6,8 @@
 #include "plans.h"
 #include "ranks.h"
 
+extern const struct gf_period_plan gf_period_plan_local_sgd;
+
 /*
  * Outer exchanges between threads as ranks, against a simulation of all ranks
  * in one loop that follows the papers' algorithms (Douillard et al. 2025,
@@ -148,7 +150,7 @@ static void periodic(struct gf_plan *p, const struct outer_case *c)
 		.model = model_of(counts, GF_ARRAY_LENGTH(counts)),
 	};
 	*period = c->period;
-	period->plan = gf_period_plans[1];
+	period->plan = &gf_period_plan_local_sgd;
 	period->group_ranks = 2;
 	period->lanes = 2;
 	period->nmessages = GF_ARRAY_LENGTH(cut);

@@ -279,13 +279,14 @@ static const struct doc_case period_cases[] = {
 	{"\"steps\": 8", "\"steps\": 0",
 	 "l.json: /period/steps: want an integer >= 1, got 0"},
 	{"\"steps\": 8", "\"steps\": 7",
-	 "l.json: /period/fragments: want a divisor of the 7 steps, got 2"},
+	 "l.json: /period/steps: want steps of a period that its 2 fragments "
+	 "divide, with more than the delay of 3 between them, got 7"},
 	{"\"fragments\": 2", "\"fragments\": 4",
 	 "l.json: /period/fragments: want at most the period's 2 messages, got "
 	 "4"},
 	{"\"delay\": 3", "\"delay\": 4",
-	 "l.json: /period/delay: want less than the 4 steps to the next "
-	 "fragment, got 4"},
+	 "l.json: /period/steps: want steps of a period that its 2 fragments "
+	 "divide, with more than the delay of 4 between them, got 8"},
 	{"\"mix\": 0.5", "\"mix\": 1.5",
 	 "l.json: /period/mix: want a number <= 1, got 1.5"},
 	{"\"outer_rate\": 0.7", "\"outer_rate\": 0",

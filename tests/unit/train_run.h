@@ -81,6 +81,8 @@ static inline void read_model(const char *text, struct gf_model *model)
 	gf_json_free(root);
 }
 
+extern const struct gf_period_plan gf_period_plan_streaming;
+
 static inline void make_periodic(struct gf_plan *plan,
 				 const struct gf_period *keys)
 {
@@ -89,7 +91,7 @@ static inline void make_periodic(struct gf_plan *plan,
 
 	gf_plan_copy(&copy, plan);
 	*p = *keys;
-	p->plan = gf_period_plans[4]; /* its table has all keys */
+	p->plan = &gf_period_plan_streaming; /* its table has all keys */
 	p->lanes = 1;
 	p->messages = copy.messages;
 	p->nmessages = copy.nmessages;
