@@ -3,6 +3,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/heap.h"
 #include "sim/normal.h"
@@ -43,12 +44,35 @@ static int ascending(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* The run that a share q of the runs do not exceed. */
-static struct sample percentile(const struct sample *sorted, size_t n, double q)
+/* The run that a share q of the sorted runs do not exceed. */
+static size_t percentile(size_t n, double q)
 {
-	size_t at = (size_t)ceil(q * (double)n);
+	const size_t at = (size_t)ceil(q * (double)n);
 
-	return sorted[at > 0 ? at - 1 : 0];
+	return at > 0 ? at - 1 : 0;
+}
+
+static int by_time(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+void gf_outcome_spread(struct gf_outcome *o, double *times_s, size_t n)
+{
+	double sum = 0;
+	size_t i;
+
+	qsort(times_s, n, sizeof(*times_s), by_time);
+	for (i = 0; i < n; i++)
+		sum += times_s[i];
+	o->mean_s = sum / (double)n;
+	o->least_s = times_s[0];
+	o->p50_s = times_s[percentile(n, 0.5)];
+	o->p90_s = times_s[percentile(n, 0.9)];
+	o->p99_s = times_s[percentile(n, 0.99)];
+	o->most_s = times_s[n - 1];
 }
 
 static int by_factor(const void *a, const void *b)
@@ -59,8 +83,7 @@ static int by_factor(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* The startups that messages have without jitter, and their delays. */
-static double *keep_startups(const struct gf_traffic *t)
+double *gf_startups_keep(const struct gf_traffic *t)
 {
 	double *startup_s = gf_xcalloc(t->nmessages + 1, sizeof(*startup_s));
 	size_t i;
@@ -70,9 +93,8 @@ static double *keep_startups(const struct gf_traffic *t)
 	return startup_s;
 }
 
-/* Of a run, whichever ran before. */
-static void delay(struct gf_traffic *t, const double *startup_s,
-		  const struct gf_what_if *w, size_t run)
+void gf_startups_delay(struct gf_traffic *t, const double *startup_s,
+		       const struct gf_what_if *w, uint64_t run)
 {
 	struct gf_rng rng;
 	size_t i;
@@ -145,17 +167,17 @@ static int run_delayed(struct alone *a, const struct gf_what_if *w, size_t runs,
 		       struct gf_error *err)
 {
 	struct gf_traffic *t = &a->v->traffic;
-	double *startup_s = keep_startups(t);
+	double *startup_s = gf_startups_keep(t);
 	size_t i;
 	int rc = 0;
 
 	for (i = 0; i < runs && rc == 0; i++) {
-		delay(t, startup_s, w, i);
+		gf_startups_delay(t, startup_s, w, i);
 		rc = run_one(a, i, err);
 	}
 	if (rc == 0) {
 		qsort(a->samples, runs, sizeof(*a->samples), ascending);
-		delay(t, startup_s, w, percentile(a->samples, runs, 0.5).run);
+		gf_startups_delay(t, startup_s, w, a->samples[percentile(runs, 0.5)].run);
 	}
 	free(startup_s);
 	return rc;
@@ -229,7 +251,7 @@ const double *gf_factors_next(void *ctx)
 static void run_steps(struct gf_variant *v, const struct gf_what_if *w,
 		      struct gf_pipeline *p, struct sample *times, size_t runs)
 {
-	double before_s = 0, *startup_s = keep_startups(&v->traffic);
+	double before_s = 0, *startup_s = gf_startups_keep(&v->traffic);
 	struct gf_factors f;
 	size_t i;
 
@@ -237,10 +259,12 @@ static void run_steps(struct gf_variant *v, const struct gf_what_if *w,
 	for (i = 0; i <= FILL_STEPS + runs; i++) {
 		double begun_s;
 
-		delay(&v->traffic, startup_s, w, i);
+		gf_startups_delay(&v->traffic, startup_s, w, i);
 		begun_s = gf_pipeline_step(p, gf_factors_next(&f));
 		if (i > FILL_STEPS)
-			times[i - FILL_STEPS - 1].time_s = begun_s - before_s;
+			times[i - FILL_STEPS - 1] =
+				(struct sample){.time_s = begun_s - before_s,
+						.run = i - FILL_STEPS - 1};
 		before_s = begun_s;
 	}
 	gf_factors_release(&f);
@@ -272,24 +296,21 @@ int gf_jitter_run(struct gf_variant *v, const struct gf_what_if *w,
 	const bool varies = gf_what_if_varies(w);
 	size_t runs = varies && w->runs > 1 ? w->runs : 1, i;
 	struct sample *times = gf_xcalloc(runs, sizeof(*times));
-	double sum = 0;
+	double *times_s = gf_xcalloc(runs, sizeof(*times_s));
 	int rc = varies && v->plan.staleness > 1
 			 ? run_pipeline(v, w, times, runs, err)
 			 : run_alone(v, w, times, runs, err);
 
 	for (i = 0; i < runs; i++)
-		sum += times[i].time_s;
-	*factor = times[0].factor;
+		times_s[times[i].run] = times[i].time_s;
+	if (out->steps_s)
+		memcpy(out->steps_s, times_s, runs * sizeof(*times_s));
 	if (rc == 0 && varies) {
 		qsort(times, runs, sizeof(*times), ascending);
-		out->least_s = times[0].time_s;
-		out->p50_s = percentile(times, runs, 0.5).time_s;
-		out->p90_s = percentile(times, runs, 0.9).time_s;
-		out->p99_s = percentile(times, runs, 0.99).time_s;
-		out->most_s = times[runs - 1].time_s;
-		out->mean_s = sum / (double)runs;
-		*factor = percentile(times, runs, 0.5).factor;
+		gf_outcome_spread(out, times_s, runs);
 	}
+	*factor = times[varies ? percentile(runs, 0.5) : 0].factor;
 	free(times);
+	free(times_s);
 	return rc;
 }

@@ -39,8 +39,9 @@ static double work_s(const struct gf_period *p,
 
 /* Messages with no compute beside them, which all begin at once. */
 static double alone_s(const struct gf_model_profile *quiet,
-		      struct gf_sim_message *messages, size_t n, int lanes)
+		      const struct gf_sim_message *of, size_t n, int lanes)
 {
+	struct gf_sim_message *messages = gf_xmemdup(of, n * sizeof(*of));
 	const struct gf_sim_input in = {quiet, messages, n, lanes};
 	struct gf_sim_result r = {0};
 	size_t i;
@@ -52,6 +53,7 @@ static double alone_s(const struct gf_model_profile *quiet,
 	r.messages = gf_xcalloc(n + 1, sizeof(*r.messages));
 	gf_sim_step(&in, &r);
 	free(r.messages);
+	free(messages);
 	return r.iteration_s;
 }
 
@@ -78,7 +80,7 @@ void gf_sim_outer_alone(const struct gf_plan *p, struct gf_plan *outer)
 static void time_fragment(const struct gf_plan *outer,
 			  const struct gf_period *period, size_t fragment,
 			  const struct gf_model_profile *quiet,
-			  struct gf_traffic *t, struct gf_outer_time *out)
+			  const struct gf_traffic *t, struct gf_outer_time *out)
 {
 	const struct gf_model_profile *m = outer->model;
 	double elems = 0;
@@ -98,23 +100,30 @@ static void time_fragment(const struct gf_plan *outer,
 	out->exchange_s = alone_s(quiet, t->messages + first, n, period->lanes);
 }
 
+void gf_sim_outer_times(const struct gf_plan *outer,
+			const struct gf_period *period,
+			const struct gf_traffic *t, struct gf_outer_time *out)
+{
+	struct gf_model_profile *quiet = quiet_model(outer->model);
+	size_t i;
+
+	for (i = 0; i < period->fragments; i++)
+		time_fragment(outer, period, i, quiet, t, &out[i]);
+	gf_model_profile_free(quiet);
+}
+
 int gf_sim_outer(const struct gf_plan *outer, const struct gf_period *period,
 		 const struct gf_fabric *f, struct gf_outer_time *out,
 		 struct gf_error *err)
 {
-	struct gf_model_profile *quiet;
 	struct gf_traffic t;
-	size_t i;
 	int rc = gf_traffic_init(&t, outer, f, err);
 
 	if (rc < 0) {
 		gf_error_prefix(err, "outer exchange");
 		return rc;
 	}
-	quiet = quiet_model(outer->model);
-	for (i = 0; i < period->fragments; i++)
-		time_fragment(outer, period, i, quiet, &t, &out[i]);
-	gf_model_profile_free(quiet);
+	gf_sim_outer_times(outer, period, &t, out);
 	gf_traffic_release(&t);
 	return 0;
 }
@@ -127,6 +136,15 @@ static double slower_s(const struct gf_model_profile *m,
 {
 	return fmax(0, slowdown * m->backward_s -
 			       (inner->backward_end_s - inner->forward_end_s));
+}
+
+double gf_sim_beside_factor(const struct gf_model_profile *model,
+			    const struct gf_sim_result *inner, double slowdown)
+{
+	return inner->iteration_s > 0
+		       ? 1 + slower_s(model, inner, slowdown) /
+				     inner->iteration_s
+		       : 1;
 }
 
 static double exposed_s(const struct gf_period *p, double step_s,

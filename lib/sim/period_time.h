@@ -52,10 +52,18 @@ struct gf_fabric gf_sim_group_fabric(const struct gf_fabric *f, int group_ranks,
 /* gf_period_outer with no compute beside its messages. */
 void gf_sim_outer_alone(const struct gf_plan *p, struct gf_plan *outer);
 /* Of every fragment; out: room for as many. outer: gf_period_outer's, or like
- * it on other ranks. */
+ * it on other ranks; t: its messages, priced. */
+void gf_sim_outer_times(const struct gf_plan *outer,
+			const struct gf_period *period,
+			const struct gf_traffic *t, struct gf_outer_time *out);
+/* The same, priced on f. */
 int gf_sim_outer(const struct gf_plan *outer, const struct gf_period *period,
 		 const struct gf_fabric *f, struct gf_outer_time *out,
 		 struct gf_error *err);
+/* How many times as long a step of a group is if outer messages are in flight
+ * all along. */
+double gf_sim_beside_factor(const struct gf_model_profile *model,
+			    const struct gf_sim_result *inner, double slowdown);
 /* inner: a step of a group, whose model it is. */
 void gf_sim_period(const struct gf_period *period,
 		   const struct gf_model_profile *model,

@@ -192,6 +192,7 @@ static void conclude(const struct gf_replay_setting *s, const struct forward *f,
 	o->messages = gf_xcalloc(p->nmessages + 1, sizeof(*o->messages));
 	for (i = 0; i < p->nmessages; i++)
 		o->messages[i] = r.messages[s->traffic.carrier[i]];
+	o->iteration_s = r.iteration_s;
 	gf_outcome_finish(o, p, &r);
 	if (p->staleness > 1) {
 		out->model.timeline = NULL; /* is the outcome's now */

@@ -52,16 +52,19 @@ static int charge(struct gf_replay_setting *s, size_t i,
 	return rc;
 }
 
-int gf_slow_links_charge(struct gf_traffic *t, const struct gf_plan *p,
-			 const struct gf_what_if *w, struct gf_error *err)
+int gf_variant_price(struct gf_variant *v, const struct gf_what_if *w,
+		     struct gf_error *err)
 {
 	struct gf_replay_setting s = {0};
 	struct gf_text notes = {0};
 	size_t i;
-	int rc = gf_replay_setting_init(&s, p, w, &notes, err);
+	int rc = gf_traffic_init(&v->traffic, &v->plan, &v->fabric, err);
 
-	for (i = 0; i < t->nmessages && rc == 0; i++)
-		rc = charge(&s, i, &t->messages[i], err);
+	if (rc < 0 || w->nslow_links == 0)
+		return rc;
+	rc = gf_replay_setting_init(&s, &v->plan, w, &notes, err);
+	for (i = 0; i < v->traffic.nmessages && rc == 0; i++)
+		rc = charge(&s, i, &v->traffic.messages[i], err);
 	gf_replay_setting_release(&s);
 	gf_text_release(&notes);
 	return rc;

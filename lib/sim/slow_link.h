@@ -2,16 +2,15 @@
 #ifndef GF_SIM_SLOW_LINK_H
 #define GF_SIM_SLOW_LINK_H
 
-#include "sim/whatif.h"
+#include "sim/variant.h"
 
 /*
- * What w's slow links cost: each message's price gains the time that its
- * schedules take longer because of them, when they are replayed by themselves
- * on the topology (sim/replay_plan.h). p, on whose fabric the traffic was
- * priced, is the plan as it would run. -ENOTSUP: too many steps, or an
- * algorithm without any.
+ * Fills the variant's traffic: its messages priced on its fabric, with what w's
+ * slow links cost. Because of them each message's price gains the time that its
+ * schedules take longer, when they are replayed by themselves on the topology
+ * (sim/replay_plan.h). -ENOTSUP: too many steps, or an algorithm without any.
  */
-int gf_slow_links_charge(struct gf_traffic *t, const struct gf_plan *p,
-			 const struct gf_what_if *w, struct gf_error *err);
+int gf_variant_price(struct gf_variant *v, const struct gf_what_if *w,
+		     struct gf_error *err);
 
 #endif

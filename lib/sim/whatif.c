@@ -31,17 +31,6 @@ double gf_what_if_slowest(const struct gf_what_if *w, int ranks)
 	return most;
 }
 
-/* Prices the variant's messages on its fabric. */
-static int price(struct gf_variant *v, const struct gf_what_if *w,
-		 struct gf_error *err)
-{
-	int rc = gf_traffic_init(&v->traffic, &v->plan, &v->fabric, err);
-
-	if (rc < 0 || w->nslow_links == 0)
-		return rc;
-	return gf_slow_links_charge(&v->traffic, &v->plan, w, err);
-}
-
 static const double *no_factors(void *ctx)
 {
 	return ctx;
@@ -134,9 +123,8 @@ static int check(const struct gf_plan *p, const struct gf_what_if *w,
 	return 0;
 }
 
-/* Derives the other figures from the iteration and the messages. */
-static void derive(struct gf_outcome *o, const struct gf_plan *p,
-		   const struct gf_sim_result *r)
+void gf_outcome_finish(struct gf_outcome *o, const struct gf_plan *p,
+		       const struct gf_sim_result *r)
 {
 	double first = INFINITY, last = 0;
 	size_t i;
@@ -156,13 +144,6 @@ static void derive(struct gf_outcome *o, const struct gf_plan *p,
 	o->samples_per_s = (double)p->model->batch_per_rank *
 			   (double)gf_model_micro_batches(p->model) * o->ranks /
 			   o->iteration_s;
-}
-
-void gf_outcome_finish(struct gf_outcome *o, const struct gf_plan *p,
-		       const struct gf_sim_result *r)
-{
-	o->iteration_s = r->iteration_s;
-	derive(o, p, r);
 }
 
 /* Of the steady state as it was run. */
@@ -204,7 +185,7 @@ static int run_variant(struct gf_variant *v, const struct gf_what_if *w,
 		       struct gf_outcome *o, struct gf_sim_result *r,
 		       double *median, struct gf_error *err)
 {
-	int rc = price(v, w, err);
+	int rc = gf_variant_price(v, w, err);
 
 	if (rc == 0)
 		rc = gf_variant_run(v, gf_what_if_slowest(w, o->ranks), r, err);
@@ -275,7 +256,7 @@ static int run(const struct gf_plan *p, const struct gf_what_if *w,
 		return rc;
 	if (w->timeline)
 		draw_timeline(v, w, median, o);
-	derive(o, p, &r);
+	gf_outcome_finish(o, p, &r);
 	bounds(v, o);
 	return add_total(v, w, o, err);
 }
@@ -341,7 +322,8 @@ int gf_what_if(const struct gf_plan *p, const struct gf_what_if *w,
 {
 	struct gf_outcome o = {.ranks = w->ranks ? w->ranks : p->ranks,
 			       .bandwidth_bytes_per_s =
-				       w->bandwidth_bytes_per_s};
+				       w->bandwidth_bytes_per_s,
+			       .steps_s = w->steps_s};
 	struct gf_variant v;
 	int rc = check(p, w, err);
 

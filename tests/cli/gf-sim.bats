@@ -867,6 +867,23 @@ run_trace() {
 	# more groups, and one slow rank for all
 	wants 0 gf-sim plan.json --ranks 8,16 --slow 5:2 --json
 	jq -es '.[0].iteration_s > 2 * .[0].compute_s and .[1].outer_s > .[0].outer_s' out.txt
+	# a run of periods: their mean is the iteration, and late groups catch up beside an exchange
+	wants 0 gf-sim plan.json --jitter 0.2 --runs 200 --json
+	jq -e '.iteration_s == .mean_s and .least_s < .mean_s and .mean_s < .most_s and
+		(.period_s / .period_steps / .mean_s - 1 | fabs < 1e-9)' out.txt
+	jq '.period.delay = 0' plan.json > barrier.json
+	wants 0 gf-sim plan.json barrier.json --jitter 0.2 --runs 200 --json
+	jq -es '.[0].mean_s < .[1].mean_s - .[1].outer_exposed_s / .[1].period_steps' out.txt
+	wants 0 gf-sim barrier.json --network-jitter 50ms --runs 200 --json
+	jq -e '.mean_s > 1.005 * (.compute_s + .exposed_comm_s)' out.txt
+	# a host's link is in both exchanges, the link between sites in one
+	for link in 1:4 1:4@site 6:4@site 1:4@host; do gf-sim barrier.json --slow-link $link --json; done > links.txt
+	gf-sim barrier.json --json >> links.txt
+	jq -es 'map(.iteration_s - .outer_exposed_s / .period_steps) as $step |
+		$step[0] == $step[1] and $step[1] == $step[2] and $step[3] > 1.1 * $step[4] and
+		($step[0] / $step[4] - 1 | fabs < 1e-9) and
+		.[0].outer_s == .[1].outer_s and .[1].outer_s == .[2].outer_s and
+		.[0].outer_s > 3 * .[4].outer_s and .[3].outer_s > .[4].outer_s' links.txt
 	wants 0 gf-sim plan.json --steps --json
 	says "the steps are those of the outer exchange"
 	jq -es 'map(select(.message)) | length > 0' out.txt
@@ -880,8 +897,7 @@ run_trace() {
 	done <<-'END'
 	--ranks 6|want ranks that make more than one of the plan's groups of 4, got 6
 	--period-steps 9|want steps of a period that its 4 fragments divide
-	--jitter 0.1|want no jitter with a period
-	--slow-link 1:2|want no slow links with a period
+	--slow-link 1:2@rack|want a slow link of one of the levels host, site, got rack
 	END
 	gf-plan -q "$share/profiles/six.json" > six.json
 	# lines that were measured on as many ranks as a group has count there, as in the plan
