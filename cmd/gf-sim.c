@@ -126,7 +126,7 @@ static const struct gf_setting settings[] = {
 static const struct gf_setting_rule rules[] = {
 	{"csv table json", NULL, "csv table json"},
 	{"replan", NULL, "steps verify without-stragglers"},
-	{"period-steps", NULL, "replan steps verify without-stragglers"},
+	{"period-steps", NULL, "steps verify without-stragglers"},
 	{"plot-columns", "plot", NULL},
 	{"epoch-steps", "iterations", NULL},
 	{"runs seed", "jitter network-jitter", NULL},

@@ -27,6 +27,9 @@ struct gf_axes {
 	struct gf_steps_part pipeline_warmup_part;
 	int servers; /* open: 0 */
 	int period;  /* of gf_period_plans; open: -1 */
+	/* In its place, with its groups and without messages: that of a plan
+	 * that is followed; borrowed; or NULL. */
+	const struct gf_period *followed_period;
 	/* The level from which groups exchange; NULL: the outermost. */
 	const char *period_level;
 	double hide; /* of a period, the share that is exposed; 0: any */

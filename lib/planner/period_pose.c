@@ -10,12 +10,13 @@
 int gf_axes_group(const struct gf_axes *a, const struct gf_fabric *f,
 		  int *group, struct gf_error *err)
 {
+	const struct gf_period *kept = a->followed_period;
 	struct gf_text names = {0};
 	size_t i;
 	int inner = 1;
 
-	*group = a->period_level ? 0 : 1;
-	for (i = 0; i < f->nlevels; i++) {
+	*group = kept ? kept->group_ranks : !a->period_level;
+	for (i = 0; i < f->nlevels && !kept; i++) {
 		if (a->period_level
 			    ? strcmp(f->levels[i].name, a->period_level) == 0
 			    : f->levels[i].size > 1)
@@ -76,16 +77,18 @@ int gf_task_pose_period(struct gf_task *t, const struct gf_request *r,
 			struct gf_error *err)
 {
 	const struct gf_axes *a = r->axes;
-	const struct gf_period_plan *plan = gf_period_plans[0];
+	const struct gf_period *followed = a ? a->followed_period : NULL;
+	const struct gf_period_plan *plan;
 	struct gf_problem *p = &t->problem;
 	int rc;
 
 	if (!a)
 		return 0;
-	if (a->period >= 0)
-		plan = gf_period_plans[a->period];
+	plan = followed ? followed->plan
+			: gf_period_plans[a->period > 0 ? a->period : 0];
 	t->axes = a;
-	t->period = *(const struct gf_period *)plan->defaults;
+	t->period = followed ? *followed
+			     : *(const struct gf_period *)plan->defaults;
 	t->period.plan = plan;
 	rc = gf_axis_options_apply(a->options, a->noptions, &gf_axis_period,
 				   (const void *)plan, &t->period, err);

@@ -136,7 +136,8 @@ void gf_sweep_release(struct gf_sweep *s)
 /* --- planning anew ------------------------------------------------------- */
 
 /* The plan that its system makes in these circumstances: on other ranks,
- * levels, network or bandwidth. Selection, staleness and codecs stay. */
+ * levels, network, bandwidth or steps of a period. Selection, staleness, codecs
+ * and the other keys of a period stay. */
 static int replan(const struct gf_plan *p, const struct gf_what_if *w,
 		  struct gf_plan *out, struct gf_error *err)
 {
@@ -145,23 +146,30 @@ static int replan(const struct gf_plan *p, const struct gf_what_if *w,
 		.model = p->model,
 		.ranks_asked = true,
 	};
-	const char *codecs[GF_CODECS + 1];
+	struct gf_period period = p->period;
+	const struct gf_plan outer = {.messages = period.messages,
+				      .nmessages = period.nmessages};
+	const char *codecs[GF_CODECS + 1], *outer_codecs[GF_CODECS + 1];
 	struct gf_text notes = {0};
 	struct gf_axes axes;
 	struct gf_variant v;
 	int rc;
 
-	if (p->period.plan)
-		return gf_error_set(err, -EINVAL,
-				    "--replan: want a plan without a period, "
-				    "got %s",
-				    gf_period_name(&p->period));
 	bare.nmessages = 0;
 	bare.predicted = NULL;
 	rc = gf_variant_init(&v, &bare, w, err);
 	if (rc == 0) {
 		gf_axes_init(&axes);
 		r.axes = &axes;
+		if (period.plan) {
+			axes.followed_period = &period;
+			r.outer_codecs = gf_plan_codecs(&outer, outer_codecs);
+		}
+		if (w->period_steps)
+			period.steps = w->period_steps;
+		period.messages = NULL;
+		period.nmessages = 0;
+		period.extra = NULL;
 		r.fabric = v.fabric;
 		r.fabric.processing = &p->processing;
 		r.fabric.ranks = w->ranks ? w->ranks : p->ranks;

@@ -107,18 +107,14 @@ static int add_kind(struct there *t, int group, size_t groups,
 	return rc;
 }
 
-static bool named_before(const struct there *t, size_t n, int group)
+/* Of the i-th uneven rank or link. */
+static int group_of(const struct there *t, size_t i)
 {
 	const struct gf_what_if *w = t->what;
-	size_t i;
 
-	for (i = 0; i < n; i++)
-		if ((i < w->nslow ? w->slow[i].rank
-				  : w->slow_links[i - w->nslow].rank) /
-			    t->group.ranks ==
-		    group)
-			return true;
-	return false;
+	return (i < w->nslow ? w->slow[i].rank
+			     : w->slow_links[i - w->nslow].rank) /
+	       t->group.ranks;
 }
 
 /* Each group that has something uneven, and all others. */
@@ -126,20 +122,17 @@ static int run_groups(struct there *t, int ranks, struct gf_error *err)
 {
 	const struct gf_what_if *w = t->what;
 	const size_t n = w->nslow + w->nslow_links;
-	size_t others = (size_t)(ranks / t->group.ranks), i;
+	size_t others = (size_t)(ranks / t->group.ranks), i, k;
 	int rc = 0;
 
 	t->kinds = gf_xcalloc(n + 1, sizeof(*t->kinds));
 	t->outcomes = gf_xcalloc(n + 1, sizeof(*t->outcomes));
 	for (i = 0; i < n && rc == 0; i++) {
-		const int group =
-			(i < w->nslow ? w->slow[i].rank
-				      : w->slow_links[i - w->nslow].rank) /
-			t->group.ranks;
-
-		if (named_before(t, i, group))
+		for (k = 0; group_of(t, k) != group_of(t, i); k++)
+			;
+		if (k < i)
 			continue;
-		rc = add_kind(t, group, 1, err);
+		rc = add_kind(t, group_of(t, i), 1, err);
 		others--;
 	}
 	if (rc == 0 && others)

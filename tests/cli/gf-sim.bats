@@ -905,8 +905,13 @@ run_trace() {
 	gf-plan -q --ranks 8 --period local-sgd four.json sites.json > plan.json
 	wants 0 gf-sim plan.json four.json --ranks 8
 	jq -e --slurpfile plan plan.json '.iteration_s - $plan[0].predicted.iteration_s | fabs < 1e-9' out.txt
-	wants 0 gf-sim plan.json --replan
-	jq -es '.[1].left_out | startswith("--replan: want a plan without a period, got local-sgd")' out.txt
+	# anew, with groups, keys and the codecs of both exchanges as they are
+	gf-plan -q --model resnet50 --period diloco --period-steps 30 --outer-codecs q8 --outer-momentum 0.5 sites.json > plan.json
+	wants 0 gf-sim plan.json --replan --json
+	jq -es '.[1].plan == "plan replanned" and (.[0] | del(.plan)) == (.[1] | del(.plan))' out.txt
+	wants 0 gf-sim plan.json --replan --ranks 16,6 --bandwidth 10Gb/s --period-steps 10 --json
+	jq -es '.[1].period_steps == 10 and .[1].outer_s < 0.99 * .[0].outer_s and (.[3].left_out |
+		startswith("--period: want ranks that make two or more whole groups of 4"))' out.txt
 	wants 2 gf-sim six.json --period-steps 9
 	says "want a plan with a period where its steps change, got one without"
 }
