@@ -16,6 +16,8 @@ const char *const gf_bar_names[] = {
 	[GF_BAR_SIMULTANEOUS] = "simultaneous",
 	[GF_BAR_REDUCE_SCATTER] = "reduce-scatter",
 	[GF_BAR_ALL_GATHER] = "all-gather",
+	[GF_BAR_STEPS] = "step",
+	[GF_BAR_EXCHANGE] = "exchange",
 	NULL,
 };
 
@@ -266,6 +268,125 @@ void gf_gantt_pipeline(struct gf_gantt *t, struct gf_pipeline *p,
 	add_stale_messages(t, p->in, messages, late + 2, 1 - (int)late);
 	free(messages);
 	cut(t, from_s);
+}
+
+/* --- a period ------------------------------------------------------------- */
+
+/* Steps drawn before an exchange and after its end; bars that have room for
+ * numbers as in "1000 to 1070". */
+#define LEAD_STEPS 2
+#define WIDE_BARS  4
+
+static size_t least(size_t a, size_t b)
+{
+	return a < b ? a : b;
+}
+
+static void add_exchange(struct gf_gantt *t, const struct gf_period *p,
+			 const struct gf_model_profile *m,
+			 const struct gf_bar *at)
+{
+	struct gf_bar *bar =
+		add(t, GF_BAR_EXCHANGE, 1, at->start_s, at->end_s);
+	size_t first, n, i;
+
+	if (!bar)
+		return;
+	gf_period_messages(p, at->message, &first, &n);
+	bar->row = t->nlanes = 1;
+	bar->message = at->message;
+	bar->first = p->messages[first].first;
+	bar->last = p->messages[first + n - 1].last;
+	for (i = bar->first; i <= bar->last; i++)
+		bar->bytes += (double)gf_tensor_bytes(&m->tensors[i]);
+}
+
+/* When steps of work_s have been done that begin at now_s, of which those
+ * beside the exchange take `factor` times as long. */
+static double stepped_s(double now_s, double work_s,
+			const struct gf_bar *exchange, double factor)
+{
+	const double beside_s = fmax(0, exchange->end_s - now_s);
+
+	return now_s + (work_s * factor <= beside_s
+				? work_s * factor
+				: work_s + beside_s - beside_s / factor);
+}
+
+static void choose_steps(struct gf_gantt *t, const struct gf_period *p,
+			 const struct gf_outer_time *fragments)
+{
+	const size_t between = p->steps / p->fragments,
+		     lead = least(LEAD_STEPS, between - p->delay);
+	size_t longest = 0, i;
+
+	for (i = 1; i < p->fragments; i++)
+		if (fragments[i].exchange_s > fragments[longest].exchange_s)
+			longest = i;
+	t->first_step = 1;
+	t->last_step = p->steps;
+	if (p->steps <= GF_GANTT_STEPS)
+		return;
+	t->first_step = (longest + 1) * between - lead + 1;
+	t->last_step = (longest + 1) * between + p->delay + lead;
+}
+
+void gf_gantt_period(struct gf_gantt *t, const struct gf_period *p,
+		     const struct gf_model_profile *m,
+		     const struct gf_sim_result *inner,
+		     const struct gf_outer_time *fragments)
+{
+	const size_t between = p->steps / p->fragments;
+	struct gf_bar exchange = {.message = p->fragments - 1};
+	double now_s = 0;
+	size_t step, n, per;
+
+	choose_steps(t, p, fragments);
+	t->steps = 1;
+	n = t->last_step - t->first_step + 1;
+	per = n > GF_GANTT_STEPS ? n / WIDE_BARS + 1 : 1;
+	if (t->first_step == 1 && p->delay) { /* of the period before */
+		exchange.end_s = fragments[exchange.message].exchange_s;
+		add_exchange(t, p, m, &exchange);
+	}
+	for (step = t->first_step; step <= t->last_step; step += n) {
+		/* steps since the last exchange began, and to where one is
+		 * applied or begins */
+		const size_t since = (step - 1) % between;
+		const size_t until = since < p->delay ? p->delay : between;
+		const struct gf_outer_time *o;
+		double from_s = now_s;
+		struct gf_bar *bar;
+
+		n = least(per, least(until - since, t->last_step - step + 1));
+		now_s = stepped_s(
+			now_s, (double)n * inner->iteration_s, &exchange,
+			gf_sim_beside_factor(
+				m, inner,
+				fragments[exchange.message].slowdown));
+		bar = add(t, GF_BAR_STEPS, 1, from_s, now_s);
+		if (bar) {
+			bar->first = step;
+			bar->last = step + n - 1;
+		}
+		if (since + n == between &&
+		    (step + n <= t->last_step || !p->delay)) {
+			exchange.message =
+				((step + n - 1) / between - 1) % p->fragments;
+			o = &fragments[exchange.message];
+			exchange.start_s = now_s;
+			exchange.end_s = now_s + o->exchange_s;
+			add_exchange(t, p, m, &exchange);
+		}
+		if (since + n != (p->delay ? p->delay : between))
+			continue;
+		o = &fragments[exchange.message];
+		t->applied_s = from_s = fmax(now_s, exchange.end_s);
+		add(t, GF_BAR_WAITING, 1, now_s, from_s);
+		now_s = from_s + o->work_s;
+		add(t, GF_BAR_UPDATE, 1, from_s, now_s);
+	}
+	t->step_end_s[0] = now_s;
 }
 
 void gf_gantt_free(struct gf_gantt *t)

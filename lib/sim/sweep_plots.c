@@ -74,15 +74,21 @@ static void network(const struct gf_plan *p, const struct gf_what_if *w,
 	gf_network_text(&v, out);
 }
 
-/* A bar of one row; the messages' own columns stay empty. */
-static void bar(struct gf_text *csv, const char *row, const char *kind,
-		double start_s, double end_s)
+/* A bar of compute; the messages' own columns stay empty. */
+static void compute(struct gf_text *csv, const char *row,
+		    const struct gf_bar *bar)
 {
-	if (!(end_s > start_s))
-		return;
-	gf_text_addf(csv, "%s,%s,%s,,", row, kind, kind);
-	gf_plot_cell(csv, start_s);
-	gf_plot_cell(csv, end_s);
+	const char *kind = gf_bar_names[bar->kind];
+
+	gf_text_addf(csv, "%s,%s,", row, kind);
+	if (bar->kind != GF_BAR_STEPS)
+		gf_text_addf(csv, "%s,,", kind);
+	else if (bar->first == bar->last)
+		gf_text_addf(csv, "%zu,,", bar->first);
+	else
+		gf_text_addf(csv, "%zu to %zu,,", bar->first, bar->last);
+	gf_plot_cell(csv, bar->start_s);
+	gf_plot_cell(csv, bar->end_s);
 	gf_text_addf(csv, "\n");
 }
 
@@ -100,13 +106,16 @@ static void message(struct gf_text *csv, const struct gf_plan *p, bool stale,
 	const struct gf_tensor *tensors = p->model->tensors;
 	struct gf_text name = {0};
 
-	if (stale)
+	if (bar->kind == GF_BAR_EXCHANGE)
+		gf_text_addf(&name, "fragment %zu", bar->message);
+	else if (stale)
 		gf_text_addf(&name, "step %d", bar->step);
 	else if (bar->own)
 		gf_text_addf(&name, "sums of the selection");
 	else
 		gf_text_addf(&name, "%s", tensors[bar->first].name);
-	if (!stale && !bar->own && bar->last > bar->first)
+	if (!stale && !bar->own && bar->kind != GF_BAR_EXCHANGE &&
+	    bar->last > bar->first)
 		gf_text_addf(&name, " to %s", tensors[bar->last].name);
 	gf_text_addf(csv, ",%s,", gf_bar_names[bar->kind]);
 	gf_plot_label(csv, name.data);
@@ -134,11 +143,12 @@ static void row(const struct gf_plan *p, const struct gf_gantt *t, size_t row,
 		if (b->row != row)
 			continue;
 		if (row == 0) {
-			bar(csv, "compute", gf_bar_names[b->kind], b->start_s,
-			    b->end_s);
+			compute(csv, t->last_step ? "group" : "compute", b);
 			continue;
 		}
-		if (t->nlanes == 1)
+		if (t->last_step)
+			gf_text_addf(csv, "between groups");
+		else if (t->nlanes == 1)
 			gf_text_addf(csv, "network");
 		else
 			gf_text_addf(csv, "lane %zu", row);
@@ -151,6 +161,8 @@ void gf_gantt_plot(const struct gf_plan *p, const struct gf_what_if *w,
 		   struct gf_plot *plot)
 {
 	const struct gf_gantt *t = o->timeline;
+	const bool whole_period = t->first_step == 1 &&
+				  (double)t->last_step == o->period_steps;
 	struct gf_text under = {0};
 	struct gf_human human;
 	size_t i;
@@ -158,17 +170,25 @@ void gf_gantt_plot(const struct gf_plan *p, const struct gf_what_if *w,
 	plot->script = "gantt";
 	title(&(struct gf_row){.plan = p}, o->ranks, plot);
 	network(p, w, o->ranks, true, &under);
-	if (o->period_steps > 0)
-		gf_text_addf(&under, "a step of a group of %d, ",
+	if (t->last_step)
+		gf_text_addf(&under, "%s group of %d in ",
+			     w->nslow || w->nslow_links ? "the slowest" : "a",
 			     p->period.group_ranks);
-	if (gf_what_if_varies(w))
+	if (t->last_step && !whole_period)
+		gf_text_addf(&under, "steps %zu to %zu of ", t->first_step,
+			     t->last_step);
+	if (t->last_step)
+		gf_text_addf(&under, "a period of %.0f steps, %s%s", o->period_steps,
+			     how,
+			     gf_what_if_varies(w) ? " without jitter" : "");
+	else if (gf_what_if_varies(w))
 		gf_text_addf(&under, "%s jitter",
 			     t->steps > 1 ? "drawn with" : "median of");
 	else
 		gf_text_addf(&under, "%s", how);
-	if (w->jitter > 0)
+	if (w->jitter > 0 && !t->last_step)
 		gf_text_addf(&under, " %.3g %%", 100 * w->jitter);
-	if (w->network_jitter_s > 0)
+	if (w->network_jitter_s > 0 && !t->last_step)
 		gf_text_addf(&under, ", of messages %s",
 			     gf_human_time(w->network_jitter_s, &human));
 	gf_plot_text(plot, "subtitle", "%s", under.data);
@@ -176,7 +196,11 @@ void gf_gantt_plot(const struct gf_plan *p, const struct gf_what_if *w,
 	gf_text_addf(&plot->csv, "row,kind,name,tensors,bytes,start_s,end_s\n");
 	for (i = 0; i <= t->nlanes; i++)
 		row(p, t, i, &plot->csv);
-	if (t->steps > 1) {
+	if (whole_period) {
+		mark(&plot->csv, "period", t->step_end_s[0]);
+	} else if (t->last_step) {
+		mark(&plot->csv, "fragment is applied", t->applied_s);
+	} else if (t->steps > 1) {
 		mark(&plot->csv, "step 1 ends", t->step_end_s[0]);
 		mark(&plot->csv, "step 2 ends", t->step_end_s[1]);
 	} else {

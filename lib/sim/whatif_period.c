@@ -215,6 +215,11 @@ static void conclude(struct there *t, struct gf_outcome *o)
 		run_periods(t, o);
 		o->iteration_s = o->mean_s;
 	}
+	if (t->what->timeline) {
+		o->timeline = gf_xcalloc(1, sizeof(*o->timeline));
+		gf_gantt_period(o->timeline, &t->period, kind->model,
+				&kind->step, t->times);
+	}
 	gf_outcome_finish(o, &t->group, &r);
 	o->period_steps = steps;
 	o->period_s = o->iteration_s * steps;

@@ -6,7 +6,7 @@ load ARG0[1:strlen(ARG0) - strlen("gantt.gp")] . "common.gp"
 if (!exists("columns")) columns = 2
 
 # rows in the order of the file, from the top; marks are lines across them
-kinds = "forward backward waiting update message simultaneous reduce-scatter all-gather"
+kinds = "forward backward waiting update message simultaneous reduce-scatter all-gather step exchange"
 array row[200]
 n = 0
 M = 0
@@ -26,8 +26,8 @@ height = 1.45 + 0.27 * n # inches
 if (!exists("ratio")) ratio = height / (columns == 1 ? 3.3 : 7.0)
 eval paper
 
-colour_of = "#56b4e9 #0072b2 #d9d9d9 #4d4d4d #e69f00 #d55e00 #cc79a7 #009e73"
-white_on = "0 1 0 1 0 1 0 1"
+colour_of = "#56b4e9 #0072b2 #d9d9d9 #4d4d4d #e69f00 #d55e00 #cc79a7 #009e73 #56b4e9 #e69f00"
+white_on = "0 1 0 1 0 1 0 1 0 0"
 f = unit_factor("s", T_max)
 xlimit = f * T_max * 1.001
 set xrange [0:xlimit]

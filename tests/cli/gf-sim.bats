@@ -864,6 +864,14 @@ run_trace() {
 	wants 0 gf-sim plan.json --period-steps 20,40 --bandwidth 100Mb/s,1Gb/s --plot h.csv
 	[ "$(grep -c ",0.1 Gb/s on 8 ranks$" h.csv)" = 2 ]
 	[ "$(grep -c ",1 Gb/s on 8 ranks$" h.csv)" = 2 ]
+	# a period as a picture: its steps, its exchanges, and where it ends
+	wants 0 gf-sim plan.json --plot period.csv --json
+	[ "$(grep -c '^group,step,' period.csv)" = "$(jq .period.steps plan.json)" ]
+	[ "$(grep -c '^between groups,exchange,fragment' period.csv)" = 4 ]
+	jq -e --arg ends "$(sed -n 's/^,mark,period,.*,//p' period.csv)" '.period_s / ($ends | tonumber) - 1 | fabs < 1e-9' out.txt
+	wants 0 gf-sim plan.json --period-steps 400 --slow 1:2 --plot part.csv
+	[ "$(grep '^group,step,' part.csv | cut -d, -f3 | xargs)" = "199 200 201 202 203 204" ]
+	grep -q '^,mark,fragment is applied,' part.csv
 	# more groups, and one slow rank for all
 	wants 0 gf-sim plan.json --ranks 8,16 --slow 5:2 --json
 	jq -es '.[0].iteration_s > 2 * .[0].compute_s and .[1].outer_s > .[0].outer_s' out.txt

@@ -38,6 +38,10 @@ picture() {
 	done
 	grep -q 'width="672"' plan.svg
 	grep -q 'width="316"' scaling.svg
+	gf-plan -q --model resnet50 --period streaming 4x2-1gbe > streaming.json
+	wants 0 gf-sim streaming.json --plot period.svg
+	picture period.svg
+	grep -q 'steps [0-9]* to [0-9]* of a period of 100 steps' period.svg
 	wants 0 gf-sim plan.json --ranks 2,4 --plot wide.svg --plot-columns 2
 	grep -q 'width="672"' wide.svg
 	wants 0 gf-sim plan.json --plot narrow.svg --plot-columns 1
