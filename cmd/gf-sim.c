@@ -180,28 +180,18 @@ static const struct gf_command command = {
 };
 
 /* Checks the plans, and changes what the options change of them. */
-static int take_plans(const struct arguments *a, struct gf_documents *d,
+static int take_plans(struct arguments *a, struct gf_documents *d,
 		      struct gf_error *err)
 {
-	struct gf_sweep s = {0};
+	struct gf_sweep *s = &a->sweep;
 	size_t i;
-	int rc = gf_sweep_plans(&s, d, err);
+	int rc = gf_sweep_plans(s, d, err);
 
-	if (rc == 0 && alone(a) && s.nplans > 1)
+	if (rc == 0 && alone(a) && s->nplans > 1)
 		rc = gf_error_set(err, -EINVAL, "--%s: want one plan, got %zu",
-				  alone(a), s.nplans);
-	for (i = 0; rc == 0 && a->accumulate && i < s.nplans; i++)
-		gf_model_accumulate(s.plans[i]->model, a->accumulate);
-	for (i = 0; rc == 0 && a->iterations && i < s.nplans; i++)
-		if (!a->sweep.what.epoch_steps &&
-		    gf_plan_wants_epochs(s.plans[i])) {
-			gf_cli_note(&a->cli, 0,
-				    "total_s leaves out the epochs of a "
-				    "warm-up: say how many steps one has "
-				    "(--epoch-steps)");
-			break;
-		}
-	gf_sweep_release(&s);
+				  alone(a), s->nplans);
+	for (i = 0; rc == 0 && a->accumulate && i < s->nplans; i++)
+		gf_model_accumulate(s->plans[i]->model, a->accumulate);
 	return rc;
 }
 
@@ -239,7 +229,7 @@ static struct gf_what_if first(const struct arguments *a,
 	w.timeline = a->plot != NULL;
 	w.iterations = (double)a->iterations;
 	gf_uneven_use(&a->uneven, &w);
-	gf_sweep_documents(&w, d, a->sweep.nranks == 0, &notes);
+	gf_sweep_documents(&a->sweep, d, &w, &notes);
 	gf_cli_warn_lines(&a->cli, notes.data);
 	gf_text_release(&notes);
 	if (a->sweep.nranks)
@@ -254,45 +244,52 @@ static bool for_people(const struct arguments *a)
 	return a->table || (!a->csv && !a->json && gf_cli_to_terminal(&a->cli));
 }
 
-/* The trace and the text, which are given away, and the picture. Standard
- * output comes last: a failure leaves nothing there. */
-static int finish(const struct arguments *a, const struct gf_row *rows,
-		  size_t n, const struct gf_what_if *w, char *trace, char *text,
-		  struct gf_error *err)
+static void print_rows(const struct arguments *a, const struct gf_row *rows,
+		       size_t n, struct gf_text *out)
 {
-	struct gf_plot picture = {0};
-	int rc = trace ? gf_file_write(a->trace, trace, strlen(trace), err) : 0;
+	if (for_people(a))
+		gf_rows_table(rows, n, gf_cli_width(&a->cli), out);
+	else if (a->csv)
+		gf_rows_csv(rows, n, GF_SERIES_NONE, out);
+	else
+		gf_rows_json(rows, n, out);
+}
 
+/* All that is written of rows, of which r is the only one's replay; or NULL.
+ * Standard output comes last: a failure leaves nothing there. */
+static int report(const struct arguments *a, const struct gf_row *rows,
+		  size_t n, const struct gf_replayed *r,
+		  const struct gf_what_if *w, struct gf_error *err)
+{
+	const struct gf_row *first = rows;
+	struct gf_plot picture = {0};
+	struct gf_text out = {0};
+	char *trace;
+	int rc = 0;
+
+	while (first->left_out)
+		first++;
+	trace = !a->trace ? NULL
+		: r       ? gf_steps_trace_text(first->plan, r)
+			  : gf_outcome_trace_text(first->plan, &first->outcome);
+	if (trace)
+		rc = gf_file_write(a->trace, trace, strlen(trace), err);
+	free(trace);
 	if (rc == 0 && a->plot) {
 		gf_rows_plot(rows, n, w, &picture);
 		rc = gf_plot_finish(&picture, a->plot, a->plot_columns, err);
 	}
-	if (rc == 0)
-		rc = gf_cli_emit(&a->cli, text, err);
-	free(trace);
-	free(text);
-	return rc;
-}
-
-static int report(const struct arguments *a, const struct gf_row *rows,
-		  size_t n, const struct gf_what_if *w, struct gf_error *err)
-{
-	const struct gf_row *first = rows;
-	struct gf_text out = {0};
-
-	while (first->left_out)
-		first++;
-	if (for_people(a))
-		gf_rows_table(rows, n, gf_cli_width(&a->cli), &out);
-	else if (a->csv)
-		gf_rows_csv(rows, n, GF_SERIES_NONE, &out);
+	if (rc < 0)
+		return rc;
+	if (r)
+		(for_people(a) ? gf_steps_table
+		 : a->csv      ? gf_steps_csv
+			       : gf_steps_json)(first->plan, r, &out);
 	else
-		gf_rows_json(rows, n, &out);
-	return finish(
-		a, rows, n, w,
-		a->trace ? gf_outcome_trace_text(first->plan, &first->outcome)
-			 : NULL,
-		gf_text_take(&out), err);
+		print_rows(a, rows, n, &out);
+	rc = gf_cli_emit(&a->cli, out.data, err);
+	gf_text_release(&out);
+	return rc;
 }
 
 static int sweep(const struct arguments *a, const struct gf_documents *d,
@@ -301,42 +298,21 @@ static int sweep(const struct arguments *a, const struct gf_documents *d,
 	struct gf_sweep s = a->sweep;
 	struct gf_progress progress = {0};
 	struct gf_swept found = {0};
-	int rc = gf_sweep_plans(&s, d, err);
+	int rc;
 
 	s.what = first(a, d);
 	gf_progress_start(&progress, &a->cli, "simulating");
 	s.progress = gf_progress_report;
 	s.progress_ctx = &progress;
-	if (rc == 0)
-		rc = gf_sweep_run(&s, &found, err);
+	rc = gf_sweep_run(&s, &found, err);
 	gf_progress_end(&progress);
 	if (rc == 0)
-		rc = report(a, found.rows, found.nrows, &s.what, err);
+		rc = report(a, found.rows, found.nrows, NULL, &s.what, err);
 	if (rc == 0 && a->strict && found.left_out)
 		rc = gf_error_set(err, 1, "%zu of %zu rows are left out",
 				  found.left_out, found.nrows);
 	gf_swept_release(&found);
-	gf_sweep_release(&s);
 	return rc;
-}
-
-/* Everything that is drawn or printed of a replay. */
-static int report_steps(const struct arguments *a, const struct gf_plan *p,
-			const struct gf_what_if *w, const struct gf_replayed *r,
-			struct gf_error *err)
-{
-	struct gf_row row = {.plan = p, .outcome = r->outcome};
-	struct gf_text out = {0};
-
-	if (for_people(a))
-		gf_steps_table(p, r, &out);
-	else if (a->csv)
-		gf_steps_csv(p, r, &out);
-	else
-		gf_steps_json(p, r, &out);
-	return finish(a, &row, 1, w,
-		      a->trace ? gf_steps_trace_text(p, r) : NULL,
-		      gf_text_take(&out), err);
 }
 
 static int verify(const struct arguments *a, const struct gf_documents *d,
@@ -355,24 +331,10 @@ static int verify(const struct arguments *a, const struct gf_documents *d,
 static int without_stragglers(const struct arguments *a,
 			      const struct gf_plan *p, struct gf_error *err)
 {
-	struct gf_import_job job = {0};
 	struct gf_stragglers found;
 	struct gf_text out = {0};
-	int rc;
+	int rc = gf_stragglers_read(a->run, p, &found, err);
 
-	if (p->period.plan)
-		return gf_error_set(err, -EINVAL,
-				    "--without-stragglers: want a plan without "
-				    "a period, got %s",
-				    gf_period_name(&p->period));
-	rc = gf_import_job_read(&job, &a->run, 1, p, err);
-
-	if (rc == 0) {
-		rc = gf_stragglers_find(&job, p, &found, err);
-		if (rc < 0)
-			gf_error_prefix(err, "%s", a->run);
-	}
-	gf_import_job_release(&job);
 	if (rc < 0)
 		return rc;
 	(for_people(a) ? gf_stragglers_table : gf_stragglers_json)(&found,
@@ -383,46 +345,28 @@ static int without_stragglers(const struct arguments *a,
 	return rc;
 }
 
-static int replay_plan(const struct arguments *a, const struct gf_documents *d,
-		       const struct gf_plan *p, struct gf_error *err)
-{
-	struct gf_what_if w = first(a, d);
-	struct gf_replayed r;
-	struct gf_text notes = {0};
-	int rc;
-
-	rc = gf_replay_plan(p, &w, &r, &notes, err);
-	if (rc == -E2BIG)
-		gf_text_addf(&notes,
-			     "more than %g steps are not replayed: these are "
-			     "the closed forms' times\n",
-			     GF_REPLAY_STEPS_MOST);
-	gf_cli_warn_lines(&a->cli, notes.data);
-	gf_text_release(&notes);
-	if (rc == -E2BIG) {
-		rc = report(a, &(struct gf_row){p, NULL, r.model}, 1, &w, err);
-	} else if (rc == 0) {
-		rc = report_steps(a, p, &w, &r, err);
-	} else {
-		return rc;
-	}
-	gf_replayed_release(&r);
-	return rc;
-}
-
-/* Of a period, the outer exchange. */
+/* Of a plan with a period, the outer exchange. */
 static int replay(const struct arguments *a, const struct gf_documents *d,
 		  struct gf_error *err)
 {
-	struct gf_plan outer;
+	struct gf_what_if w = first(a, d);
+	struct gf_row row = {.plan = d->plan};
+	struct gf_text notes = {0};
+	struct gf_replayed r;
 	int rc;
 
-	if (!d->plan->period.plan)
-		return replay_plan(a, d, d->plan, err);
-	gf_cli_note(&a->cli, 0, "the steps are those of the outer exchange");
-	gf_sim_outer_alone(d->plan, &outer);
-	rc = replay_plan(a, d, &outer, err);
-	gf_plan_release(&outer);
+	if (d->plan->period.plan)
+		gf_cli_note(&a->cli, 0,
+			    "the steps are those of the outer exchange");
+	gf_sim_keep_outer(d->plan);
+	rc = gf_replay_plan(d->plan, &w, &r, &notes, err);
+	gf_cli_warn_lines(&a->cli, notes.data);
+	gf_text_release(&notes);
+	if (rc < 0 && rc != -E2BIG)
+		return rc;
+	row.outcome = rc ? r.model : r.outcome;
+	rc = report(a, &row, 1, rc ? NULL : &r, &w, err);
+	gf_replayed_release(&r);
 	return rc;
 }
 
@@ -446,6 +390,7 @@ int main(int argc, char **argv)
 	free((void *)a.sweep.ranks);
 	free((void *)a.sweep.bandwidths);
 	free((void *)a.sweep.period_steps);
+	gf_sweep_release(&a.sweep);
 	gf_uneven_release(&a.uneven);
 	return gf_cli_exit_rank(&a.cli, rc, false, &err);
 }

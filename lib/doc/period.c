@@ -139,7 +139,8 @@ static void add_keys(const struct gf_record *r, const struct gf_period *p,
 	for (f = r->fields; f->key || f->type == GF_FIELD_INCLUDE; f++) {
 		if (f->type == GF_FIELD_INCLUDE)
 			add_keys(f->record, p, out);
-		else if (f->type != GF_FIELD_LIST && f->presence == GF_REQUIRED) {
+		else if (f->type != GF_FIELD_LIST &&
+			 f->presence == GF_REQUIRED) {
 			gf_text_addf(out, " %s ", f->key);
 			gf_field_print(f, p, out);
 		}

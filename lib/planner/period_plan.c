@@ -96,7 +96,8 @@ static int settle(const struct gf_task *t, struct gf_plan *p,
 				    "--fragments: want at most the model's %zu "
 				    "tensors, got %zu",
 				    p->model->ntensors, p->period.fragments);
-	if (!(t->axes->hide > 0) && gf_period_check_steps(&p->period, err) < 0) {
+	if (!(t->axes->hide > 0) &&
+	    gf_period_check_steps(&p->period, err) < 0) {
 		gf_error_prefix(err, "--period-steps, --fragments, --delay");
 		return -EINVAL;
 	}

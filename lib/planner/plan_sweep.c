@@ -93,12 +93,28 @@ int gf_sweep_plans(struct gf_sweep *s, const struct gf_documents *d,
 	return 0;
 }
 
-void gf_sweep_documents(struct gf_what_if *w, const struct gf_documents *d,
-			bool ranks, struct gf_text *notes)
+/* Does a warm-up last epochs, of which nobody said how long they are? */
+static bool lacks_epochs(const struct gf_sweep *s, const struct gf_what_if *w)
 {
+	size_t i;
+
+	for (i = 0; w->iterations > 0 && !w->epoch_steps && i < s->nplans; i++)
+		if (gf_plan_wants_epochs(s->plans[i]))
+			return true;
+	return false;
+}
+
+void gf_sweep_documents(const struct gf_sweep *s, const struct gf_documents *d,
+			struct gf_what_if *w, struct gf_text *notes)
+{
+	const bool ranks = s->nranks == 0;
 	const struct gf_network *n = d->profile ? d->profile->network : NULL;
 	const struct gf_topology *t = d->topology;
 
+	if (lacks_epochs(s, w))
+		gf_text_addf(notes,
+			     "total_s leaves out the epochs of a warm-up: say "
+			     "how many steps one has (--epoch-steps)\n");
 	if (t) {
 		w->levels = t->levels;
 		w->nlevels = t->nlevels;

@@ -43,10 +43,10 @@ int gf_sweep_plans(struct gf_sweep *s, const struct gf_documents *d,
  * none fits, the last reason is the error. */
 int gf_sweep_run(const struct gf_sweep *s, struct gf_swept *out,
 		 struct gf_error *err);
-/* A topology or a measured network among the documents replaces the plan's; its
- * ranks, too, if that is wanted. Lines for the user go to notes. */
-void gf_sweep_documents(struct gf_what_if *w, const struct gf_documents *d,
-			bool ranks, struct gf_text *notes);
+/* A topology or a measured network among the documents replaces the plans'; its
+ * ranks, too, if the sweep has none. Lines for the user go to notes. */
+void gf_sweep_documents(const struct gf_sweep *s, const struct gf_documents *d,
+			struct gf_what_if *w, struct gf_text *notes);
 void gf_sweep_release(struct gf_sweep *s);
 void gf_swept_release(struct gf_swept *s);
 

@@ -162,6 +162,11 @@ static int check(const struct gf_import_job *job, const struct gf_plan *p,
 				    "want messages in every step, found none");
 	s->ntimes = s->nmessages + 2;
 	s->lanes = p ? p->lanes : lanes_of(&job->ranks[0]);
+	if (p && p->period.plan)
+		return gf_error_set(err, -ENOTSUP,
+				    "want a plan without a period, whose "
+				    "groups do not wait for each other, got %s",
+				    gf_period_name(&p->period));
 	if (p && p->staleness > 1)
 		return gf_error_set(err, -ENOTSUP,
 				    "want a plan without stale gradients, got "
@@ -367,6 +372,21 @@ int gf_stragglers_find(const struct gf_import_job *job, const struct gf_plan *p,
 	free(s.messages);
 	free(s.predicted);
 	free(s.tensors);
+	return rc;
+}
+
+int gf_stragglers_read(const char *trace, const struct gf_plan *p,
+		       struct gf_stragglers *out, struct gf_error *err)
+{
+	struct gf_import_job job = {0};
+	int rc = gf_import_job_read(&job, &trace, 1, p, err);
+
+	if (rc == 0) {
+		rc = gf_stragglers_find(&job, p, out, err);
+		if (rc < 0)
+			gf_error_prefix(err, "%s", trace);
+	}
+	gf_import_job_release(&job);
 	return rc;
 }
 

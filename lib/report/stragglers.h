@@ -38,9 +38,12 @@ struct gf_stragglers {
 
 /* Of a job whose traces of all ranks are there. The lanes: of its plan, or as
  * many messages as it had under way at once. -EINVAL: it lacks what this needs,
- * with what is missing; -ENOTSUP: gradients that are stale, or messages in
- * halves, of a plan that is not NULL. */
+ * with what is missing; -ENOTSUP: a period, gradients that are stale, or
+ * messages in halves, of a plan that is not NULL. */
 int gf_stragglers_find(const struct gf_import_job *job, const struct gf_plan *p,
+		       struct gf_stragglers *out, struct gf_error *err);
+/* The same of the job whose trace of all ranks that file is. */
+int gf_stragglers_read(const char *trace, const struct gf_plan *p,
 		       struct gf_stragglers *out, struct gf_error *err);
 void gf_stragglers_release(struct gf_stragglers *s);
 

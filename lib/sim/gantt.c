@@ -286,8 +286,7 @@ static void add_exchange(struct gf_gantt *t, const struct gf_period *p,
 			 const struct gf_model_profile *m,
 			 const struct gf_bar *at)
 {
-	struct gf_bar *bar =
-		add(t, GF_BAR_EXCHANGE, 1, at->start_s, at->end_s);
+	struct gf_bar *bar = add(t, GF_BAR_EXCHANGE, 1, at->start_s, at->end_s);
 	size_t first, n, i;
 
 	if (!bar)

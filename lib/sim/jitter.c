@@ -177,7 +177,8 @@ static int run_delayed(struct alone *a, const struct gf_what_if *w, size_t runs,
 	}
 	if (rc == 0) {
 		qsort(a->samples, runs, sizeof(*a->samples), ascending);
-		gf_startups_delay(t, startup_s, w, a->samples[percentile(runs, 0.5)].run);
+		gf_startups_delay(t, startup_s, w,
+				  a->samples[percentile(runs, 0.5)].run);
 	}
 	free(startup_s);
 	return rc;

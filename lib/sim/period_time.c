@@ -67,14 +67,15 @@ static struct gf_model_profile *quiet_model(const struct gf_model_profile *m)
 	return quiet;
 }
 
-void gf_sim_outer_alone(const struct gf_plan *p, struct gf_plan *outer)
+void gf_sim_keep_outer(struct gf_plan *p)
 {
-	struct gf_model_profile *quiet = quiet_model(p->model);
-	struct gf_plan view = *p;
+	struct gf_model_profile *loud = p->model;
 
-	view.model = quiet;
-	gf_period_outer(&view, outer);
-	gf_model_profile_free(quiet);
+	if (!p->period.plan)
+		return;
+	p->model = quiet_model(loud);
+	gf_model_profile_free(loud);
+	gf_period_keep_outer(p);
 }
 
 static void time_fragment(const struct gf_plan *outer,
@@ -141,10 +142,9 @@ static double slower_s(const struct gf_model_profile *m,
 double gf_sim_beside_factor(const struct gf_model_profile *model,
 			    const struct gf_sim_result *inner, double slowdown)
 {
-	return inner->iteration_s > 0
-		       ? 1 + slower_s(model, inner, slowdown) /
-				     inner->iteration_s
-		       : 1;
+	return inner->iteration_s > 0 ? 1 + slower_s(model, inner, slowdown) /
+							inner->iteration_s
+				      : 1;
 }
 
 static double exposed_s(const struct gf_period *p, double step_s,

@@ -49,8 +49,9 @@ struct gf_period_time {
 struct gf_fabric gf_sim_group_fabric(const struct gf_fabric *f, int group_ranks,
 				     struct gf_network *lines);
 
-/* gf_period_outer with no compute beside its messages. */
-void gf_sim_outer_alone(const struct gf_plan *p, struct gf_plan *outer);
+/* A plan with a period becomes gf_period_outer's, with no compute beside its
+ * messages; another stays as it is. */
+void gf_sim_keep_outer(struct gf_plan *p);
 /* Of every fragment; out: room for as many. outer: gf_period_outer's, or like
  * it on other ranks; t: its messages, priced. */
 void gf_sim_outer_times(const struct gf_plan *outer,

@@ -48,8 +48,8 @@ static double block_s(const double *sums_s, size_t nsteps, size_t n,
 {
 	const size_t first = gf_rng_below(rng, nsteps), end = first + n;
 
-	return (double)(end / nsteps) * sums_s[nsteps] +
-	       sums_s[end % nsteps] - sums_s[first];
+	return (double)(end / nsteps) * sums_s[nsteps] + sums_s[end % nsteps] -
+	       sums_s[first];
 }
 
 static double stretch_s(struct gf_period_walk *w, size_t kind, size_t n)
@@ -65,9 +65,10 @@ static double stretch_s(struct gf_period_walk *w, size_t kind, size_t n)
 	for (i = 0; i < drawn; i++)
 		sum_s += block_s(sums_s, nsteps, GF_WALK_BLOCK, &w->rng);
 	if (blocks > drawn)
-		sum_s = fmax(0, (double)blocks * mean_s +
-					sqrt((double)blocks / (double)drawn) *
-						(sum_s - (double)drawn * mean_s));
+		sum_s = fmax(0,
+			     (double)blocks * mean_s +
+				     sqrt((double)blocks / (double)drawn) *
+					     (sum_s - (double)drawn * mean_s));
 	return sum_s + block_s(sums_s, nsteps, n % GF_WALK_BLOCK, &w->rng);
 }
 
@@ -100,17 +101,19 @@ double gf_period_walk_on(struct gf_period_walk *w,
 		last_s = 0;
 		for (k = 0, g = 0; k < w->nkinds; k++) {
 			const struct gf_group_kind *kind = &w->kinds[k];
-			const double factor = gf_sim_beside_factor(
-				kind->model, &kind->step,
-				fragments[f].slowdown);
+			const double factor =
+				gf_sim_beside_factor(kind->model, &kind->step,
+						     fragments[f].slowdown);
 
 			for (i = 0; i < kind->groups; i++, g++) {
 				w->now_s[g] =
-					waited_s(w->now_s[g],
-						 stretch_s(w, k, p->delay),
-						 start_s,
-						 start_s + fragments[f].exchange_s,
-						 factor) +
+					waited_s(
+						w->now_s[g],
+						stretch_s(w, k, p->delay),
+						start_s,
+						start_s +
+							fragments[f].exchange_s,
+						factor) +
 					fragments[f].work_s;
 				last_s = fmax(last_s, w->now_s[g]);
 			}

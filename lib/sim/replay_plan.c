@@ -259,6 +259,10 @@ int gf_replay_plan(const struct gf_plan *p, const struct gf_what_if *w,
 		rc = run(&s, w, out, err);
 	gf_replay_setting_release(&s);
 	if (rc == -E2BIG) {
+		gf_text_addf(notes,
+			     "more than %g steps are not replayed: these are "
+			     "the closed forms' times\n",
+			     GF_REPLAY_STEPS_MOST);
 		gf_replayed_messages_free(out->messages, out->nmessages,
 					  out->ranks);
 		out->messages = NULL;

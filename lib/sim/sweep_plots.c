@@ -161,8 +161,8 @@ void gf_gantt_plot(const struct gf_plan *p, const struct gf_what_if *w,
 		   struct gf_plot *plot)
 {
 	const struct gf_gantt *t = o->timeline;
-	const bool whole_period = t->first_step == 1 &&
-				  (double)t->last_step == o->period_steps;
+	const bool whole_period =
+		t->first_step == 1 && (double)t->last_step == o->period_steps;
 	struct gf_text under = {0};
 	struct gf_human human;
 	size_t i;
@@ -178,8 +178,8 @@ void gf_gantt_plot(const struct gf_plan *p, const struct gf_what_if *w,
 		gf_text_addf(&under, "steps %zu to %zu of ", t->first_step,
 			     t->last_step);
 	if (t->last_step)
-		gf_text_addf(&under, "a period of %.0f steps, %s%s", o->period_steps,
-			     how,
+		gf_text_addf(&under, "a period of %.0f steps, %s%s",
+			     o->period_steps, how,
 			     gf_what_if_varies(w) ? " without jitter" : "");
 	else if (gf_what_if_varies(w))
 		gf_text_addf(&under, "%s jitter",

@@ -61,8 +61,8 @@ struct gf_what_if {
  * are. Speed-up is relative to one rank, P * compute_s / iteration_s;
  * efficiency is speed-up / P. Both use the median if there is jitter (ASC-WFBP
  * section VI-E, BlueConnect Figure 3); of a pipeline or a period, whose steps
- * make up for each other, the mean. Without jitter least_s to mean_s are 0. Jitter is of
- * compute, or of the network.
+ * make up for each other, the mean. Without jitter least_s to mean_s are 0.
+ * Jitter is of compute, or of the network.
  */
 struct gf_outcome {
 	int ranks;

@@ -45,10 +45,10 @@ static int check(const struct gf_period *p, int ranks, struct gf_error *err)
 static struct gf_what_if in_group(const struct there *t, int group)
 {
 	const int ranks = t->group.ranks;
-	struct gf_slow_rank *slow = gf_xcalloc(t->what->nslow + 1,
-					       sizeof(*slow));
-	struct gf_what_link *links = gf_xcalloc(t->what->nslow_links + 1,
-						sizeof(*links));
+	struct gf_slow_rank *slow =
+		gf_xcalloc(t->what->nslow + 1, sizeof(*slow));
+	struct gf_what_link *links =
+		gf_xcalloc(t->what->nslow_links + 1, sizeof(*links));
 	struct gf_what_if w = *t->what;
 	size_t i;
 
@@ -88,8 +88,7 @@ static int add_kind(struct there *t, int group, size_t groups,
 	w.ranks = 0;
 	w.period_steps = 0;
 	w.timeline = false;
-	w.network =
-		gf_sim_group_fabric(&whole, t->group.ranks, &lines).network;
+	w.network = gf_sim_group_fabric(&whole, t->group.ranks, &lines).network;
 	w.steps_s = gf_xcalloc(runs, sizeof(*w.steps_s));
 	*kind = (struct gf_group_kind){
 		.groups = groups,
@@ -228,8 +227,8 @@ static void conclude(struct there *t, struct gf_outcome *o)
 	o->synchronous_s = o->unlimited_s = o->iteration_s;
 	o->largest_speedup = 0; /* of a group alone */
 	more_s = o->iteration_s - group_s;
-	o->total_s += time.exposed_s * begin +
-		      more_s * (t->what->iterations - begin);
+	o->total_s +=
+		time.exposed_s * begin + more_s * (t->what->iterations - begin);
 	if (!(o->high_s > 0))
 		return;
 	o->low_s += more_s;

@@ -356,6 +356,9 @@ run_trace() {
 	gf-plan -q --policy wfbp --staleness 2 two.json > stale.json
 	wants 1 gf-sim stale.json --without-stragglers run.json
 	says "want a plan without stale gradients"
+	gf-plan -q --policy wfbp --period local-sgd two.json > period.json
+	wants 1 gf-sim period.json --without-stragglers run.json
+	says "want a plan without a period, whose groups do not wait for each other, got local-sgd"
 	jq '.traceEvents |= map(select(.cat != "ready"))' run.json > lacks.json
 	wants 2 gf-sim plan.json --without-stragglers lacks.json
 	says "want forward, backward and the instant"

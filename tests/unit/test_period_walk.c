@@ -144,13 +144,7 @@ static void test_drawn(void)
 		 4.304,
 		 -1},
 		/* 100 blocks of 16 steps, each a variance of 2/7 * 5/7 */
-		{"a long period",
-		 1600,
-		 0,
-		 {{1, rare, 7}},
-		 1,
-		 1600 / 7.,
-		 4.518},
+		{"a long period", 1600, 0, {{1, rare, 7}}, 1, 1600 / 7., 4.518},
 	};
 	const struct gf_outer_time at_once = {0, 0, 1};
 	size_t i;
@@ -169,9 +163,8 @@ static void test_drawn(void)
 				 &deviation),
 			    cases[i].mean, DRAWN, "%s", cases[i].what);
 		if (cases[i].deviation >= 0)
-			EXPECT_NEAR(deviation, cases[i].deviation,
-				    DEVIATION, "%s",
-				    cases[i].what);
+			EXPECT_NEAR(deviation, cases[i].deviation, DEVIATION,
+				    "%s", cases[i].what);
 	}
 }
 
