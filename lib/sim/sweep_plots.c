@@ -156,47 +156,63 @@ static void row(const struct gf_plan *p, const struct gf_gantt *t, size_t row,
 	}
 }
 
+static bool is_whole(const struct gf_gantt *t, const struct gf_outcome *o)
+{
+	return t->first_step == 1 && (double)t->last_step == o->period_steps;
+}
+
+static void add_period(const struct gf_plan *p, const struct gf_what_if *w,
+		       const struct gf_outcome *o, struct gf_text *out)
+{
+	const struct gf_gantt *t = o->timeline;
+
+	gf_text_addf(out, "%s group of %d in ",
+		     w->nslow || w->nslow_links ? "the slowest" : "a",
+		     p->period.group_ranks);
+	if (!is_whole(t, o))
+		gf_text_addf(out, "steps %zu to %zu of ", t->first_step,
+			     t->last_step);
+	gf_text_addf(out, "a period of %.0f steps, ", o->period_steps);
+}
+
+static void add_jitter(const struct gf_what_if *w, int steps,
+		       struct gf_text *out)
+{
+	struct gf_human human;
+
+	gf_text_addf(out, "%s jitter", steps > 1 ? "drawn with" : "median of");
+	if (w->jitter > 0)
+		gf_text_addf(out, " %.3g %%", 100 * w->jitter);
+	if (w->network_jitter_s > 0)
+		gf_text_addf(out, ", of messages %s",
+			     gf_human_time(w->network_jitter_s, &human));
+}
+
 void gf_gantt_plot(const struct gf_plan *p, const struct gf_what_if *w,
 		   const struct gf_outcome *o, const char *how,
 		   struct gf_plot *plot)
 {
 	const struct gf_gantt *t = o->timeline;
-	const bool whole_period =
-		t->first_step == 1 && (double)t->last_step == o->period_steps;
+	const bool varies = gf_what_if_varies(w);
 	struct gf_text under = {0};
-	struct gf_human human;
 	size_t i;
 
 	plot->script = "gantt";
 	title(&(struct gf_row){.plan = p}, o->ranks, plot);
 	network(p, w, o->ranks, true, &under);
 	if (t->last_step)
-		gf_text_addf(&under, "%s group of %d in ",
-			     w->nslow || w->nslow_links ? "the slowest" : "a",
-			     p->period.group_ranks);
-	if (t->last_step && !whole_period)
-		gf_text_addf(&under, "steps %zu to %zu of ", t->first_step,
-			     t->last_step);
-	if (t->last_step)
-		gf_text_addf(&under, "a period of %.0f steps, %s%s",
-			     o->period_steps, how,
-			     gf_what_if_varies(w) ? " without jitter" : "");
-	else if (gf_what_if_varies(w))
-		gf_text_addf(&under, "%s jitter",
-			     t->steps > 1 ? "drawn with" : "median of");
+		add_period(p, w, o, &under);
+	if (varies && !t->last_step)
+		add_jitter(w, t->steps, &under);
 	else
-		gf_text_addf(&under, "%s", how);
-	if (w->jitter > 0 && !t->last_step)
-		gf_text_addf(&under, " %.3g %%", 100 * w->jitter);
-	if (w->network_jitter_s > 0 && !t->last_step)
-		gf_text_addf(&under, ", of messages %s",
-			     gf_human_time(w->network_jitter_s, &human));
+		gf_text_addf(&under, "%s%s", how,
+			     varies ? " without jitter" : "");
 	gf_plot_text(plot, "subtitle", "%s", under.data);
 	gf_text_release(&under);
 	gf_text_addf(&plot->csv, "row,kind,name,tensors,bytes,start_s,end_s\n");
 	for (i = 0; i <= t->nlanes; i++)
 		row(p, t, i, &plot->csv);
-	if (whole_period) {
+	if (t->last_step && is_whole(t, o)) {
 		mark(&plot->csv, "period", t->step_end_s[0]);
 	} else if (t->last_step) {
 		mark(&plot->csv, "fragment is applied", t->applied_s);
