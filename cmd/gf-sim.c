@@ -355,7 +355,7 @@ static int replay(const struct arguments *a, const struct gf_documents *d,
 	struct gf_replayed r;
 	int rc;
 
-	if (d->plan->period.plan)
+	if (!gf_period_has(&d->plan->period, GF_PERIOD_EVERY))
 		gf_cli_note(&a->cli, 0,
 			    "the steps are those of the outer exchange");
 	gf_sim_keep_outer(d->plan);

@@ -11,7 +11,7 @@ int gf_exchange_check_plan(const struct gf_plan *plan, struct gf_error *err)
 {
 	int rc = gf_plan_check_settled(plan, err);
 
-	if (!rc && plan->period.plan)
+	if (!rc && !gf_period_has(&plan->period, GF_PERIOD_EVERY))
 		rc = gf_error_set(err, -ENOTSUP,
 				  "want a plan without a period, got %s "
 				  "(gf-train and gradflow.Periodic run it)",

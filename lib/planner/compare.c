@@ -148,7 +148,7 @@ static double border_bytes(const struct gf_task *t, const struct gf_plan *p)
 	struct gf_border border;
 	struct gf_error err;
 
-	if (!p->period.plan) {
+	if (gf_period_has(&p->period, GF_PERIOD_EVERY)) {
 		if (!gf_selection_has(&p->selection, GF_SELECT_LOSSLESS) ||
 		    t->system.servers || !t->axes)
 			return 0;

@@ -319,7 +319,7 @@ int gf_plan_explain(const struct gf_request *r, const struct gf_plan *p,
 	struct gf_axes axes;
 	int rc;
 
-	if (!p->period.plan)
+	if (gf_period_has(&p->period, GF_PERIOD_EVERY))
 		return explain(r, p, window, out, err);
 	rc = gf_sim_group_plan(p, &group, err);
 	if (rc < 0)

@@ -140,7 +140,7 @@ int gf_task_add_period(const struct gf_task *t, struct gf_plan *p,
 	struct gf_sim_result inner = {0};
 	int rc;
 
-	if (!t->period.plan)
+	if (gf_period_has(&t->period, GF_PERIOD_EVERY))
 		return 0;
 	rc = gf_predict_plan(p, &t->problem.fabric, &inner, err);
 	if (rc < 0)

@@ -177,7 +177,7 @@ static int replan(const struct gf_plan *p, const struct gf_what_if *w,
 	if (rc == 0) {
 		gf_axes_init(&axes);
 		r.axes = &axes;
-		if (period.plan) {
+		if (!gf_period_has(&period, GF_PERIOD_EVERY)) {
 			axes.followed_period = &period;
 			r.outer_codecs = gf_plan_codecs(&outer, outer_codecs);
 		}

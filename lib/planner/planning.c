@@ -119,7 +119,8 @@ int gf_planning_refine(struct gf_planning *s, const char *trace,
 {
 	int rc = 0;
 
-	if (s->documents.plan && s->documents.plan->period.plan)
+	if (s->documents.plan &&
+	    !gf_period_has(&s->documents.plan->period, GF_PERIOD_EVERY))
 		return gf_error_set(err, -EINVAL,
 				    "--refine: want a plan without a period, "
 				    "got %s",

@@ -234,7 +234,7 @@ static void note_processing(const struct gf_task *t, struct gf_text *notes)
 	const char *name = gf_selection_name(&t->selection);
 
 	judge_codecs(p, NULL, &free, &assumed);
-	if (t->period.plan)
+	if (!gf_period_has(&t->period, GF_PERIOD_EVERY))
 		judge_codecs(&t->outer, p->codecs, &free, &assumed);
 	if (!gf_selection_has(&t->selection, GF_SELECT_LOSSLESS))
 		judge((const void *)gf_fabric_selection(&f, name), name, &free,
@@ -366,7 +366,7 @@ void gf_task_note(const struct gf_task *t, struct gf_text *notes)
 
 void gf_task_note_outer(const struct gf_task *t, struct gf_text *notes)
 {
-	if (t->period.plan)
+	if (!gf_period_has(&t->period, GF_PERIOD_EVERY))
 		note_derived(&t->outer, notes);
 }
 

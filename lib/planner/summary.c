@@ -243,7 +243,7 @@ void gf_plan_table(const struct gf_plan *p, struct gf_text *out)
 	}
 	gf_table_print(&t, out);
 	gf_table_release(&t);
-	if (!p->period.plan)
+	if (gf_period_has(&p->period, GF_PERIOD_EVERY))
 		return;
 	gf_period_outer(p, &outer);
 	gf_text_addf(out, "\nbetween groups, every %zu steps:\n",

@@ -162,7 +162,7 @@ static int check(const struct gf_import_job *job, const struct gf_plan *p,
 				    "want messages in every step, found none");
 	s->ntimes = s->nmessages + 2;
 	s->lanes = p ? p->lanes : lanes_of(&job->ranks[0]);
-	if (p && p->period.plan)
+	if (p && !gf_period_has(&p->period, GF_PERIOD_EVERY))
 		return gf_error_set(err, -ENOTSUP,
 				    "want a plan without a period, whose "
 				    "groups do not wait for each other, got %s",

@@ -71,7 +71,7 @@ void gf_sim_keep_outer(struct gf_plan *p)
 {
 	struct gf_model_profile *loud = p->model;
 
-	if (!p->period.plan)
+	if (gf_period_has(&p->period, GF_PERIOD_EVERY))
 		return;
 	p->model = quiet_model(loud);
 	gf_model_profile_free(loud);

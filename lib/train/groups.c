@@ -11,7 +11,7 @@
 
 static bool is_used(const struct gf_train_config *k)
 {
-	return k->plan->period.plan != NULL;
+	return !gf_period_has(&k->plan->period, GF_PERIOD_EVERY);
 }
 
 /* --- the communicator ----------------------------------------------------- */

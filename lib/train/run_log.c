@@ -154,7 +154,7 @@ static void put_row(struct gf_json_writer *w, const struct gf_train_log *log,
 	gf_json_put_string(w, "model", k->model->name);
 	gf_json_put_string(w, "method", log->method);
 	gf_json_put_string(w, "algorithms", log->algorithms);
-	if (k->plan->period.plan)
+	if (!gf_period_has(&k->plan->period, GF_PERIOD_EVERY))
 		gf_json_put_string(w, "period",
 				   gf_period_name(&k->plan->period));
 	if (k->choose_s > 0)

@@ -107,7 +107,7 @@ void gf_report_make(const struct gf_plan *plan,
 
 	memset(r, 0, sizeof(*r));
 	r->nsteps = gf_timeline_count(timeline) - gf_timeline_settled(timeline);
-	r->is_mean = plan->period.plan != NULL;
+	r->is_mean = !gf_period_has(&plan->period, GF_PERIOD_EVERY);
 	r->iteration_s = r->is_mean ? mean_iteration(timeline)
 				    : over_steps(timeline, 0, iteration);
 	r->forward_s = over_steps(timeline, 0, forward);
