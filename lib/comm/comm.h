@@ -18,7 +18,8 @@
  *
  * THREADS. A communicator is used by one thread at a time; which one may
  * change (MPI_THREAD_SERIALIZED). While an engine (engine/engine.h) runs, that
- * is its thread. Others may look at `broken`.
+ * is its thread, or in its place the thread that waits for messages. Others may
+ * look at `broken`.
  *
  * TAGS. 62-bit: (channel << 32 | match); the transport maps them to its own.
  * A receive meets the send with the same (source, tag), in the order in which

@@ -170,6 +170,11 @@ void gf_engine_ready_all(struct gf_engine *e, const size_t *tensors, size_t n)
 	e->ops->ready(e, tensors, n);
 }
 
+void gf_engine_await_at_once(struct gf_engine *e)
+{
+	e->awaited_at_once = true;
+}
+
 void gf_engine_backward_end(struct gf_engine *e)
 {
 	e->ops->backward_end(e);

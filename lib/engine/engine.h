@@ -130,6 +130,10 @@ void gf_engine_forget(struct gf_engine *e, const struct gf_work *like,
  * steps; -EINVAL: ranks differ. With a watch that the caller lends. */
 int gf_engine_prove(struct gf_engine *e, const struct gf_work *like, size_t n,
 		    struct gf_text *out, struct gf_error *err);
+/* From here on the caller waits for each step right after its last tensor, with
+ * nothing to compute in between. So where the engine's thread has no processor
+ * of its own, it is not woken for what is left. */
+void gf_engine_await_at_once(struct gf_engine *e);
 void gf_engine_ready(struct gf_engine *e, size_t tensor);
 /* Several tensors are ready; it costs what one does. */
 void gf_engine_ready_all(struct gf_engine *e, const size_t *tensors, size_t n);

@@ -22,7 +22,8 @@ struct gf_engine {
 	size_t nplan_work;
 	uint64_t dense_bytes;
 	struct gf_comm_thread thread; /* talks to other ranks */
-	bool lent; /* no: the caller lends its own, while it waits */
+	bool lent;            /* no: the caller lends its own, while it waits */
+	bool awaited_at_once; /* gf_engine_await_at_once */
 
 	/* under its lock */
 	uint64_t nbegun, nwaited;       /* steps; the compute thread's */

@@ -153,11 +153,23 @@ static void advance_alone(struct gf_thread *e)
 	}
 }
 
+/* The step that backward is in. */
+static struct gf_thread_step *newest(const struct gf_thread *e)
+{
+	return e->base.nbegun ? gf_thread_step(e, e->base.nbegun - 1)
+			      : &e->steps[0];
+}
+
 /* After a change that may let a message start. Unlocks before it wakes the
- * other thread, which would only wait for the lock. */
+ * other thread, which would only wait for the lock. If the step is awaited at
+ * once, its last messages are this thread's. */
 static void hand_over(struct gf_thread *e)
 {
-	bool start = gf_thread_may_start(e);
+	const struct gf_thread_step *s = newest(e);
+	bool start =
+		gf_thread_may_start(e) &&
+		!(e->base.awaited_at_once && e->crowded && e->base.depth == 1 &&
+		  s->nready == e->base.pool->ntensors);
 
 	if (e->base.comm->ranks == 1)
 		advance_alone(e);
@@ -212,13 +224,6 @@ static void begin(struct gf_engine *engine, const struct gf_work *work,
 		give_list(s, work, nwork);
 	}
 	gf_thread_unlock(e);
-}
-
-/* The step that backward is in. */
-static struct gf_thread_step *newest(const struct gf_thread *e)
-{
-	return e->base.nbegun ? gf_thread_step(e, e->base.nbegun - 1)
-			      : &e->steps[0];
 }
 
 static void list(struct gf_engine *engine, const struct gf_work *work,
@@ -283,14 +288,40 @@ static void tell_bytes(struct gf_thread *e, struct gf_thread_message *m)
 	m->sent_bytes = 0;
 }
 
-/* Under lock, with the processor for the communication thread, which may be in
- * a sleep that was for the sake of compute. */
+/*
+ * The compute thread waits for messages; under lock. Where it shares its
+ * processor with the communication thread, it moves messages itself: a message
+ * would otherwise wait for the other thread to be woken, and this one again.
+ */
 static void await_news(struct gf_thread *e)
 {
-	atomic_store_explicit(&e->awaited, true, memory_order_relaxed);
-	pthread_cond_signal(&e->base.thread.wake);
-	pthread_cond_wait(&e->base.thread.news, &e->base.thread.lock);
-	atomic_store_explicit(&e->awaited, false, memory_order_relaxed);
+	struct gf_comm_thread *t = &e->base.thread;
+
+	if (!e->crowded || !t->alive) {
+		pthread_cond_signal(&t->wake);
+		pthread_cond_wait(&t->news, &t->lock);
+		return;
+	}
+	if (!e->relieved) {
+		e->relieved = true;
+		e->backoff.crowded = e->base.comm->crowded;
+		gf_backoff_reset(&e->backoff);
+	}
+	if (e->busy || e->failed)
+		pthread_cond_wait(&t->news, &t->lock);
+	else
+		gf_thread_relieve(e);
+}
+
+/* The wait is over; under lock. */
+static void end_wait(struct gf_thread *e)
+{
+	if (!e->relieved)
+		return;
+	e->relieved = false;
+	if (e->nactive || e->failed || e->base.thread.call.wanted ||
+	    gf_thread_may_start(e))
+		pthread_cond_signal(&e->base.thread.wake);
 }
 
 static int wait_message(struct gf_engine *engine, size_t message,
@@ -305,6 +336,7 @@ static int wait_message(struct gf_engine *engine, size_t message,
 	assert(e->base.thread.rc || message < s->nwork);
 	while (!e->base.thread.rc && !s->messages[message].ended)
 		await_news(e);
+	end_wait(e);
 	rc = gf_comm_thread_kept(&e->base.thread, err);
 	if (!rc)
 		tell_bytes(e, &s->messages[message]);
@@ -323,6 +355,7 @@ static void await(struct gf_thread *e, const struct gf_thread_step *s)
 		e->base.thread.watch->self.phase = GF_PHASE_IDLE;
 	while (!e->base.thread.rc && !s->ended)
 		await_news(e);
+	end_wait(e);
 }
 
 static int wait(struct gf_engine *engine, struct gf_error *err)
@@ -350,6 +383,7 @@ static void await_steps(struct gf_thread *e, uint64_t but)
 {
 	while (!e->base.thread.rc && e->nended + but < e->base.nbegun)
 		await_news(e);
+	end_wait(e);
 }
 
 static int earlier_ended(struct gf_engine *engine, bool wait, bool *ended,

@@ -2,7 +2,8 @@
 /*
  * The communication thread. It starts messages that may start and moves those
  * under way. It also serves calls and answers other ranks, and sleeps in
- * between.
+ * between. A compute thread that has no processor beside it and waits for
+ * messages takes these rounds in its place.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -226,32 +227,19 @@ static bool use_time(struct gf_thread *e)
 	return did;
 }
 
-/* Compute that waits for messages leaves its processor to them. */
-static void heed_compute(const struct gf_thread *e, struct gf_backoff *backoff)
+/* Sleeps until something is to be done, or it is time to look again. free_s:
+ * nothing can move before. */
+static void rest(struct gf_thread *e, struct gf_backoff *backoff, double free_s)
 {
-	bool crowded =
-		e->base.comm->crowded ||
-		(e->crowded &&
-		 !atomic_load_explicit(&e->awaited, memory_order_relaxed));
-
-	if (crowded != backoff->crowded)
-		gf_backoff_reset(backoff);
-	backoff->crowded = crowded;
-}
-
-/* Sleeps until something is to be done, or it is time to look again. */
-static void rest(struct gf_thread *e, struct gf_backoff *backoff)
-{
-	double free_s = gf_exec_free_s(e->exec), from_s = 0;
-	double sleep_s = gf_backoff_next_free(backoff, free_s);
+	double sleep_s = gf_backoff_next_free(backoff, free_s), from_s = 0;
 
 	if (free_s > 0 && sleep_s > 0)
 		from_s = gf_clock_s();
 	gf_thread_lock(e);
 	if (!e->nactive)
 		sleep_s = IDLE_S;
-	if (sleep_s > 0 && !e->base.thread.quit && !may_serve(e) &&
-	    !gf_thread_may_start(e))
+	if (sleep_s > 0 && !e->base.thread.quit && !e->relieved &&
+	    !may_serve(e) && !gf_thread_may_start(e))
 		gf_comm_thread_nap(&e->base.thread, sleep_s);
 	gf_thread_unlock(e);
 	if (from_s > 0)
@@ -295,13 +283,65 @@ int gf_thread_move(struct gf_thread *e, const struct gf_thread_step *s,
 	return 0;
 }
 
+void gf_thread_relieve(struct gf_thread *e)
+{
+	bool moved = false;
+	struct gf_error err = {""};
+	double free_s;
+	int rc;
+
+	gf_thread_unlock(e);
+	rc = work(e, &moved, &err);
+	free_s = gf_exec_free_s(e->exec);
+	if (moved && !gf_backoff_worth(&e->backoff, free_s))
+		gf_backoff_reset(&e->backoff);
+	else if (!rc && !use_time(e))
+		gf_backoff_rest(&e->backoff, free_s);
+	gf_thread_lock(e);
+	if (rc) {
+		e->failed = rc;
+		e->failure = err;
+		pthread_cond_signal(&e->base.thread.wake);
+	}
+}
+
+/* Waits while the compute thread moves messages; the end of that is signalled
+ * only if something is left to do. Returns what has failed there. */
+static int enter_round(struct gf_thread *e, struct gf_error *err)
+{
+	struct gf_comm_thread *t = &e->base.thread;
+	int rc;
+
+	gf_thread_lock(e);
+	while (e->relieved && !e->failed && !t->quit)
+		gf_comm_thread_nap(t, IDLE_S);
+	rc = e->failed;
+	if (rc)
+		*err = e->failure;
+	e->busy = !rc;
+	gf_thread_unlock(e);
+	return rc;
+}
+
+static void leave_round(struct gf_thread *e)
+{
+	gf_thread_lock(e);
+	e->busy = false;
+	if (e->relieved)
+		pthread_cond_broadcast(&e->base.thread.news);
+	gf_thread_unlock(e);
+}
+
 void *gf_thread_main(void *engine)
 {
 	struct gf_thread *e = engine;
-	struct gf_backoff backoff = {.beside_compute = true,
-				     .crowded = e->crowded};
+	struct gf_backoff backoff = {
+		.beside_compute = true,
+		.crowded = e->crowded || e->base.comm->crowded,
+	};
 	struct gf_error err = {""};
-	bool moved, worth;
+	bool moved, goes_on, rests;
+	double free_s;
 	int rc;
 
 	(void)gf_locale_enter();
@@ -311,20 +351,23 @@ void *gf_thread_main(void *engine)
 		return NULL;
 	while (!gf_comm_thread_quits(&e->base.thread)) {
 		moved = false;
-		rc = work(e, &moved, &err);
+		rc = enter_round(e, &err);
+		rc = rc ? rc : work(e, &moved, &err);
 		rc = rc ? rc : serve_call(e, &moved, &err);
+		free_s = gf_exec_free_s(e->exec);
+		goes_on = !gf_backoff_worth(&backoff, free_s) && moved;
+		rests = !goes_on && !rc && !use_time(e);
+		leave_round(e);
 		if (rc) {
 			if (e->base.hooks.failed)
 				e->base.hooks.failed(e->base.hooks.ctx, rc);
 			gf_comm_thread_give_up(&e->base.thread, rc, &err);
 			break;
 		}
-		heed_compute(e, &backoff);
-		worth = gf_backoff_worth(&backoff, gf_exec_free_s(e->exec));
-		if (moved && !worth)
+		if (rests)
+			rest(e, &backoff, free_s);
+		else if (goes_on)
 			gf_backoff_reset(&backoff);
-		else if (!use_time(e))
-			rest(e, &backoff);
 	}
 	return NULL;
 }

@@ -86,9 +86,14 @@ struct gf_thread {
 			  * thread's */
 	int nactive;     /* <= lanes; likewise */
 	_Atomic double handling_s; /* as of gf_thread_publish; not under it */
-	_Atomic bool awaited;      /* the compute thread waits; not under it */
+	/* The communication thread is in a round; the compute thread moves
+	 * messages in its place; what failed there. */
+	bool busy, relieved;
+	int failed;
+	struct gf_error failure;
 
-	/* communication thread; with one rank the compute thread */
+	/* communication thread, or the compute thread that relieves it; with
+	 * one rank the compute thread */
 	struct gf_engine_totals counted;
 	struct gf_thread_active *active; /* nactive, lanes of room */
 	struct gf_exec *exec;
@@ -143,6 +148,9 @@ void *gf_thread_main(void *engine);
  * It rests if nothing has moved. */
 int gf_thread_move(struct gf_thread *e, const struct gf_thread_step *s,
 		   struct gf_error *err);
+/* One round by the compute thread, in place of the communication thread, which
+ * is in none; under lock, which is let go. */
+void gf_thread_relieve(struct gf_thread *e);
 /* Of struct gf_engine_ops. */
 int gf_thread_make(struct gf_engine *engine,
 		   const struct gf_engine_config *config, struct gf_error *err);

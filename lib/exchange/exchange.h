@@ -99,6 +99,8 @@ void gf_exchange_list(struct gf_exchange *x, double scale);
 /* CALLER'S MEMORY: the tensor's gradient lies there until its mean has come;
  * before the tensor is ready, once in a step. */
 void gf_exchange_post(struct gf_exchange *x, size_t tensor, void *data);
+/* gf_engine_await_at_once */
+void gf_exchange_await_at_once(struct gf_exchange *x);
 void gf_exchange_ready(struct gf_exchange *x, const size_t *tensors, size_t n);
 /* Tensors that are not ready by now have no gradient. */
 void gf_exchange_backward_end(struct gf_exchange *x);

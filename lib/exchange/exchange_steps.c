@@ -79,6 +79,11 @@ void gf_exchange_post(struct gf_exchange *x, size_t tensor, void *data)
 	gf_memory_post(&x->memory, tensor, data);
 }
 
+void gf_exchange_await_at_once(struct gf_exchange *x)
+{
+	gf_engine_await_at_once(x->engine);
+}
+
 void gf_exchange_ready(struct gf_exchange *x, const size_t *tensors, size_t n)
 {
 	gf_engine_ready_all(x->engine, tensors, n);

@@ -121,9 +121,12 @@ int gf_method_open(struct gf_method *m, const struct gf_method_env *env,
 	rc = open_update(m, err);
 	rc = rc ? rc : open_ahead(m, err);
 	rc = gf_exchange_agree(m->exchange, rc, err);
-	if (!rc)
-		gf_method_late_open(m);
-	return rc;
+	if (rc)
+		return rc;
+	gf_method_late_open(m);
+	if (!m->late.used)
+		gf_exchange_await_at_once(m->exchange);
+	return 0;
 }
 
 void gf_method_close(struct gf_method *m)
