@@ -432,6 +432,8 @@ $(BUILD)/tools/gf-figures: $(call object,$(wildcard share/tools/tables/*.c)) \
 	@mkdir -p $(@D)
 	$(call say,LD)$(link) $(call foreign_of,gf-plan)
 
+# test_mpi asks MPI itself
+FOREIGN_CFLAGS_unit := $(FOREIGN_CFLAGS_comm)
 FOREIGN_CFLAGS_bench := $(FOREIGN_CFLAGS_comm)
 FOREIGN_CFLAGS_peers := $(FOREIGN_CFLAGS_comm)
 -include $(shell find $(BUILD)/obj $(BUILD)/emulated -name '*.d' 2>/dev/null)

@@ -102,14 +102,16 @@ static void free_told(struct gf_comm_told *told)
 	free(t);
 }
 
-/* The variables have the values of every rank alike, so all fail alike. */
+/* The variables have the values of every rank alike, so all fail alike. No
+ * algorithm: they stay as they are. */
 static int duplicate(struct gf_comm *c, int algorithm, int segment_bytes,
 		     MPI_Comm *comm, struct gf_error *err)
 {
+	const bool tell = algorithm != 0;
 	int rc = 0, tells = MPI_SUCCESS, level;
 
 	MPI_TRY(MPI_T_init_thread, MPI_THREAD_SERIALIZED, &level);
-	if (algorithm) {
+	if (tell) {
 		tells = swap(algorithm_name, &algorithm);
 		if (tells == MPI_SUCCESS)
 			tells = swap(segment_name, &segment_bytes);
@@ -121,7 +123,7 @@ static int duplicate(struct gf_comm *c, int algorithm, int segment_bytes,
 				  "%s cannot be told that algorithm of "
 				  "MPI_Allreduce",
 				  c->library);
-	if (algorithm && tells == MPI_SUCCESS) {
+	if (tell && tells == MPI_SUCCESS) {
 		swap(segment_name, &segment_bytes);
 		swap(algorithm_name, &algorithm);
 	}

@@ -3,6 +3,8 @@
  * The MPI transport's promises: one rank when started by itself, any number
  * under mpirun (tests/mpi/exec.bats).
  */
+#include <mpi.h>
+
 #include "ranks.h"
 #include "transport.h"
 
@@ -138,6 +140,37 @@ static void check_pieces(struct gf_comm *c)
 	check_cut_mismatch(c, 3001, 2001);
 }
 
+/* What Open MPI's next communicator would be told. */
+static int forced_algorithm(void)
+{
+	MPI_T_cvar_handle handle;
+	int index, count, level, value = -1;
+
+	MPI_T_init_thread(MPI_THREAD_SERIALIZED, &level);
+	if (MPI_T_cvar_get_index("coll_tuned_allreduce_algorithm", &index) ==
+		    MPI_SUCCESS &&
+	    MPI_T_cvar_handle_alloc(index, NULL, &handle, &count) ==
+		    MPI_SUCCESS) {
+		MPI_T_cvar_read(handle, &value);
+		MPI_T_cvar_handle_free(&handle);
+	}
+	MPI_T_finalize();
+	return value;
+}
+
+/* A reduction that is told something leaves the next one's default alone. */
+static void check_told(struct gf_comm *c)
+{
+	struct gf_comm_told *told;
+	struct gf_error err = {""};
+
+	if (forced_algorithm() < 0)
+		return; /* not Open MPI */
+	EXPECT(!c->ops->tell(c, 4, 0, &told, &err), "%s", err.text);
+	EXPECT(forced_algorithm() == 0, "%d is left", forced_algorithm());
+	told->free(told);
+}
+
 int main(void)
 {
 	struct gf_comm *c, *again;
@@ -160,6 +193,7 @@ int main(void)
 	check_tags(c);
 	check_all_told(c);
 	check_kept(c);
+	check_told(c);
 	if (c->ranks > 1) {
 		check_late(c, 100, true);
 		check_late(c, 100, false);
