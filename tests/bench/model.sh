@@ -8,7 +8,8 @@
 # A setting is shm (RANKS ranks, 2, of this machine) or HOSTSxRATE, such as
 # 2x1gbit: emulated hosts with one rank each (share/lab, root).
 # In the environment: MODELS (digits-cnn cifar100-cnn resnet20); PLANS, of those
-# below (all); ROUNDS (3), of which the median ratio counts; STEPS (60) of a run;
+# below (all); ROUNDS (3), of which the median ratio counts; STEPS (60) of a run,
+# and as many as are predicted to take a second;
 # THREADS, which is given to the commands, else their default; BUDGET (10s) of a
 # profile; ROWS, a file to which rows go as JSON Lines.
 set -u
@@ -61,9 +62,12 @@ alone() { # FILE COMMAND...
 	done
 }
 
-# measured by predicted seconds of a step, the median of a run's
+# measured by predicted seconds of a step, the median of a run's. A run of milliseconds would
+# end before the system has given each rank a processor.
 measure() { # plan
-	alone "$work/out" gf-train "${threads[@]}" --data synthetic --plan "$1" --steps "${STEPS:-60}" ||
+	local steps
+	steps=$(jq --argjson least "${STEPS:-60}" '[$least, 1 / .predicted.iteration_s] | max | ceil' "$1")
+	alone "$work/out" gf-train "${threads[@]}" --data synthetic --plan "$1" --epochs 1000000 --steps "$steps" ||
 		{ tail -n 3 "$work/err" >&2; return 1; }
 	cat "$work/out" "$work/err" | sed -n 's|.*iteration predicted.*measured/predicted \(.*\)|\1|p' | head -n 1
 }
