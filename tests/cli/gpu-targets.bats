@@ -76,7 +76,11 @@ check() { PATH=$PWD/tools bash "$GF_SOURCE/tests/gpu/run.sh" check; }
 	stub build/gpu/test_one <<< 'exit 0'
 	# as the real one: which document it reads, and which options go together
 	stub build/bin/gf-topo <<- 'EOF'
-		case "$*" in "--synthetic host:"[124]"@8GB/s,1us,shm") echo a topology ;; *) exit 2 ;; esac
+		case "$*" in
+		"--synthetic host:"[124]"@8GB/s,1us,shm") echo a topology ;;
+		"--synthetic site:2@100Mb/s,100us host:"[12]"@8GB/s,1us,shm") echo a topology ;;
+		*) exit 2 ;;
+		esac
 	EOF
 	stub build/bin/gf-plan <<- 'EOF'
 		grep -q topology && echo "$*"
@@ -95,9 +99,12 @@ check() { PATH=$PWD/tools bash "$GF_SOURCE/tests/gpu/run.sh" check; }
 	for run in 'csc, K = 1, 1' 'topk, K = 1, 2' 'gtopk, K = 2, 4'; do
 		prints "$run ranks, mpi: as on the processors"
 	done
+	prints 'streaming, 4 ranks in two groups, mpi: as on the processors'
 	LOSES='--selection topk --staleness 2' wants 1 check
 	prints 'FAILED: topk, K = 2, 4 ranks, mpi: losses are not those on the processors'
 	prints 'gtopk, K = 2, 4 ranks, mpi: as on the processors'
+	LOSES='--period diloco --period-steps 6' wants 1 check
+	prints 'FAILED: diloco, 4 ranks in two groups, mpi: losses are not those on the processors'
 	stub build/bin/gf-topo <<< 'exit 2'
 	stub build/bin/gf-plan <<< 'exit 2'
 	LOSES=nothing wants 1 check

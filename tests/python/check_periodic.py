@@ -377,7 +377,7 @@ def refusals():
     refused(lambda: make(plan(model, **{**LOCAL, "steps": 0})), "/period/steps")
     refused(lambda: make(plan(model, **{**STREAMING, "fragments": 4, "steps": 8})),
             "/period/fragments", "3 messages")
-    refused(lambda: make(plan(model, **{**STREAMING, "delay": 2})), "/period/delay")
+    refused(lambda: make(plan(model, **{**STREAMING, "delay": 2})), "/period/steps", "delay of 2")
     refused(lambda: make({**plan(model, **LOCAL), "ranks": 7}), "/ranks: want 2", "got 7")
     refused(lambda: make(plan(build()[:3], ends=(2, 4), **LOCAL)), "lacks 4.weight and 1 more")
     refused(lambda: make(plan(model, **LOCAL), optimizer=adam(build())), "optimizer: want one of")
