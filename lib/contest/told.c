@@ -80,7 +80,8 @@ static int refuse(const struct gf_contest_allreduce_config *config,
 			    name, *library ? library : config->comm->ops->name);
 }
 
-/* Who reduces messages here and can be told how; NULL: nobody. */
+/* Of the library that reduces messages here and can be told how; NULL: there is
+ * none. */
 static const struct gf_dialect *
 dialect_of(const struct gf_contest_allreduce_config *config)
 {

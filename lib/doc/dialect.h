@@ -53,7 +53,8 @@ struct gf_tuning {
 
 #define GF_TUNING_TEXT 64
 
-/* Letters may be of any case, and "_" may be missing. -EINVAL: the library cannot be told that. */
+/* Letters may be of any case, and "_" may be missing. -EINVAL: the library
+ * cannot be told that. */
 int gf_tuning_read(const struct gf_dialect *dialect, const char *text,
 		   struct gf_tuning *v, struct gf_error *err);
 /* As gf_tuning_read takes it; returns text. */

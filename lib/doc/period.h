@@ -71,9 +71,8 @@ extern const char *const gf_period_names[];
 const struct gf_period_plan *gf_period_plan(const struct gf_period *p);
 const char *gf_period_name(const struct gf_period *p);
 bool gf_period_has(const struct gf_period *p, unsigned traits);
-/* Its name, keys, and messages with their codecs, "diloco group_ranks 2 steps
- * 100
- * ... 0-3 f32 4-9 q8"; the caller frees. */
+/* Its name, keys, and messages with their codecs; the caller frees. For
+ * example "diloco group_ranks 2 steps 100 ... 0-3 f32 4-9 q8". */
 char *gf_period_text(const struct gf_period *p);
 
 /* Does step `step` (from 1) begin an outer exchange, after its update? Then

@@ -93,7 +93,7 @@ int gf_sweep_plans(struct gf_sweep *s, const struct gf_documents *d,
 	return 0;
 }
 
-/* Does a warm-up last epochs, of which nobody said how long they are? */
+/* Does a warm-up last epochs whose number of steps is not known? */
 static bool lacks_epochs(const struct gf_sweep *s, const struct gf_what_if *w)
 {
 	size_t i;
