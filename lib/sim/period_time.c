@@ -223,7 +223,10 @@ int gf_predict_period(const struct gf_plan *p, const struct gf_fabric *f,
 	rc = rc ? rc : gf_sim_outer(&outer, &p->period, f, fragments, err);
 	if (rc == 0) {
 		gf_sim_period(&p->period, p->model, out, fragments, time);
-		out->iteration_s = time->period_s / (double)p->period.steps;
+		/* a quotient of sums: what is exposed is never below 0 */
+		out->iteration_s =
+			fmax(time->period_s / (double)p->period.steps,
+			     out->compute_s);
 		out->exposed_comm_s = out->iteration_s - out->compute_s;
 	}
 	gf_plan_release(&inner);

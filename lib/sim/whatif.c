@@ -136,7 +136,7 @@ void gf_outcome_finish(struct gf_outcome *o, const struct gf_plan *p,
 	o->communication_s = fmax(last - first, 0);
 	o->compute_s =
 		p->model->forward_s + p->model->backward_s + p->model->update_s;
-	o->exposed_comm_s = r->iteration_s - o->compute_s;
+	o->exposed_comm_s = fmax(0, r->iteration_s - o->compute_s);
 	o->forward_end_s = r->forward_end_s;
 	o->backward_end_s = r->backward_end_s;
 	o->efficiency = o->iteration_s > 0 ? o->compute_s / o->iteration_s : 1;

@@ -1549,3 +1549,11 @@ sites() { # options...
 	--emit maxtext --period streaming --fragments 1|want 2 --fragments or more with a delay or a mix, got 1
 	END
 }
+
+@test "a period of which nothing is exposed rounds to a plan that is read" {
+	gf-topo --synthetic 'host:4@8GB/s,1us' > topo.json
+	for model in gpt-text digits-mlp digits-cnn lstm-text; do
+		gf-plan -q --model "$model" --ranks 4 --period streaming topo.json > plan.json
+		wants 0 gf-sim plan.json
+	done
+}
