@@ -31,15 +31,15 @@ static double draw(const struct gf_what_if *w, int ranks, struct gf_rng *rng)
 
 /* One of the runs. */
 struct sample {
-	double time_s;
+	double time_s; /* first: `ascending` */
 	double factor; /* the slowest rank's */
 	size_t run;
 };
 
+/* Of samples, or of times alone. */
 static int ascending(const void *a, const void *b)
 {
-	double x = ((const struct sample *)a)->time_s;
-	double y = ((const struct sample *)b)->time_s;
+	double x = *(const double *)a, y = *(const double *)b;
 
 	return (x > y) - (x < y);
 }
@@ -52,19 +52,12 @@ static size_t percentile(size_t n, double q)
 	return at > 0 ? at - 1 : 0;
 }
 
-static int by_time(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
-}
-
 void gf_outcome_spread(struct gf_outcome *o, double *times_s, size_t n)
 {
 	double sum = 0;
 	size_t i;
 
-	qsort(times_s, n, sizeof(*times_s), by_time);
+	qsort(times_s, n, sizeof(*times_s), ascending);
 	for (i = 0; i < n; i++)
 		sum += times_s[i];
 	o->mean_s = sum / (double)n;

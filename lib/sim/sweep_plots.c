@@ -74,6 +74,14 @@ static void network(const struct gf_plan *p, const struct gf_what_if *w,
 	gf_network_text(&v, out);
 }
 
+/* The end of a row. */
+static void span(struct gf_text *csv, double start_s, double end_s)
+{
+	gf_plot_cell(csv, start_s);
+	gf_plot_cell(csv, end_s);
+	gf_text_addf(csv, "\n");
+}
+
 /* A bar of compute; the messages' own columns stay empty. */
 static void compute(struct gf_text *csv, const char *row,
 		    const struct gf_bar *bar)
@@ -87,17 +95,13 @@ static void compute(struct gf_text *csv, const char *row,
 		gf_text_addf(csv, "%zu,,", bar->first);
 	else
 		gf_text_addf(csv, "%zu to %zu,,", bar->first, bar->last);
-	gf_plot_cell(csv, bar->start_s);
-	gf_plot_cell(csv, bar->end_s);
-	gf_text_addf(csv, "\n");
+	span(csv, bar->start_s, bar->end_s);
 }
 
 static void mark(struct gf_text *csv, const char *name, double at_s)
 {
 	gf_text_addf(csv, ",mark,%s,,", name);
-	gf_plot_cell(csv, at_s);
-	gf_plot_cell(csv, at_s);
-	gf_text_addf(csv, "\n");
+	span(csv, at_s, at_s);
 }
 
 static void message(struct gf_text *csv, const struct gf_plan *p, bool stale,
@@ -112,11 +116,11 @@ static void message(struct gf_text *csv, const struct gf_plan *p, bool stale,
 		gf_text_addf(&name, "step %d", bar->step);
 	else if (bar->own)
 		gf_text_addf(&name, "sums of the selection");
-	else
+	else if (bar->first == bar->last)
 		gf_text_addf(&name, "%s", tensors[bar->first].name);
-	if (!stale && !bar->own && bar->kind != GF_BAR_EXCHANGE &&
-	    bar->last > bar->first)
-		gf_text_addf(&name, " to %s", tensors[bar->last].name);
+	else
+		gf_text_addf(&name, "%s to %s", tensors[bar->first].name,
+			     tensors[bar->last].name);
 	gf_text_addf(csv, ",%s,", gf_bar_names[bar->kind]);
 	gf_plot_label(csv, name.data);
 	if (bar->own)
@@ -126,9 +130,7 @@ static void message(struct gf_text *csv, const struct gf_plan *p, bool stale,
 	else
 		gf_text_addf(csv, ",%zu-%zu", bar->first, bar->last);
 	gf_plot_cell(csv, bar->bytes);
-	gf_plot_cell(csv, bar->start_s);
-	gf_plot_cell(csv, bar->end_s);
-	gf_text_addf(csv, "\n");
+	span(csv, bar->start_s, bar->end_s);
 	gf_text_release(&name);
 }
 
