@@ -11,8 +11,8 @@
  * group_ranks to (g + 1) * group_ranks - 1, in their order. Messages of the two
  * never meet. Each is used by one thread at a time, as every communicator is,
  * and takes a lock for the length of a call. A call that waits for other ranks
- * holds the lock if it is c's own: `team` alone is. What c's on_wait does goes on
- * while a view waits that has none of its own.
+ * holds the lock if it is c's own: `team` alone is. While a view waits that has
+ * no on_wait of its own, c's is called.
  *
  * Collective over c, whose number of ranks is a multiple of group_ranks. While
  * one of the two is open nothing else uses c. Closing both leaves c open; c is

@@ -80,8 +80,8 @@ static int refuse(const struct gf_contest_allreduce_config *config,
 			    name, *library ? library : config->comm->ops->name);
 }
 
-/* Of the library that reduces messages here and can be told how; NULL: there is
- * none. */
+/* The dialect of the library that reduces messages here; NULL: it cannot be
+ * told how. */
 static const struct gf_dialect *
 dialect_of(const struct gf_contest_allreduce_config *config)
 {
