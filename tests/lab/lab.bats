@@ -52,3 +52,30 @@ teardown() {
 	wait $! && false
 	true
 }
+
+# A port that lets 32 KiB through at once after a pause would make small messages of a
+# step free, which no link does. Load can only lengthen a message.
+@test "lab: a message after a pause takes as long as its bytes need" {
+	needs_lab
+	command -v python3 > /dev/null || skip "needs python3"
+	for shaper in tbf htb; do
+		wants 0 lab up btest --hosts 2 --rate 100mbit --shaper $shaper
+		lab exec btest h1 timeout 60 python3 -c "
+import socket
+peer = socket.create_server(('', 7700)).accept()[0]
+while peer.recv(32768, socket.MSG_WAITALL): peer.send(b'.')" &
+		wants 0 lab exec btest h0 timeout 60 python3 -c "
+import socket, time
+for _ in range(100):
+    try: peer = socket.create_connection(('h1', 7700)); break
+    except OSError: time.sleep(.1)
+peer.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+def lone():
+    time.sleep(.01); begun = time.monotonic()
+    peer.sendall(bytes(32768)); peer.recv(1)
+    return time.monotonic() - begun
+assert (least := min(lone() for _ in range(20))) > .9 * 32768 * 8 / 100e6, least"
+		wait $!
+		wants 0 lab down btest
+	done
+}
