@@ -175,7 +175,7 @@ ends() {
 }
 
 @test "cluster: ranks that are not placed as the plan's levels say are told" {
-	gf-topo --synthetic "host:2@8GB/s,1us,shm net:2@1Gb/s,50us,ethernet" > two.json
+	gf-topo --synthetic "host:2@8GB/s,1us,pcie net:2@1Gb/s,50us,ethernet" > two.json
 	wants 0 gf-plan -q --model digits-cnn two.json --algorithm blueconnect
 	cp out.txt plan.json
 	lab up bplace --hosts 2 --ranks 2 --rate 1gbit > /dev/null
