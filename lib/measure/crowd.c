@@ -190,9 +190,9 @@ static double predict_s(const struct gf_model_profile *model,
 			.bytes = bytes,
 			.mutual = &mutual,
 		};
-	gf_sim_step(&(struct gf_sim_input){model, messages, parts->count, 1},
+	gf_sim_step(&(struct gf_sim_input){model, messages, parts->count, 1, 0},
 		    &result);
-	return result.iteration_s - model->update_s;
+	return result.iteration_s;
 }
 
 double gf_measure_joint_rate(const struct gf_model_profile *model,

@@ -196,7 +196,7 @@ static bool has_place(const struct beam *b, size_t position,
 	const struct places *p = &b->places[position * ORDERS];
 
 	return start_s + t->priced_s + lag_s < p[PRICE].worst_s ||
-	       start_s + t->alone_s + b->w->in->model->update_s <
+	       start_s + t->alone_s + gf_problem_update_s(b->w->in) <
 		       p[ENDS].worst_s;
 }
 

@@ -300,7 +300,7 @@ double gf_rest_bound_s(const struct gf_rest *r, const struct gf_sim_state *s,
 	backward_s = w->backward_end_s + s->lag_s +
 		     (1 - 1 / w->least_slowdown) * busy;
 	return (end_s > backward_s ? end_s : backward_s) +
-	       w->in->model->update_s;
+	       gf_problem_update_s(w->in);
 }
 
 double gf_workbench_exchange_bound_s(const struct gf_workbench *w, int lanes)
@@ -331,7 +331,7 @@ double gf_workbench_bound_s(const struct gf_workbench *w, int lanes)
 		     w->ready_s[last] +
 			     gf_menu_cost_s(&w->menu,
 					    gf_workbench_bytes(w, last, last)));
-	return bound + w->in->model->update_s;
+	return bound + gf_problem_update_s(w->in);
 }
 
 /*
@@ -356,5 +356,5 @@ double gf_workbench_split_bound_s(const struct gf_workbench *w, int lanes)
 		bound = fmax(bound, w->ready_s[i] +
 					    rest_s(&r, i, startup_s, NULL) / 2);
 	gf_rest_release(&r);
-	return delay_s + bound + w->in->model->update_s;
+	return delay_s + bound + gf_problem_update_s(w->in);
 }

@@ -65,7 +65,7 @@ static double floor_s(const struct search *s, size_t j, const struct part *p)
 	return fmax(p->delay_s + s->rest_s[j], 0) +
 	       fmax(p->at.end_s + s->rest_s[j],
 		    s->w->backward_end_s + p->at.lag_s) +
-	       s->w->in->model->update_s;
+	       gf_problem_update_s(s->w->in);
 }
 
 static bool as_good(const struct part *a, const struct part *b)
@@ -144,7 +144,7 @@ static void extend(struct search *s, size_t j)
 
 		/* messages only grow from here on */
 		if (w->ready_s[j - 1] + gf_menu_cost_s(menu, bytes) / 2 +
-			    s->rest_s[j] + w->in->model->update_s >=
+			    s->rest_s[j] + gf_problem_update_s(w->in) >=
 		    s->below_s)
 			return;
 		need_s = fmin(need_s, gf_sim_need_of_s(w->in->model, i));

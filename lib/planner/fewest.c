@@ -87,7 +87,7 @@ void gf_search_fewest(const struct gf_workbench *w,
 		      const struct gf_draft *fastest, double limit_s,
 		      struct gf_draft *d)
 {
-	double end_s = limit_s - w->in->model->update_s, low_s, high_s, lag_s;
+	double end_s = limit_s - gf_problem_update_s(w->in), low_s, high_s, lag_s;
 	struct gf_sim_result result = {0};
 	struct gf_draft best = {0}, timed = *fastest, next;
 	int i;
@@ -99,7 +99,7 @@ void gf_search_fewest(const struct gf_workbench *w,
 		keep(&best, &next, limit_s);
 	}
 	/* as few, and as early as that goes */
-	low_s = fastest->iteration_s - w->in->model->update_s - lag_s;
+	low_s = fastest->iteration_s - gf_problem_update_s(w->in) - lag_s;
 	high_s = end_s;
 	for (i = 0; i < HALVINGS && best.nsends; i++) {
 		double middle_s = low_s + (high_s - low_s) / 2;

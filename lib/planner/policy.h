@@ -49,6 +49,12 @@ static inline int gf_problem_workers(const struct gf_problem *p)
 	return p->fabric.ranks - p->fabric.servers;
 }
 
+/* Where a share of every tensor travels, that share alone is updated. */
+static inline double gf_problem_update_s(const struct gf_problem *p)
+{
+	return (p->keep > 0 ? p->keep : 1) * p->model->update_s;
+}
+
 struct gf_workbench;
 struct gf_draft;
 

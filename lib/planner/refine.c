@@ -20,7 +20,10 @@ static struct gf_sim_input messages_of(const struct gf_plan *p,
 {
 	size_t n = t->nmessages < p->nmessages ? t->nmessages : p->nmessages;
 
-	return (struct gf_sim_input){p->model, t->messages, n, p->lanes};
+	struct gf_sim_input in = gf_plan_input(p, t);
+
+	in.nmessages = n;
+	return in;
 }
 
 /* The time spent on issuing messages before tensor i was ready. */
@@ -50,7 +53,7 @@ static struct gf_model_profile *refine_model(const struct gf_plan *p,
 	double ready = 0, issued = 0;
 
 	model->forward_s = m->forward_s;
-	model->update_s = m->update_s;
+	model->update_s = m->update_s / gf_plan_update_share(p);
 	memcpy(at_s, m->ready_s, n * sizeof(*at_s));
 	at_s[n] = m->backward_end_s;
 	gf_sim_work_done(&in, m->messages, m->forward_end_s, at_s, n + 1,

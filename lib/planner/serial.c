@@ -232,7 +232,7 @@ void gf_search_serial(const struct gf_workbench *w, double below_s,
 		.differ = differ(&w->menu),
 		.stride = n > (w->mutual ? EXACT_MUTUAL : EXACT_ALONE) ? STRIDE
 								       : 0,
-		.below_s = below_s - w->in->model->update_s,
+		.below_s = below_s - gf_problem_update_s(w->in),
 		.rest_s = gf_xcalloc(n + 1, sizeof(double)),
 		.latest_s = gf_xcalloc(n + 1, sizeof(double)),
 		.fronts = gf_xcalloc(n + 1, sizeof(struct front)),

@@ -259,7 +259,8 @@ void gf_workbench_predict(const struct gf_workbench *w, struct gf_draft *d,
 	struct gf_predicted_message *own = NULL;
 	struct gf_sim_message *messages =
 		gf_xcalloc(d->nsends + 1, sizeof(*messages));
-	struct gf_sim_input in = {w->in->model, messages, d->nsends, d->lanes};
+	struct gf_sim_input in = {w->in->model, messages, d->nsends, d->lanes,
+				  gf_problem_update_s(w->in)};
 	size_t i;
 
 	for (i = 0; i < d->nsends; i++)
@@ -313,5 +314,5 @@ double gf_workbench_end_s(const struct gf_workbench *w, struct gf_sim_state *s)
 {
 	gf_sim_finish(s);
 	return fmax(s->now_s, w->backward_end_s + s->lag_s) +
-	       w->in->model->update_s;
+	       gf_problem_update_s(w->in);
 }

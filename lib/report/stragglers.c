@@ -192,7 +192,7 @@ static double step_s(struct study *s, const double *times,
 					 .overlap_slowdown = 1,
 					 .tensors = s->tensors,
 					 .ntensors = n};
-	struct gf_sim_input in = {&model, s->messages, n, s->lanes};
+	struct gf_sim_input in = {&model, s->messages, n, s->lanes, 0};
 	struct gf_sim_result r = {.messages = s->predicted};
 
 	for (i = 0; i < n; i++) {

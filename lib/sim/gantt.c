@@ -125,7 +125,7 @@ void gf_gantt_step(struct gf_gantt *t, const struct gf_sim_input *in,
 	size_t *lane = gf_xcalloc(n + 1, sizeof(*lane));
 	struct gf_predicted_message *all = gf_xcalloc(n + 1, sizeof(*all));
 	double update_s =
-		fmax(r->iteration_s - in->model->update_s, r->backward_end_s);
+		fmax(r->iteration_s - in->update_s, r->backward_end_s);
 
 	t->steps = 1;
 	t->backward_end_s = r->backward_end_s;
@@ -169,7 +169,7 @@ static void add_stale_compute(struct gf_gantt *t, const struct gf_pipeline *p,
 {
 	const struct gf_model_profile *m = p->in->model;
 	int step = t->steps;
-	double update_s = begun_s + m->update_s;
+	double update_s = begun_s + p->in->update_s;
 	double forward_s = update_s + factor * m->forward_s;
 
 	add(t, GF_BAR_UPDATE, step, begun_s, update_s);

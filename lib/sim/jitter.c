@@ -268,8 +268,7 @@ static void run_steps(struct gf_variant *v, const struct gf_what_if *w,
 static int run_pipeline(struct gf_variant *v, const struct gf_what_if *w,
 			struct sample *times, size_t runs, struct gf_error *err)
 {
-	struct gf_sim_input in = {v->plan.model, v->traffic.messages,
-				  v->traffic.nmessages, v->plan.lanes};
+	struct gf_sim_input in = gf_plan_input(&v->plan, &v->traffic);
 	/* no exchange is waited for that so many steps do not reach */
 	double steps = fmin(v->plan.staleness, (double)(FILL_STEPS + runs + 1));
 	struct gf_sim_result alike = {0};

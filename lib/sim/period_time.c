@@ -42,7 +42,7 @@ static double alone_s(const struct gf_model_profile *quiet,
 		      const struct gf_sim_message *of, size_t n, int lanes)
 {
 	struct gf_sim_message *messages = gf_xmemdup(of, n * sizeof(*of));
-	const struct gf_sim_input in = {quiet, messages, n, lanes};
+	const struct gf_sim_input in = {quiet, messages, n, lanes, 0};
 	struct gf_sim_result r = {0};
 	size_t i;
 

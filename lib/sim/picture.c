@@ -36,14 +36,14 @@ static double forward_s(const struct gf_plan *p, const struct gf_outcome *o)
 	double passes = m->forward_s + m->backward_s, factor = 1;
 
 	if (passes > 0 && o->slowest_s > 0)
-		factor = (o->slowest_s - m->update_s) / passes;
+		factor = (o->slowest_s - gf_plan_update_s(p)) / passes;
 	return fmin(factor * m->forward_s, o->forward_end_s);
 }
 
 static void draw_compute(const struct gf_plan *p, const struct gf_outcome *o,
 			 int pid, struct gf_trace *t)
 {
-	double update_s = o->iteration_s - p->model->update_s;
+	double update_s = o->iteration_s - gf_plan_update_s(p);
 	size_t i;
 
 	slice(t, pid, "forward", 0, o->forward_end_s);

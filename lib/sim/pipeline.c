@@ -258,7 +258,7 @@ double gf_pipeline_step(struct gf_pipeline *p, const double *factor)
 
 		begun_s = fmax(begun_s, from);
 		p->done_s[rank] =
-			from + m->update_s + factor[rank] * m->forward_s;
+			from + p->in->update_s + factor[rank] * m->forward_s;
 		last_s = fmax(last_s, p->done_s[rank]);
 	}
 	run_to(p, last_s, INFINITY);

@@ -47,6 +47,29 @@ size_t gf_wire_elems(const struct gf_wire *wire)
 	return (size_t)fmax(1, round(wire->count_elems * wire->share));
 }
 
+double gf_plan_update_share(const struct gf_plan *p)
+{
+	struct gf_wire wires[GF_WIRES_MOST];
+
+	if (!gf_selection_has(&p->selection, GF_SELECT_PIECES) ||
+	    !p->model->ntensors)
+		return 1;
+	gf_plan_wires(p, 0, p->model->ntensors - 1, wires);
+	return wires[0].share;
+}
+
+double gf_plan_update_s(const struct gf_plan *p)
+{
+	return gf_plan_update_share(p) * p->model->update_s;
+}
+
+struct gf_sim_input gf_plan_input(const struct gf_plan *p,
+				  const struct gf_traffic *t)
+{
+	return (struct gf_sim_input){p->model, t->messages, t->nmessages,
+				     p->lanes, gf_plan_update_s(p)};
+}
+
 void gf_sim_pipeline(const struct gf_plan *p, double exchange_s,
 		     struct gf_sim_result *out)
 {
@@ -54,7 +77,8 @@ void gf_sim_pipeline(const struct gf_plan *p, double exchange_s,
 
 	/* in compute_s's order: what is exposed is never below 0 */
 	out->iteration_s =
-		fmax(m->forward_s + m->backward_s + m->update_s, exchange_s);
+		fmax(m->forward_s + m->backward_s + gf_plan_update_s(p),
+		     exchange_s);
 	out->exposed_comm_s = out->iteration_s - out->compute_s;
 }
 
@@ -72,8 +96,7 @@ static double exchange_s(const struct gf_plan *p, const struct gf_sim_input *in,
 int gf_predict_traffic(const struct gf_plan *p, const struct gf_traffic *t,
 		       struct gf_sim_result *out, struct gf_error *err)
 {
-	struct gf_sim_input in = {p->model, t->messages, t->nmessages,
-				  p->lanes};
+	struct gf_sim_input in = gf_plan_input(p, t);
 	struct gf_predicted_message *wanted = out->messages;
 	size_t i;
 
@@ -122,8 +145,7 @@ int gf_predict_gradients(const struct gf_plan *p, const struct gf_fabric *f,
 		return rc;
 	rc = gf_predict_traffic(p, &t, out, err);
 	if (rc == 0) {
-		const struct gf_sim_input in = {p->model, t.messages,
-						t.nmessages, p->lanes};
+		const struct gf_sim_input in = gf_plan_input(p, &t);
 
 		step.messages =
 			gf_xcalloc(t.nmessages + 1, sizeof(*step.messages));

@@ -79,6 +79,14 @@ const struct gf_message *gf_traffic_like(const struct gf_traffic *t,
 int gf_predict_traffic(const struct gf_plan *p, const struct gf_traffic *t,
 		       struct gf_sim_result *out, struct gf_error *err);
 
+/* How long the update takes: of a selection with GF_SELECT_PIECES, the share of
+ * the elements that goes out. */
+double gf_plan_update_share(const struct gf_plan *p);
+double gf_plan_update_s(const struct gf_plan *p);
+/* A step of the plan with these messages. */
+struct gf_sim_input gf_plan_input(const struct gf_plan *p,
+				  const struct gf_traffic *t);
+
 /* With staleness > 1 a step's exchange runs beside the next steps' compute, and
  * an iteration takes the longer of both (Pipe-SGD, Li et al. 2018, Eq. 4).
  * Sets iteration and exposed communication; exchange_s: how long an exchange

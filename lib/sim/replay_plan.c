@@ -112,8 +112,8 @@ static int replay(const struct gf_replay_setting *s, const struct forward *f,
 		  struct gf_replayed *out, struct gf_error *err)
 {
 	const struct gf_plan *p = &s->variant.plan;
-	const double issues_s = gf_sim_issues_s(&(struct gf_sim_input){
-		p->model, s->traffic.messages, out->nmessages, p->lanes});
+	const struct gf_sim_input step = gf_plan_input(p, &s->traffic);
+	const double issues_s = gf_sim_issues_s(&step);
 	struct gf_replay_compute compute = {
 		.forward_end_s = f->end_s,
 		.backward_s = p->model->backward_s + issues_s,
@@ -157,8 +157,7 @@ static void conclude(const struct gf_replay_setting *s, const struct forward *f,
 {
 	const struct gf_plan *p = &s->variant.plan;
 	struct gf_model_profile *model = p->model;
-	struct gf_sim_input in = {model, s->traffic.messages, out->nmessages,
-				  p->lanes};
+	struct gf_sim_input in = gf_plan_input(p, &s->traffic);
 	struct gf_sim_result r = {.forward_end_s = f->slowest_end_s};
 	struct gf_model_profile scaled = *model; /* the slowest rank's */
 	struct gf_plan slow = *p;
@@ -175,7 +174,7 @@ static void conclude(const struct gf_replay_setting *s, const struct forward *f,
 	/* each rank is only slowed by what it takes part in */
 	r.backward_end_s = out->times.backward_end_s;
 	r.iteration_s =
-		fmax(out->times.end_s, r.backward_end_s) + model->update_s;
+		fmax(out->times.end_s, r.backward_end_s) + in.update_s;
 	r.exposed_comm_s = r.iteration_s - r.compute_s;
 	scaled.forward_s *= f->slowest;
 	scaled.backward_s =
@@ -207,8 +206,7 @@ static int run(struct gf_replay_setting *s, const struct gf_what_if *w,
 	       struct gf_replayed *out, struct gf_error *err)
 {
 	const struct gf_plan *p = &s->variant.plan;
-	struct gf_sim_input in = {p->model, s->traffic.messages,
-				  s->traffic.nmessages, p->lanes};
+	struct gf_sim_input in = gf_plan_input(p, &s->traffic);
 	struct forward f = {
 		.slowest = gf_what_if_slowest(w, p->ranks),
 		.gathers = gf_xcalloc(in.nmessages + 1, sizeof(*f.gathers)),

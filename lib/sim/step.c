@@ -306,8 +306,8 @@ void gf_sim_conclude(const struct gf_sim_input *in, double factor,
 	for (i = 0; i < in->nmessages; i++)
 		last_s = fmax(last_s, out->messages[i].end_s);
 	find_ready_times(in, factor, out);
-	out->iteration_s = fmax(last_s, out->backward_end_s) + model->update_s;
-	out->compute_s = model->forward_s + model->backward_s + model->update_s;
+	out->iteration_s = fmax(last_s, out->backward_end_s) + in->update_s;
+	out->compute_s = model->forward_s + model->backward_s + in->update_s;
 	out->exposed_comm_s = out->iteration_s - out->compute_s;
 }
 

@@ -53,6 +53,7 @@ struct gf_sim_input {
 	const struct gf_sim_message *messages;
 	size_t nmessages;
 	int lanes;
+	double update_s; /* the model's, or less of it (gf_plan_update_s) */
 };
 
 struct gf_sim_result {

@@ -38,8 +38,7 @@ static const double *no_factors(void *ctx)
 
 static void draw_step(struct gf_variant *v, double factor, struct gf_gantt *t)
 {
-	struct gf_sim_input in = {v->plan.model, v->traffic.messages,
-				  v->traffic.nmessages, v->plan.lanes};
+	struct gf_sim_input in = gf_plan_input(&v->plan, &v->traffic);
 	struct gf_sim_result r = {0};
 	struct gf_sim_gather *gathers =
 		gf_xcalloc(in.nmessages + 1, sizeof(*gathers));
@@ -57,8 +56,7 @@ static void draw_step(struct gf_variant *v, double factor, struct gf_gantt *t)
 static void draw_pipeline(struct gf_variant *v, const struct gf_what_if *w,
 			  struct gf_gantt *t)
 {
-	struct gf_sim_input in = {v->plan.model, v->traffic.messages,
-				  v->traffic.nmessages, v->plan.lanes};
+	struct gf_sim_input in = gf_plan_input(&v->plan, &v->traffic);
 	int staleness = (int)fmin(v->plan.staleness, DRAWN_STALENESS);
 	double alike = 1;
 	struct gf_pipeline p;
@@ -134,8 +132,8 @@ void gf_outcome_finish(struct gf_outcome *o, const struct gf_plan *p,
 		last = fmax(last, o->messages[i].end_s);
 	}
 	o->communication_s = fmax(last - first, 0);
-	o->compute_s =
-		p->model->forward_s + p->model->backward_s + p->model->update_s;
+	o->compute_s = p->model->forward_s + p->model->backward_s +
+		       gf_plan_update_s(p);
 	o->exposed_comm_s = fmax(0, r->iteration_s - o->compute_s);
 	o->forward_end_s = r->forward_end_s;
 	o->backward_end_s = r->backward_end_s;
@@ -150,7 +148,8 @@ void gf_outcome_finish(struct gf_outcome *o, const struct gf_plan *p,
 static void bounds(const struct gf_variant *v, struct gf_outcome *o)
 {
 	const struct gf_model_profile *m = &v->model;
-	double compute_s = m->forward_s + m->backward_s + m->update_s;
+	double compute_s =
+		m->forward_s + m->backward_s + gf_plan_update_s(&v->plan);
 	double wire_s = 0, least_s;
 	size_t i;
 
@@ -175,7 +174,7 @@ static int run_edges(struct gf_variant *v, const struct gf_what_if *w,
 	v->plan.staleness = staleness;
 	o->synchronous_s = r.iteration_s;
 	o->slowest_s = v->plan.model->forward_s + v->plan.model->backward_s +
-		       v->plan.model->update_s;
+		       gf_plan_update_s(&v->plan);
 	return rc;
 }
 

@@ -6,12 +6,14 @@
 
 #include "base/clock.h"
 #include "base/heap.h"
+#include "sim/predict.h"
 #include "sim/step.h"
 
 struct replay {
 	const struct gf_model_profile *model;
 	bool serves;
 	double start_s; /* of the step */
+	double update_s;
 };
 
 static int load(struct gf_compute *c, size_t step, size_t part,
@@ -90,7 +92,7 @@ static int updated(struct gf_compute *c, struct gf_error *err)
 	struct replay *r = c->priv;
 
 	(void)err;
-	gf_clock_sleep_until(gf_clock_s() + r->model->update_s);
+	gf_clock_sleep_until(gf_clock_s() + r->update_s);
 	return 0;
 }
 
@@ -109,12 +111,13 @@ static const struct gf_compute_ops replay_ops = {
 	.close = close_replay,
 };
 
-void gf_compute_replay(const struct gf_model_profile *model, bool serves,
+void gf_compute_replay(const struct gf_plan *plan, bool serves,
 		       struct gf_compute *c)
 {
 	struct replay *r = gf_xcalloc(1, sizeof(*r));
 
-	r->model = model;
+	r->model = plan->model;
+	r->update_s = gf_plan_update_s(plan);
 	r->serves = serves;
 	c->ops = &replay_ops;
 	c->priv = r;

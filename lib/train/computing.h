@@ -9,6 +9,7 @@
 #include "data/augment.h"
 #include "data/dataset.h"
 #include "doc/model.h"
+#include "doc/plan.h"
 #include "doc/profile.h"
 #include "train/grad_stage.h"
 #include "nn/net.h"
@@ -126,9 +127,9 @@ int gf_compute_test(struct gf_compute *c, const float *running,
 /* --- a replay --------------------------------------------------------------
  */
 
-/* model->tensors are the plan's; batch for the record only. A server's
+/* The times of the plan's model; batch for the record only. A server's
  * gradients are ready at once. */
-void gf_compute_replay(const struct gf_model_profile *model, bool serves,
+void gf_compute_replay(const struct gf_plan *plan, bool serves,
 		       struct gf_compute *c);
 
 #endif

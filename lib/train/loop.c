@@ -445,7 +445,7 @@ int gf_train_replay(const struct gf_train_config *config,
 	result->warmup_steps = gf_selection_warmup(&config->plan->selection, 0);
 	gf_timeline_init(&result->timeline, config->plan->model->ntensors,
 			 config->plan->nmessages);
-	gf_compute_replay(config->plan->model,
+	gf_compute_replay(config->plan,
 			  config->comm->rank >= config->plan->ranks, &compute);
 	rc = gf_method_check(env.plan, err);
 	rc = rc ? rc

@@ -606,6 +606,13 @@ static void test_axes(void)
 	r = (struct gf_sim_result){0};
 	EXPECT(gf_predict_plan(&p, &f, &r, NULL) == 0, "csc");
 	EXPECT_NEAR(r.iteration_s, 20 + 3 + 4.5 + norms_s, TOLERANCE, "csc");
+	/* what is not sent is not updated */
+	p.model->update_s = 10;
+	r = (struct gf_sim_result){0};
+	EXPECT(gf_predict_plan(&p, &f, &r, NULL) == 0, "csc, update");
+	EXPECT_NEAR(r.iteration_s, 20 + 3 + 4.5 + norms_s + 0.1 * 10, TOLERANCE,
+		    "csc, update");
+	p.model->update_s = 0;
 	/* packs of more than 8 bytes: [0-2] (10.4) at 9, [3-5] (7.6) at 20 */
 	p.threshold_bytes = 8;
 	r = (struct gf_sim_result){0};
