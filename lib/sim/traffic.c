@@ -36,13 +36,18 @@ struct pricing {
 	double call_s;                    /* of sets */
 };
 
-/* Backward loses its share of what the thread that moves messages does. */
-static void hold(const void *cost, double seconds, struct gf_sim_message *m)
+/* Backward loses its share of what the thread that moves messages does. The
+ * message is active then, and slows backward: what that leaves of these seconds
+ * is lost, too. */
+static void hold(const struct pricing *x, const void *cost, double seconds,
+		 struct gf_sim_message *m)
 {
 	const struct gf_processing_entry *e = cost;
 
 	if (e)
-		m->holds_s += e->backward_share * seconds;
+		m->holds_s += e->backward_share * seconds /
+			      gf_sim_slowdown(m->mutual,
+					      x->p->model->overlap_slowdown, 1);
 }
 
 /* By the line for m->bytes. */
@@ -63,7 +68,7 @@ static int price_reduce(struct pricing *x, const struct gf_message *from,
 	m->per_byte_s = x->last.per_byte_s;
 	m->contention = x->last.contention;
 	m->mutual = x->last.mutual;
-	hold(gf_fabric_codec(x->f, from->codec),
+	hold(x, gf_fabric_codec(x->f, from->codec),
 	     x->last.handling_s_per_byte * m->bytes, m);
 	return 0;
 }
@@ -93,7 +98,7 @@ static int price_wire(struct pricing *x, const struct gf_message *from,
 	rc = gf_price_sets(x->f, wire->kind, x->call_s, m, err);
 	codings_s = gf_price_codings_s(x->f, wire, from->codec);
 	m->startup_s += codings_s;
-	hold(gf_fabric_codec(x->f, from->codec), codings_s, m);
+	hold(x, gf_fabric_codec(x->f, from->codec), codings_s, m);
 	return rc;
 }
 
@@ -148,7 +153,7 @@ static void price_selection(const struct pricing *x, struct gf_sim_message *m)
 	const double seconds = gf_selecting_s(x->f, x->p, m->first, m->last);
 
 	m->startup_s += seconds;
-	hold(gf_fabric_selection(x->f, gf_selection_name(&x->p->selection)),
+	hold(x, gf_fabric_selection(x->f, gf_selection_name(&x->p->selection)),
 	     seconds, m);
 }
 

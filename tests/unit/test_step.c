@@ -141,7 +141,8 @@ static void run_case(const struct step_case *c)
 	};
 	struct gf_sim_message messages[MOST];
 	struct gf_predicted_message got[MOST];
-	struct gf_sim_input in = {&model, messages, c->nmessages, c->lanes};
+	struct gf_sim_input in = {&model, messages, c->nmessages, c->lanes,
+				  model.update_s};
 	struct gf_sim_result out = {.messages = got};
 	size_t i;
 
