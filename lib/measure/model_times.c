@@ -13,9 +13,11 @@
 
 /* --- exchanges ------------------------------------------------------------ */
 
-/* A longer gradient does not stay in a cache, and a pause need not be longer.
- */
-static const size_t exchanged_elems = (size_t)512 << 10;
+/* A longer gradient does not stay in a cache. During a longer pause other
+ * programs take the caches, which counts little in a step of such a pause, but
+ * would count in all steps. */
+static const size_t exchanged_elems = (size_t)512 << 10, fewest_elems = 1024;
+static const double pause_s = 1e-3;
 
 /* What ranks do together in a repeat, and where gradients lie. */
 struct together {
@@ -24,31 +26,44 @@ struct together {
 	float *grads, *own; /* grads is `own`, or the exchange's memory */
 };
 
+/* Until it takes no longer than a pause. */
+static int shorten(struct gf_measure_exchange_config *exchange,
+		   struct gf_error *err)
+{
+	const struct gf_measure_budget once = {.low = 1, .high = 1};
+	struct gf_measure_samples took = {0};
+	int rc = gf_measure_exchange_sitting(exchange, &once, &took, err);
+	double share = rc ? 1 : pause_s / took.values[0];
+
+	if (share < 1 && exchange->count_elems > fewest_elems)
+		exchange->count_elems = (size_t)fmax(
+			(double)fewest_elems,
+			share * (double)exchange->count_elems);
+	gf_measure_samples_release(&took);
+	return rc;
+}
+
 static int open_together(struct together *t,
 			 const struct gf_measure_compute *config,
 			 const struct gf_measure_step *step,
 			 struct gf_error *err)
 {
 	size_t n = step->offsets[step->ntensors];
-	int rc = 0;
+	struct gf_measure_exchange_config exchange = {
+		.comm = config->comm,
+		.algorithm = "ring",
+		.count_elems = n < exchanged_elems ? n : exchanged_elems,
+		.messages = 1,
+		.lanes = 1,
+		.compute_threads = config->threads,
+		.timeout_s = config->timeout_s,
+	};
+	int rc = config->exchanges ? shorten(&exchange, err) : 0;
 
 	*t = (struct together){.config = config};
-	if (config->exchanges)
-		rc = gf_measure_exchange_open(
-			&t->exchange,
-			&(struct gf_measure_exchange_config){
-				.comm = config->comm,
-				.algorithm = "ring",
-				.count_elems = n < exchanged_elems
-						       ? n
-						       : exchanged_elems,
-				.messages = 1,
-				.lanes = 1,
-				.compute_threads = config->threads,
-				.timeout_s = config->timeout_s,
-			},
-			err);
-	if (rc == 0 && config->exchanges && n <= exchanged_elems)
+	if (rc == 0 && config->exchanges)
+		rc = gf_measure_exchange_open(&t->exchange, &exchange, err);
+	if (rc == 0 && config->exchanges && n == exchange.count_elems)
 		t->grads = t->exchange.grads;
 	else
 		t->grads = t->own = gf_xcalloc(n, sizeof(*t->own));
@@ -57,7 +72,7 @@ static int open_together(struct together *t,
 
 static void close_together(struct together *t)
 {
-	if (t->config->exchanges)
+	if (t->exchange.exchange)
 		gf_measure_exchange_close(&t->exchange);
 	free(t->own);
 }

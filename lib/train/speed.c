@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/heap.h"
+#include "gf_kernels.h"
 #include "cost/stat.h"
 #include "train/expected.h"
 
@@ -24,6 +25,13 @@ static void ignore(void *ctx, size_t tensor)
 	(void)tensor;
 }
 
+/* What is between two passes of a profile: as much memory as an update takes. */
+static void as_update(float *others, size_t count_elems)
+{
+	gf_kernels()->axpby_f32(0.5f, others, 0.5f, others + count_elems,
+				count_elems);
+}
+
 static int pass_once(struct gf_compute *c, float *grads, double *seconds,
 		     struct gf_error *err)
 {
@@ -39,18 +47,19 @@ int gf_speed_measure(struct gf_compute *c, size_t count_elems,
 		     struct gf_speed_pass *pass, struct gf_error *err)
 {
 	double seconds[TIMED], sum_s = 0;
-	float *grads, *running, *kept;
+	float *grads, *others, *running, *kept;
 	size_t count, n = 0;
 	int rc = 0, i, untimed = UNTIMED, timed = TIMED;
 
 	if (!count_elems || gf_compute_device_params(c))
 		return 0;
-	grads = calloc(count_elems, sizeof(*grads));
+	grads = calloc(count_elems, 3 * sizeof(*grads));
 	if (!grads)
 		return gf_error_set(err, -ENOMEM,
 				    "no memory for %zu gradients of passes "
 				    "without exchange",
 				    count_elems);
+	others = grads + count_elems;
 	running = gf_compute_running(c, &count);
 	kept = gf_xcalloc(count + 1, sizeof(*kept));
 	if (count)
@@ -58,6 +67,7 @@ int gf_speed_measure(struct gf_compute *c, size_t count_elems,
 	c->on_need = NULL;
 	pass->start_s = gf_clock_s();
 	for (i = 0; !rc && i < untimed + timed; i++) {
+		as_update(others, count_elems);
 		rc = pass_once(c, grads, &seconds[n], err);
 		sum_s += seconds[n];
 		n += i >= untimed;
