@@ -198,8 +198,7 @@ static void lend(struct gf_thread *e, struct gf_thread_step *s)
 	s->number = ++w->self.step;
 	w->self.started = 0;
 	w->self.phase = GF_PHASE_NETWORK;
-	e->backoff.crowded = e->base.comm->crowded;
-	gf_backoff_reset(&e->backoff);
+	gf_thread_enter_rounds(e);
 	gf_watch_begin(w);
 }
 
@@ -296,6 +295,8 @@ static void tell_bytes(struct gf_thread *e, struct gf_thread_message *m)
 static void await_news(struct gf_thread *e)
 {
 	struct gf_comm_thread *t = &e->base.thread;
+	struct gf_error err = {""};
+	int rc;
 
 	if (!e->crowded || !t->alive) {
 		pthread_cond_signal(&t->wake);
@@ -304,13 +305,20 @@ static void await_news(struct gf_thread *e)
 	}
 	if (!e->relieved) {
 		e->relieved = true;
-		e->backoff.crowded = e->base.comm->crowded;
-		gf_backoff_reset(&e->backoff);
+		gf_thread_enter_rounds(e);
 	}
-	if (e->busy || e->failed)
+	if (e->busy || e->failed) {
 		pthread_cond_wait(&t->news, &t->lock);
-	else
-		gf_thread_relieve(e);
+		return;
+	}
+	gf_thread_unlock(e);
+	rc = gf_thread_round(e, &err);
+	gf_thread_lock(e);
+	if (rc) {
+		e->failed = rc;
+		e->failure = err;
+		pthread_cond_signal(&t->wake);
+	}
 }
 
 /* The wait is over; under lock. */
@@ -347,10 +355,14 @@ static int wait_message(struct gf_engine *engine, size_t message,
 /* Until the step has ended, or something has failed; under lock. */
 static void await(struct gf_thread *e, const struct gf_thread_step *s)
 {
-	struct gf_error ignored; /* it is kept */
+	struct gf_error err = {""};
+	int rc;
 
-	while (e->base.lent && !s->ended && !e->base.thread.rc)
-		(void)gf_thread_move(e, s, &ignored);
+	while (e->base.lent && !s->ended && !e->base.thread.rc) {
+		rc = gf_thread_round(e, &err);
+		if (rc)
+			gf_comm_thread_keep(&e->base.thread, rc, &err);
+	}
 	if (e->base.lent)
 		e->base.thread.watch->self.phase = GF_PHASE_IDLE;
 	while (!e->base.thread.rc && !s->ended)

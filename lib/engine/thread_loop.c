@@ -264,45 +264,29 @@ static int work(struct gf_thread *e, bool *moved, struct gf_error *err)
 	return rc;
 }
 
-int gf_thread_move(struct gf_thread *e, const struct gf_thread_step *s,
-		   struct gf_error *err)
+void gf_thread_enter_rounds(struct gf_thread *e)
 {
-	bool moved = false;
-	double free_s;
-	int rc = work(e, &moved, err);
-
-	if (rc) {
-		gf_comm_thread_keep(&e->base.thread, rc, err);
-		return rc;
-	}
-	free_s = gf_exec_free_s(e->exec);
-	if (moved && !gf_backoff_worth(&e->backoff, free_s))
-		gf_backoff_reset(&e->backoff);
-	else if (!s->ended)
-		gf_backoff_rest(&e->backoff, free_s);
-	return 0;
+	e->backoff.crowded = e->base.comm->crowded;
+	e->rests = false;
+	gf_backoff_reset(&e->backoff);
 }
 
-void gf_thread_relieve(struct gf_thread *e)
+int gf_thread_round(struct gf_thread *e, struct gf_error *err)
 {
 	bool moved = false;
-	struct gf_error err = {""};
-	double free_s;
 	int rc;
 
-	gf_thread_unlock(e);
-	rc = work(e, &moved, &err);
-	free_s = gf_exec_free_s(e->exec);
-	if (moved && !gf_backoff_worth(&e->backoff, free_s))
+	if (e->rests)
+		gf_backoff_rest(&e->backoff, e->free_s);
+	rc = work(e, &moved, err);
+	e->free_s = gf_exec_free_s(e->exec);
+	if (moved && !gf_backoff_worth(&e->backoff, e->free_s)) {
 		gf_backoff_reset(&e->backoff);
-	else if (!rc && !use_time(e))
-		gf_backoff_rest(&e->backoff, free_s);
-	gf_thread_lock(e);
-	if (rc) {
-		e->failed = rc;
-		e->failure = err;
-		pthread_cond_signal(&e->base.thread.wake);
+		e->rests = false;
+	} else {
+		e->rests = !rc && !use_time(e);
 	}
+	return rc;
 }
 
 /* Waits while the compute thread moves messages; the end of that is signalled

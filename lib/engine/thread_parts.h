@@ -97,7 +97,11 @@ struct gf_thread {
 	struct gf_engine_totals counted;
 	struct gf_thread_active *active; /* nactive, lanes of room */
 	struct gf_exec *exec;
-	struct gf_backoff backoff; /* of a thread that the caller lends */
+
+	/* of a thread that the caller lends, or that relieves the other */
+	struct gf_backoff backoff;
+	bool rests;    /* nothing moved in the last round */
+	double free_s; /* nothing can move before, as of then */
 };
 
 /* The times of a lent thread's work, which is short, are not asked for. */
@@ -144,13 +148,11 @@ int gf_thread_hook(struct gf_thread *e, gf_thread_hook_fn *hook,
 /* Lets other threads see the counts. */
 void gf_thread_publish(struct gf_thread *e);
 void *gf_thread_main(void *engine);
-/* One round by a thread that the caller lends, for a step that has not ended.
- * It rests if nothing has moved. */
-int gf_thread_move(struct gf_thread *e, const struct gf_thread_step *s,
-		   struct gf_error *err);
-/* One round by the compute thread, in place of the communication thread, which
- * is in none; under lock, which is let go. */
-void gf_thread_relieve(struct gf_thread *e);
+/* Rounds by a thread that the caller lends, or by the compute thread while the
+ * communication thread is in none. A round rests first if nothing moved in the
+ * one before; without the lock. */
+void gf_thread_enter_rounds(struct gf_thread *e);
+int gf_thread_round(struct gf_thread *e, struct gf_error *err);
 /* Of struct gf_engine_ops. */
 int gf_thread_make(struct gf_engine *engine,
 		   const struct gf_engine_config *config, struct gf_error *err);
