@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 # Trains small models by every method with its defaults, from three seeds: nothing is
-# set but the method, the batch of 64 on all ranks and the epochs. mnist-mlp gets digits
-# that enlarge.py draws. Writes a table and pictures of accuracy and loss by step and by
+# set but the method, the batch of 64 on all ranks and the epochs. mnist-mlp and
+# cifar100-cnn get digits that enlarge.py draws. Writes a table and pictures of accuracy and loss by step and by
 # bytes sent, with their numbers as CSV, to $OUT (build/convergence). Takes minutes.
 # Methods that this build cannot run are skipped aloud.
 #   tests/bench/convergence.sh [model...]       RANKS, SEEDS, EPOCHS, METHODS (a regex)
@@ -30,6 +30,7 @@ digits-mlp|digits|25
 digits-cnn|digits|25
 digits-cnn-plain|digits|25
 mnist-mlp|$out/digits-28|10
+cifar100-cnn|$out/pairs-32|10
 gpt-text|text|1
 lstm-text|text|2
 EOF
@@ -115,7 +116,10 @@ for model; do
 	IFS='|' read -r _ data epochs < <(small | grep "^$model|") ||
 		{ echo "convergence.sh: want $(small | cut -d'|' -f1 | xargs), got $model" >&2; exit 2; }
 	epochs=${EPOCHS:-$epochs}
-	if [[ $data == "$out"/* && ! -d $data ]] && ! python3 tests/bench/enlarge.py share/data/digits "$data" 2> "$out/errors.txt"; then
+	pairs=()
+	[[ $data != */pairs-* ]] || pairs=(--pairs)
+	if [[ $data == "$out"/* && ! -d $data ]] &&
+		! python3 tests/bench/enlarge.py "${pairs[@]}" share/data/digits "$data" 2> "$out/errors.txt"; then
 		echo "skipped: $model: $(tail -n 1 "$out/errors.txt")"
 		continue
 	fi
