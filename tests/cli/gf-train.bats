@@ -583,6 +583,9 @@ flip() {
 @test "a training: options before the document before the defaults" {
 	wants 0 gf-train --print-training
 	jq -e '.format == "gf-training" and .optimizer.name == "sgd" and .rate.peak == 0.1 and .rate.for_batch == 64' out.txt
+	# convolutions without batch normalisation
+	wants 0 gf-train --print-training --model digits-cnn-plain
+	jq -e '.rate.peak == 0.05 and .rate.for_batch == 64' out.txt
 	wants 0 gf-train --print-training --training digits-lars --momentum 0 --lr 2 --schedule step --drop-epochs 1,2.5 --seed 0
 	jq -e '.optimizer | .name == "lars" and .momentum == 0 and .eta == 0.02' out.txt
 	jq -e '.rate | .peak == 2 and .schedule == "step" and .drop_epochs == [1, 2.5] and (has("for_batch") | not)' out.txt
