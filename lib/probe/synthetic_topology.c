@@ -52,7 +52,7 @@ static int parse_level(char *text, struct gf_level *level, struct gf_error *err)
 		return rc;
 	level->size = (size_t)count;
 	level->name = gf_xstrdup(text);
-	level->link = gf_xstrdup(link ? link : "unspecified");
+	level->link = gf_xstrdup(link ? link : text);
 	return 0;
 }
 

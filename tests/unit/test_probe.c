@@ -406,12 +406,12 @@ static void test_synthetic(void)
 		int ranks;               /* 0: refused */
 	} cases[] = {
 		{"gpu:4@32GB/s,3us node:16@12.5GB/s,5us rack:3@200GB/s,5us",
-		 "gpu:4@3.2e+10(unspecified) node:16@1.25e+10(unspecified) "
-		 "rack:3@2e+11(unspecified)",
+		 "gpu:4@3.2e+10(gpu) node:16@1.25e+10(node) "
+		 "rack:3@2e+11(rack)",
 		 192},
 		{" host:2@8GB/s,1us,shm\n net:4@1Gb/s,50us,ethernet ",
 		 "host:2@8e+09(shm) net:4@1.25e+08(ethernet)", 8},
-		{"net:4@125MB/s,0s", "net:4@1.25e+08(unspecified)", 4},
+		{"net:4@125MB/s,0s", "net:4@1.25e+08(net)", 4},
 		{"", "want NAME:SIZE@RATE,LATENCY[,LINK], got nothing", 0},
 		{"net", "level \"net\": want NAME:SIZE@RATE,LATENCY[,LINK]", 0},
 		{"net:4@1Gb/s",
