@@ -36,9 +36,9 @@ static int shorten(struct gf_measure_exchange_config *exchange,
 	double share = rc ? 1 : pause_s / took.values[0];
 
 	if (share < 1 && exchange->count_elems > fewest_elems)
-		exchange->count_elems = (size_t)fmax(
-			(double)fewest_elems,
-			share * (double)exchange->count_elems);
+		exchange->count_elems =
+			(size_t)fmax((double)fewest_elems,
+				     share * (double)exchange->count_elems);
 	gf_measure_samples_release(&took);
 	return rc;
 }

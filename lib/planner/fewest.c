@@ -87,7 +87,8 @@ void gf_search_fewest(const struct gf_workbench *w,
 		      const struct gf_draft *fastest, double limit_s,
 		      struct gf_draft *d)
 {
-	double end_s = limit_s - gf_problem_update_s(w->in), low_s, high_s, lag_s;
+	double end_s = limit_s - gf_problem_update_s(w->in), low_s, high_s,
+	       lag_s;
 	struct gf_sim_result result = {0};
 	struct gf_draft best = {0}, timed = *fastest, next;
 	int i;

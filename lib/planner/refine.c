@@ -18,11 +18,10 @@
 static struct gf_sim_input messages_of(const struct gf_plan *p,
 				       const struct gf_traffic *t)
 {
-	size_t n = t->nmessages < p->nmessages ? t->nmessages : p->nmessages;
-
 	struct gf_sim_input in = gf_plan_input(p, t);
 
-	in.nmessages = n;
+	if (in.nmessages > p->nmessages)
+		in.nmessages = p->nmessages;
 	return in;
 }
 

@@ -38,8 +38,8 @@ static double exchange_bound_s(const struct gf_task *t,
 static int bound(const struct gf_task *t, double *bound_s, struct gf_error *err)
 {
 	const struct gf_model_profile *m = t->problem.model;
-	double compute_s = m->forward_s + m->backward_s +
-			   gf_problem_update_s(&t->problem);
+	double compute_s =
+		m->forward_s + m->backward_s + gf_problem_update_s(&t->problem);
 	double exchange_s;
 	struct gf_workbench w;
 	int rc;

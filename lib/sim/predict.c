@@ -76,9 +76,8 @@ void gf_sim_pipeline(const struct gf_plan *p, double exchange_s,
 	const struct gf_model_profile *m = p->model;
 
 	/* in compute_s's order: what is exposed is never below 0 */
-	out->iteration_s =
-		fmax(m->forward_s + m->backward_s + gf_plan_update_s(p),
-		     exchange_s);
+	out->iteration_s = fmax(
+		m->forward_s + m->backward_s + gf_plan_update_s(p), exchange_s);
 	out->exposed_comm_s = out->iteration_s - out->compute_s;
 }
 

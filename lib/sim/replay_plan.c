@@ -173,8 +173,7 @@ static void conclude(const struct gf_replay_setting *s, const struct forward *f,
 	gf_sim_conclude(&in, f->slowest, &r);
 	/* each rank is only slowed by what it takes part in */
 	r.backward_end_s = out->times.backward_end_s;
-	r.iteration_s =
-		fmax(out->times.end_s, r.backward_end_s) + in.update_s;
+	r.iteration_s = fmax(out->times.end_s, r.backward_end_s) + in.update_s;
 	r.exposed_comm_s = r.iteration_s - r.compute_s;
 	scaled.forward_s *= f->slowest;
 	scaled.backward_s =

@@ -43,11 +43,11 @@ static void hold(const struct pricing *x, const void *cost, double seconds,
 		 struct gf_sim_message *m)
 {
 	const struct gf_processing_entry *e = cost;
+	const double slowdown =
+		gf_sim_slowdown(m->mutual, x->p->model->overlap_slowdown, 1);
 
 	if (e)
-		m->holds_s += e->backward_share * seconds /
-			      gf_sim_slowdown(m->mutual,
-					      x->p->model->overlap_slowdown, 1);
+		m->holds_s += e->backward_share * seconds / fmax(slowdown, 1);
 }
 
 /* By the line for m->bytes. */

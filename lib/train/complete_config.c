@@ -20,9 +20,9 @@ _Static_assert((int)GF_SCHEDULE_POLY == (int)GF_RATE_POLY &&
 #define DEFAULT_BATCH      16
 #define DEFAULT_RATE       0.1
 #define DEFAULT_RATE_BATCH 64
-/* Of convolutions without batch normalisation: by 0.1 cifar100-cnn ends where no
- * unit is active. */
-#define PLAIN_RATE         0.05
+/* Of convolutions without batch normalisation: by 0.1 cifar100-cnn ends where
+ * no unit is active. */
+#define PLAIN_RATE 0.05
 /* Values for language models: recurrent layers want large steps, bounded
  * against the rare huge gradient. Their weights do not bear decay at such a
  * rate. */
@@ -79,6 +79,14 @@ static bool has_layer(const struct gf_model *m, enum gf_layer_type type)
 	while (l < m->nlayers && m->layers[l].type != type)
 		l++;
 	return l < m->nlayers;
+}
+
+static double usual_rate(const struct gf_model *m)
+{
+	const bool plain = has_layer(m, GF_LAYER_CONV) &&
+			   !has_layer(m, GF_LAYER_BATCHNORM);
+
+	return plain ? PLAIN_RATE : DEFAULT_RATE;
 }
 
 /* The gradients of attention and of norms are of unlike sizes, and SGD's rate
@@ -237,11 +245,7 @@ int gf_train_complete(struct gf_train_config *k, struct gf_error *err)
 	if (gf_model_vocabulary(k->model))
 		fill_for_text(t);
 	if (isnan(t->rate)) {
-		t->rate = has_layer(k->model, GF_LAYER_CONV) &&
-					  !has_layer(k->model,
-						     GF_LAYER_BATCHNORM)
-				  ? PLAIN_RATE
-				  : DEFAULT_RATE;
+		t->rate = usual_rate(k->model);
 		t->rate_batch = DEFAULT_RATE_BATCH;
 	}
 	if (!t->batch)

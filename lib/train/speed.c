@@ -25,7 +25,7 @@ static void ignore(void *ctx, size_t tensor)
 	(void)tensor;
 }
 
-/* What is between two passes of a profile: as much memory as an update takes. */
+/* As much memory as the update takes that a profile has between two passes. */
 static void as_update(float *others, size_t count_elems)
 {
 	gf_kernels()->axpby_f32(0.5f, others, 0.5f, others + count_elems,

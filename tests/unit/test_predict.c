@@ -733,7 +733,8 @@ static int ascending(const void *a, const void *b)
 static void test_what_if(void)
 {
 	struct gf_slow_rank slow = {2, 2};
-	struct gf_what_if same = {.iterations = 10}, slower = {.slow = &slow, .nslow = 1};
+	struct gf_what_if same = {.iterations = 10},
+			  slower = {.slow = &slow, .nslow = 1};
 	struct gf_what_if uneven = {.jitter = 0.1, .runs = 200, .seed = 3};
 	struct problem_store s;
 	struct gf_outcome o;
