@@ -32,6 +32,7 @@ struct gf_deadline {
 	const char *why; /* ": a rank is late", likely under a launcher */
 	double asked_s;  /* after which a stopped process ends the wait */
 	double limit_s;  /* after which anything does */
+	int failed;      /* a status that was told; 0: none */
 	pthread_t thread;
 	pthread_mutex_t lock;
 	pthread_cond_t off_now;
@@ -114,7 +115,7 @@ static bool off_by(struct gf_deadline *d, double seconds)
 static void *watch(void *arg)
 {
 	struct gf_deadline *d = arg;
-	const int status = gf_cli_status(-ETIMEDOUT);
+	const int status = d->failed ? d->failed : gf_cli_status(-ETIMEDOUT);
 	double waited_s = d->asked_s;
 	int stopped = 0;
 	bool off;
@@ -130,6 +131,8 @@ static void *watch(void *arg)
 	if (off)
 		return NULL;
 	(void)gf_end_within(TELL_S, status);
+	if (d->failed)
+		_exit(status);
 	if (stopped)
 		gf_cli_warn(d->cli,
 			    "%s for %g s: process %d of this job is stopped",
@@ -147,7 +150,7 @@ double gf_cli_open_limit_s(double timeout_s)
 
 /* what is given away. NULL: without it the wait has no end, as before. */
 static struct gf_deadline *begin(const struct gf_cli *cli, char *what,
-				 const char *why, double asked_s,
+				 const char *why, int failed, double asked_s,
 				 double limit_s)
 {
 	struct gf_deadline *d = gf_xcalloc(1, sizeof(*d));
@@ -156,6 +159,7 @@ static struct gf_deadline *begin(const struct gf_cli *cli, char *what,
 	d->cli = cli;
 	d->what = what;
 	d->why = why;
+	d->failed = failed;
 	d->asked_s = asked_s;
 	d->limit_s = limit_s;
 	pthread_mutex_init(&d->lock, NULL);
@@ -179,18 +183,22 @@ struct gf_deadline *gf_cli_start_deadline(const struct gf_cli *cli,
 		return NULL;
 	if (join)
 		return begin(cli, gf_xstrdup("the ranks have not met"),
-			     late_rank, joined_s, joined_s);
-	return begin(cli, gf_xstrdup("MPI has not started"), late_rank,
+			     late_rank, 0, joined_s, joined_s);
+	return begin(cli, gf_xstrdup("MPI has not started"), late_rank, 0,
 		     timeout_s, fmax(timeout_s, GF_TIMEOUT_START_S));
 }
 
 struct gf_deadline *gf_cli_close_deadline(const struct gf_cli *cli,
-					  double timeout_s)
+					  double timeout_s, int failed)
 {
+	const double limit_s =
+		failed ? fmin(timeout_s, GF_TIMEOUT_BETWEEN_STEPS_S)
+		       : timeout_s;
+
 	if (timeout_s <= 0)
 		return NULL;
-	return begin(cli, gf_xstrdup("MPI has not ended"), late_rank, timeout_s,
-		     timeout_s);
+	return begin(cli, gf_xstrdup("MPI has not ended"), late_rank, failed,
+		     limit_s, limit_s);
 }
 
 struct gf_deadline *gf_cli_call_deadline(const struct gf_cli *cli,
@@ -200,7 +208,7 @@ struct gf_deadline *gf_cli_call_deadline(const struct gf_cli *cli,
 
 	if (timeout_s <= 0)
 		return NULL;
-	return begin(cli, gf_xstrdup(what), late_rank, limit_s, limit_s);
+	return begin(cli, gf_xstrdup(what), late_rank, 0, limit_s, limit_s);
 }
 
 struct gf_deadline *gf_cli_reader_deadline(const struct gf_cli *cli,
@@ -214,7 +222,7 @@ struct gf_deadline *gf_cli_reader_deadline(const struct gf_cli *cli,
 		return NULL;
 	what = path ? gf_xasprintf("%s: nobody has read it", path)
 		    : gf_xstrdup("nobody has read what this rank prints");
-	return begin(cli, what, "", cli->reader_s, cli->reader_s);
+	return begin(cli, what, "", 0, cli->reader_s, cli->reader_s);
 }
 
 void gf_cli_end_deadline(struct gf_deadline *d)
