@@ -7,8 +7,8 @@
 
 #include "base/clock.h"
 #include "base/heap.h"
-#include "gf_kernels.h"
 #include "cost/stat.h"
+#include "optim/sgd.h"
 #include "train/expected.h"
 
 /* The first passes of a run prepare kernels and touch memory. Of a slow net
@@ -25,11 +25,14 @@ static void ignore(void *ctx, size_t tensor)
 	(void)tensor;
 }
 
-/* As much memory as the update takes that a profile has between two passes. */
-static void as_update(float *others, size_t count_elems)
+/* As a profile has between two passes, of weights and velocities that nobody
+ * wants. */
+static void update(const float *grads, float *others, size_t count_elems)
 {
-	gf_kernels()->axpby_f32(0.5f, others, 0.5f, others + count_elems,
-				count_elems);
+	static const struct gf_sgd sgd = {.lr = 1e-6, .momentum = 0.9};
+
+	gf_sgd_update(&sgd, 1, grads, others, others + count_elems,
+		      count_elems);
 }
 
 static int pass_once(struct gf_compute *c, float *grads, double *seconds,
@@ -67,7 +70,7 @@ int gf_speed_measure(struct gf_compute *c, size_t count_elems,
 	c->on_need = NULL;
 	pass->start_s = gf_clock_s();
 	for (i = 0; !rc && i < untimed + timed; i++) {
-		as_update(others, count_elems);
+		update(grads, others, count_elems);
 		rc = pass_once(c, grads, &seconds[n], err);
 		sum_s += seconds[n];
 		n += i >= untimed;

@@ -75,7 +75,7 @@ static void test_uneven_ranks(void)
 		struct serial want = {{0}};
 		struct gf_pipeline p;
 
-		model.update_s = draw(&rng, 0, 1);
+		model.update_s = in.update_s = draw(&rng, 0, 1);
 		model.forward_s = draw(&rng, 0, 3);
 		model.backward_s = 0;
 		for (i = 0; i < MESSAGES; i++) {
