@@ -148,6 +148,9 @@ const struct gf_select_plan *gf_selection_plan(const struct gf_selection *s);
 const char *gf_selection_name(const struct gf_selection *s);
 /* Whether it has every one of these traits. */
 bool gf_selection_has(const struct gf_selection *s, unsigned traits);
+/* Whether it keeps an optimiser's velocity, or moves some elements of it, and
+ * serves no optimiser without one. */
+bool gf_selection_wants_velocity(const struct gf_selection *s);
 /* Fills in the wires of tensors that go as one message; returns how many. */
 size_t gf_selection_wire(const struct gf_selection *s,
 			 const struct gf_tensor *tensors, size_t ntensors,

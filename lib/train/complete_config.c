@@ -28,6 +28,8 @@ _Static_assert((int)GF_SCHEDULE_POLY == (int)GF_RATE_POLY &&
  * rate. */
 #define TEXT_RATE      4
 #define TEXT_CLIP_NORM 5
+/* Of SGD with attention, where by 4 the loss is soon infinite. */
+#define ATTENTION_RATE 0.5
 
 static const struct gf_training defaults = {
 	.epochs = 10,
@@ -90,12 +92,14 @@ static double usual_rate(const struct gf_model *m)
 }
 
 /* The gradients of attention and of norms are of unlike sizes, and SGD's rate
- * suits few of them. */
-static void fill_for_attention(struct gf_training *t, const struct gf_model *m)
+ * suits few of them. A selection that corrects momentum wants it all the same.
+ */
+static void fill_for_attention(struct gf_training *t, const struct gf_model *m,
+			       const struct gf_selection *s)
 {
 	struct gf_training own;
 
-	if (!has_layer(m, GF_LAYER_ATTENTION))
+	if (!has_layer(m, GF_LAYER_ATTENTION) || gf_selection_wants_velocity(s))
 		return;
 	gf_training_init(&own);
 	own.optimizer = (char *)"adamw";
@@ -135,13 +139,14 @@ static void fill_defaults(struct gf_training *t)
 	gf_training_fill(t, &rest);
 }
 
-static void fill_for_text(struct gf_training *t)
+static void fill_for_text(struct gf_training *t, const struct gf_model *m)
 {
 	struct gf_training text;
 
 	gf_training_init(&text);
 	if (isnan(t->rate)) {
-		text.rate = TEXT_RATE;
+		text.rate = has_layer(m, GF_LAYER_ATTENTION) ? ATTENTION_RATE
+							     : TEXT_RATE;
 		text.rate_batch = DEFAULT_RATE_BATCH;
 	}
 	text.weight_decay = 0;
@@ -238,12 +243,12 @@ int gf_train_complete(struct gf_train_config *k, struct gf_error *err)
 				    "%g (for_batch, --lr-batch) that it is "
 				    "meant for",
 				    t->rate_batch);
-	fill_for_attention(t, k->model);
+	fill_for_attention(t, k->model, &k->plan->selection);
 	if (!t->optimizer && isnan(t->rate))
 		fill_for_plan(t, k->plan);
 	fill_for_optimizer(t);
 	if (gf_model_vocabulary(k->model))
-		fill_for_text(t);
+		fill_for_text(t, k->model);
 	if (isnan(t->rate)) {
 		t->rate = usual_rate(k->model);
 		t->rate_batch = DEFAULT_RATE_BATCH;

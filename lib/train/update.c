@@ -7,14 +7,11 @@
 
 #include "base/heap.h"
 
-/* A selection may keep the velocity itself, or move some elements of it. */
 static int check_selection(const struct gf_update *u, struct gf_error *err)
 {
 	const struct gf_selection *s = &u->plan->selection;
 
-	if (u->optimizer.ops->velocity || gf_selection_has(s, GF_SELECT_BARE) ||
-	    !(gf_selection_has(s, GF_SELECT_PIECES) ||
-	      gf_selection_has(s, GF_SELECT_MOMENTUM)))
+	if (u->optimizer.ops->velocity || !gf_selection_wants_velocity(s))
 		return 0;
 	return gf_error_set(err, -EINVAL,
 			    "optimizer \"%s\": selection \"%s\" corrects "

@@ -586,6 +586,12 @@ flip() {
 	# convolutions without batch normalisation
 	wants 0 gf-train --print-training --model digits-cnn-plain
 	jq -e '.rate.peak == 0.05 and .rate.for_batch == 64' out.txt
+	# momentum for a selection that corrects it, where dense gradients have adamw
+	gf-topo -q --synthetic "net:1@1Gb/s,50us" | gf-plan -q --model gpt-text --selection dgc > dgc.json
+	wants 0 gf-train --print-training --model gpt-text --plan dgc.json
+	jq -e '.optimizer.name == "sgd" and .rate.peak == 0.5' out.txt
+	wants 0 gf-train --print-training --model gpt-text
+	jq -e '.optimizer.name == "adamw"' out.txt
 	wants 0 gf-train --print-training --training digits-lars --momentum 0 --lr 2 --schedule step --drop-epochs 1,2.5 --seed 0
 	jq -e '.optimizer | .name == "lars" and .momentum == 0 and .eta == 0.02' out.txt
 	jq -e '.rate | .peak == 2 and .schedule == "step" and .drop_epochs == [1, 2.5] and (has("for_batch") | not)' out.txt
