@@ -31,7 +31,7 @@ digits-cnn|digits|25
 digits-cnn-plain|digits|25
 mnist-mlp|$out/digits-28|10
 cifar100-cnn|$out/pairs-32|10
-gpt-text|text|1
+gpt-text|text|2
 lstm-text|text|2
 EOF
 }
