@@ -26,21 +26,27 @@ struct together {
 	float *grads, *own; /* grads is `own`, or the exchange's memory */
 };
 
-/* Until it takes no longer than a pause. */
-static int shorten(struct gf_measure_exchange_config *exchange,
-		   struct gf_error *err)
+/* One that takes no longer than a pause. */
+static int open_exchange(struct gf_measure_exchange *x,
+			 struct gf_measure_exchange_config *config,
+			 struct gf_error *err)
 {
 	const struct gf_measure_budget once = {.low = 1, .high = 1};
 	struct gf_measure_samples took = {0};
-	int rc = gf_measure_exchange_sitting(exchange, &once, &took, err);
-	double share = rc ? 1 : pause_s / took.values[0];
+	int rc = gf_measure_exchange_open(x, config, err);
+	double share;
 
-	if (share < 1 && exchange->count_elems > fewest_elems)
-		exchange->count_elems =
-			(size_t)fmax((double)fewest_elems,
-				     share * (double)exchange->count_elems);
+	if (rc)
+		return rc;
+	rc = gf_measure_exchange_measure(x, &once, &took, err);
+	share = rc ? 1 : pause_s / took.values[0];
 	gf_measure_samples_release(&took);
-	return rc;
+	if (share >= 1 || config->count_elems <= fewest_elems)
+		return rc;
+	gf_measure_exchange_close(x);
+	config->count_elems = (size_t)fmax((double)fewest_elems,
+					   share * (double)config->count_elems);
+	return gf_measure_exchange_open(x, config, err);
 }
 
 static int open_together(struct together *t,
@@ -58,11 +64,11 @@ static int open_together(struct together *t,
 		.compute_threads = config->threads,
 		.timeout_s = config->timeout_s,
 	};
-	int rc = config->exchanges ? shorten(&exchange, err) : 0;
+	int rc = 0;
 
 	*t = (struct together){.config = config};
-	if (rc == 0 && config->exchanges)
-		rc = gf_measure_exchange_open(&t->exchange, &exchange, err);
+	if (config->exchanges)
+		rc = open_exchange(&t->exchange, &exchange, err);
 	if (rc == 0 && config->exchanges && n == exchange.count_elems)
 		t->grads = t->exchange.grads;
 	else
