@@ -63,6 +63,11 @@ double gf_plan_update_s(const struct gf_plan *p)
 	return gf_plan_update_share(p) * p->model->update_s;
 }
 
+double gf_plan_compute_s(const struct gf_plan *p)
+{
+	return p->model->forward_s + p->model->backward_s + gf_plan_update_s(p);
+}
+
 struct gf_sim_input gf_plan_input(const struct gf_plan *p,
 				  const struct gf_traffic *t)
 {
@@ -73,11 +78,8 @@ struct gf_sim_input gf_plan_input(const struct gf_plan *p,
 void gf_sim_pipeline(const struct gf_plan *p, double exchange_s,
 		     struct gf_sim_result *out)
 {
-	const struct gf_model_profile *m = p->model;
-
 	/* in compute_s's order: what is exposed is never below 0 */
-	out->iteration_s = fmax(
-		m->forward_s + m->backward_s + gf_plan_update_s(p), exchange_s);
+	out->iteration_s = fmax(gf_plan_compute_s(p), exchange_s);
 	out->exposed_comm_s = out->iteration_s - out->compute_s;
 }
 

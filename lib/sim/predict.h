@@ -83,6 +83,8 @@ int gf_predict_traffic(const struct gf_plan *p, const struct gf_traffic *t,
  * the elements that goes out. */
 double gf_plan_update_share(const struct gf_plan *p);
 double gf_plan_update_s(const struct gf_plan *p);
+/* Forward, backward and update, alone. */
+double gf_plan_compute_s(const struct gf_plan *p);
 /* A step of the plan with these messages. */
 struct gf_sim_input gf_plan_input(const struct gf_plan *p,
 				  const struct gf_traffic *t);

@@ -132,8 +132,7 @@ void gf_outcome_finish(struct gf_outcome *o, const struct gf_plan *p,
 		last = fmax(last, o->messages[i].end_s);
 	}
 	o->communication_s = fmax(last - first, 0);
-	o->compute_s = p->model->forward_s + p->model->backward_s +
-		       gf_plan_update_s(p);
+	o->compute_s = gf_plan_compute_s(p);
 	o->exposed_comm_s = fmax(0, r->iteration_s - o->compute_s);
 	o->forward_end_s = r->forward_end_s;
 	o->backward_end_s = r->backward_end_s;
@@ -173,8 +172,7 @@ static int run_edges(struct gf_variant *v, const struct gf_what_if *w,
 	rc = gf_variant_run(v, gf_what_if_slowest(w, o->ranks), &r, err);
 	v->plan.staleness = staleness;
 	o->synchronous_s = r.iteration_s;
-	o->slowest_s = v->plan.model->forward_s + v->plan.model->backward_s +
-		       gf_plan_update_s(&v->plan);
+	o->slowest_s = gf_plan_compute_s(&v->plan);
 	return rc;
 }
 
