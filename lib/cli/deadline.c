@@ -115,7 +115,7 @@ static bool off_by(struct gf_deadline *d, double seconds)
 static void *watch(void *arg)
 {
 	struct gf_deadline *d = arg;
-	const int status = d->failed ? d->failed : gf_cli_status(-ETIMEDOUT);
+	const int status = gf_cli_status(-ETIMEDOUT);
 	double waited_s = d->asked_s;
 	int stopped = 0;
 	bool off;
@@ -130,9 +130,9 @@ static void *watch(void *arg)
 	pthread_mutex_unlock(&d->lock);
 	if (off)
 		return NULL;
-	(void)gf_end_within(TELL_S, status);
 	if (d->failed)
-		_exit(status);
+		_exit(d->failed);
+	(void)gf_end_within(TELL_S, status);
 	if (stopped)
 		gf_cli_warn(d->cli,
 			    "%s for %g s: process %d of this job is stopped",
