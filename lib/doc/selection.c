@@ -36,16 +36,16 @@ const char *gf_selection_name(const struct gf_selection *s)
 	return gf_selection_plan(s)->name;
 }
 
+bool gf_selection_has(const struct gf_selection *s, unsigned traits)
+{
+	return (gf_selection_plan(s)->traits & traits) == traits;
+}
+
 bool gf_selection_wants_velocity(const struct gf_selection *s)
 {
 	return (gf_selection_has(s, GF_SELECT_PIECES) ||
 		gf_selection_has(s, GF_SELECT_MOMENTUM)) &&
 	       !gf_selection_has(s, GF_SELECT_BARE);
-}
-
-bool gf_selection_has(const struct gf_selection *s, unsigned traits)
-{
-	return (gf_selection_plan(s)->traits & traits) == traits;
 }
 
 const char *gf_wire_algorithm(enum gf_wire_kind kind)

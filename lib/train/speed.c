@@ -25,8 +25,8 @@ static void ignore(void *ctx, size_t tensor)
 	(void)tensor;
 }
 
-/* As a profile has between two passes, of weights and velocities that nobody
- * wants. */
+/* A profile has an update between two passes. This one's weights and velocities
+ * are discarded. */
 static void update(const float *grads, float *others, size_t count_elems)
 {
 	static const struct gf_sgd sgd = {.lr = 1e-6, .momentum = 0.9};

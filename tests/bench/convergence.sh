@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Trains small models by every method with its defaults, from three seeds: nothing is
 # set but the method, the batch of 64 on all ranks and the epochs. mnist-mlp and
-# cifar100-cnn get digits that enlarge.py draws. Writes a table and pictures of accuracy and loss by step and by
-# bytes sent, with their numbers as CSV, to $OUT (build/convergence). Takes minutes.
+# cifar100-cnn get digits that enlarge.py draws. Writes a table and pictures of accuracy
+# and loss by step and by bytes sent, with their numbers as CSV, to $OUT
+# (build/convergence). Takes minutes.
 # Methods that this build cannot run are skipped aloud.
 #   tests/bench/convergence.sh [model...]       RANKS, SEEDS, EPOCHS, METHODS (a regex)
 # A method that ends more than a point below the dense row runs again for LONGER (2 and
