@@ -7,6 +7,7 @@
 # (build/convergence). Takes minutes.
 # Methods that this build cannot run are skipped aloud.
 #   tests/bench/convergence.sh [model...]       RANKS, SEEDS, EPOCHS, METHODS (a regex)
+# RESUME=1 keeps the runs that $OUT has.
 # A method that ends more than a point below the dense row runs again for LONGER (2 and
 # 4) times the epochs, as NAME-x2 and NAME-x4, until it does not.
 set -u -o pipefail
@@ -21,8 +22,9 @@ read -ra ranks_list <<< "${RANKS:-4}"
 read -ra seeds <<< "${SEEDS:-1 2 3}"
 read -ra longer <<< "${LONGER-2 4}"
 [ $# -gt 0 ] || set -- digits-mlp digits-cnn mnist-mlp
-rm -rf "$out"
+[ -n "${RESUME-}" ] || rm -rf "$out"
 mkdir -p "$out" || exit 1
+rm -f "$out/logs.txt"
 
 # model, data, epochs
 small() {
@@ -90,18 +92,22 @@ reason() { grep -m 1 '^gf-' "$out/errors.txt" || tail -n 1 "$out/errors.txt"; }
 train() { # model data epochs ranks seed method plan
 	local model=$1 data=$2 epochs=$3 ranks=$4 seed=$5 method=$6 plan=$7 log
 	log=$out/$model.$ranks.$method.$seed.jsonl
-	timeout 300 mpirun --bind-to none --oversubscribe -np "$ranks" gf-train -q --plan "$plan" \
-		--model "$model" --data "$data" --batch $((global / ranks)) --epochs "$epochs" --threads 1 \
-		--seed "$seed" --log "$log" > /dev/null 2> "$out/errors.txt" && { echo "$log" >> "$out/logs.txt"; return; }
 	# a loss that is not finite is a result, too; a run that cannot start is none
-	if grep -q 'diverged\|not finite\|not a number\|infinite' "$out/errors.txt"; then
+	if [ -s "$log" ]; then
+		true
+	elif timeout 1200 mpirun --bind-to none --oversubscribe -np "$ranks" gf-train -q --plan "$plan" \
+		--model "$model" --data "$data" --batch $((global / ranks)) --epochs "$epochs" --threads 1 \
+		--seed "$seed" --log "$log.part" > /dev/null 2> "$out/errors.txt"; then
+		mv "$log.part" "$log"
+	elif grep -q 'diverged\|not finite\|not a number\|infinite' "$out/errors.txt"; then
 		echo "$model, $ranks ranks, $method, seed $seed: $(reason)"
-		echo "$log" >> "$out/logs.txt"
+		mv "$log.part" "$log"
 	else
 		echo "skipped: $model, $ranks ranks, $method: $(reason)"
-		rm -f "$log"
+		rm -f "$log.part"
 		return 1
 	fi
+	echo "$log" >> "$out/logs.txt"
 }
 
 # Is it at most a point below dense gradients, or beyond help? The last column but two is
