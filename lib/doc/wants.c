@@ -43,6 +43,7 @@ struct gf_wants gf_plan_wants(const struct gf_plan *p, bool nesterov,
 {
 	const struct gf_select_plan *select = gf_selection_plan(&p->selection);
 	const char *none = select->no_momentum;
+	const bool ahead = !(select->traits & GF_SELECT_MOMENTUM);
 	const int late = p->staleness - 1;
 	struct gf_wants w = {
 		.momentum = none ? 0 : INFINITY,
@@ -57,9 +58,9 @@ struct gf_wants gf_plan_wants(const struct gf_plan *p, bool nesterov,
 		gf_text_addf(why, "%sgradients are %d step%s late",
 			     none ? ", and " : "", late, late == 1 ? "" : "s");
 	momentum = fmin(momentum, w.momentum);
-	w.share =
-		fmin(w.share, gf_delay_bound((size_t)late, nesterov, momentum) /
-				      (1 - momentum) / MARGIN);
-	w.nesterov = !none;
+	w.share = fmin(w.share, gf_delay_bound((size_t)late, nesterov && ahead,
+					       momentum) /
+					(1 - momentum) / MARGIN);
+	w.nesterov = ahead && !none;
 	return w;
 }

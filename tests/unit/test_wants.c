@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/array.h"
+#include "doc/select_dgc.h"
 #include "doc/select_onebit.h"
 #include "doc/select_topk.h"
 #include "doc/wants.h"
@@ -57,6 +58,11 @@ static void test_bound(void)
 
 static const struct gf_onebit_params onebit = {.chunk_elems = 8};
 static const struct gf_topk_params topk = {.density = .1};
+static const struct gf_dgc_params dgc = {.density = .1};
+#define DGC                                                                    \
+	{                                                                      \
+		&gf_select_plan_dgc, (void *)&dgc                              \
+	}
 #define ONEBIT                                                                 \
 	{                                                                      \
 		&gf_select_plan_onebit, (void *)&onebit                        \
@@ -173,6 +179,11 @@ static const struct {
 	 .9,
 	 "sgd",
 	 "0.2 is stable"},
+	{"dgc", 4, 1, DGC, 0, 0, NULL, .1, .9, "sgd", NULL},
+	{"dgc, late", 4, 2, DGC, 0, 0, NULL, .02, .9, "sgd",
+	 "peak rate 0.02 (--lr) instead of 0.1, because gradients"},
+	{"dgc, late, nesterov", 4, 2, DGC, 0, 0, "nesterov", .02, .9,
+	 "nesterov", "peak rate 0.02 (--lr) instead of 0.1, because gradients"},
 	{"in large pieces, late", 4, 2, ONEBIT, 0, 0, NULL, .2, 0, "sgd",
 	 "steps later, and gradients are 1 step late"},
 };
