@@ -26,6 +26,9 @@ const struct gf_select_plan gf_select_plan_ef21 = {
 	.traits = GF_SELECT_SETS | GF_SELECT_MOMENTUM | GF_SELECT_BARE,
 	.record = &record,
 	.defaults = &defaults,
+	.less_momentum = "the estimate of the velocity follows it late",
+	.most_momentum = 0.8, /* docs/methods.md, "Accuracy" */
+	.rate_share = 0.3,
 	.wire = gf_density_wire,
 	.warm = gf_density_warm,
 };

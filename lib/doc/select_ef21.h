@@ -28,9 +28,9 @@
  * On the wire: one set of k entries per rank and message, all of them gathered,
  * as topk sends them (doc/select_topk.h), 8 k bytes. For n = 4, density 1/4,
  * P = 1, m = 0, gradients that stay (4, -2, 1, 0): the first step sends 0: 4,
- *and s is (4, 0, 0, 0); the second sends 1: -2, and s is (4, -2, 0, 0); from
- *the third on s is the gradient, where topk would still apply single elements
- *by turns.
+ * and s is (4, 0, 0, 0); the second sends 1: -2, and s is (4, -2, 0, 0); from
+ * the third on s is the gradient, where topk would still apply single elements
+ * by turns.
  *
  * On another number P' of ranks every h and v is the mean of those before, and
  * s is s P'/P, their sum.

@@ -59,6 +59,6 @@ const struct gf_select_plan gf_select_plan_onebit = {
 	.record = &record,
 	.defaults = &defaults,
 	.encoding = "whose signs travel with their scales",
-	.no_momentum = "most of a large element goes out steps later",
+	.less_momentum = "most of a large element goes out steps later",
 	.wire = wire,
 };

@@ -65,7 +65,7 @@ const struct gf_select_plan gf_select_plan_randomk = {
 	.traits = GF_SELECT_ADDS | GF_SELECT_HALVES | GF_SELECT_SCALES,
 	.record = &record,
 	.defaults = &defaults,
-	.no_momentum = "an element goes out as the sum of many steps at once",
+	.less_momentum = "an element goes out as the sum of many steps at once",
 	.wire = wire,
 	.warm = gf_density_warm,
 };

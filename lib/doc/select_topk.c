@@ -81,8 +81,8 @@ static size_t wire_gtopk(const void *params, const struct gf_wired *message,
 /* gTop-k, section IV: densities of the first epochs. */
 static double warmup_densities[] = {0.25, 0.0725, 0.015, 0.004};
 
-#define NO_MOMENTUM "an element goes out as the sum of many steps at once"
-#define RATE_SHARE  0.5 /* docs/methods.md, "Accuracy" */
+#define LESS_MOMENTUM "an element goes out as the sum of many steps at once"
+#define RATE_SHARE    0.5 /* docs/methods.md, "Accuracy" */
 
 static const struct gf_topk_params defaults = {
 	.density = 0.001,
@@ -98,7 +98,7 @@ const struct gf_select_plan gf_select_plan_topk = {
 	.traits = GF_SELECT_SETS,
 	.record = &record,
 	.defaults = &defaults,
-	.no_momentum = NO_MOMENTUM,
+	.less_momentum = LESS_MOMENTUM,
 	.rate_share = RATE_SHARE,
 	.wire = gf_density_wire,
 	.warm = gf_density_warm,
@@ -112,7 +112,7 @@ const struct gf_select_plan gf_select_plan_gtopk = {
 	.traits = GF_SELECT_SETS,
 	.record = &record,
 	.defaults = &defaults,
-	.no_momentum = NO_MOMENTUM,
+	.less_momentum = LESS_MOMENTUM,
 	.rate_share = RATE_SHARE,
 	.wire = wire_gtopk,
 	.warm = gf_density_warm,

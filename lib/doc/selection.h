@@ -96,12 +96,12 @@ struct gf_wired {
 
 struct gf_select_plan {
 	GF_ENTRY; /* the record's struct is the params of a gf_selection */
-	/* Why an optimiser does better without momentum (doc/wants.h), in words
-	 * that follow "because"; NULL: it does not. */
-	const char *no_momentum;
-	/* The share of a suitable rate / (1 - momentum) that an optimiser then
-	 * bears, (0, 1]; 0: the whole. */
-	double rate_share;
+	/* Why training does better with less momentum than dense gradients want
+	 * (doc/wants.h), in words that follow "because"; NULL: it does not. */
+	const char *less_momentum;
+	/* Then: the most momentum, and the share of a suitable rate / (1 -
+	 * momentum), (0, 1]; 0: the whole. */
+	double most_momentum, rate_share;
 	/* Why no codec goes on top, after the selection's name; NULL: one may.
 	 * It encodes sums where GF_SELECT_ADDS, else sets (codec/codec.h). */
 	const char *encoding;

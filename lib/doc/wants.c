@@ -42,25 +42,25 @@ struct gf_wants gf_plan_wants(const struct gf_plan *p, bool nesterov,
 			      double momentum, struct gf_text *why)
 {
 	const struct gf_select_plan *select = gf_selection_plan(&p->selection);
-	const char *none = select->no_momentum;
+	const char *less = select->less_momentum;
 	const bool ahead = !(select->traits & GF_SELECT_MOMENTUM);
 	const int late = p->staleness - 1;
 	struct gf_wants w = {
-		.momentum = none ? 0 : INFINITY,
+		.momentum = less ? select->most_momentum : INFINITY,
 		.share = select->rate_share > 0 ? select->rate_share : 1,
 	};
 
-	if (none && why)
-		gf_text_addf(why, "%s", none);
+	if (less && why)
+		gf_text_addf(why, "%s", less);
 	if (late < 1)
 		return w;
 	if (why)
 		gf_text_addf(why, "%sgradients are %d step%s late",
-			     none ? ", and " : "", late, late == 1 ? "" : "s");
+			     less ? ", and " : "", late, late == 1 ? "" : "s");
 	momentum = fmin(momentum, w.momentum);
 	w.share = fmin(w.share, gf_delay_bound((size_t)late, nesterov && ahead,
 					       momentum) /
 					(1 - momentum) / MARGIN);
-	w.nesterov = ahead && !none;
+	w.nesterov = ahead && w.momentum > 0;
 	return w;
 }

@@ -92,14 +92,16 @@ static double usual_rate(const struct gf_model *m)
 }
 
 /* The gradients of attention and of norms are of unlike sizes, and SGD's rate
- * suits few of them. A selection that corrects momentum wants it all the same.
- */
+ * suits few of them. A selection that corrects momentum, or has its own, wants
+ * one all the same. */
 static void fill_for_attention(struct gf_training *t, const struct gf_model *m,
 			       const struct gf_selection *s)
 {
+	const bool momentum = gf_selection_wants_velocity(s) ||
+			      gf_selection_has(s, GF_SELECT_MOMENTUM);
 	struct gf_training own;
 
-	if (!has_layer(m, GF_LAYER_ATTENTION) || gf_selection_wants_velocity(s))
+	if (momentum || !has_layer(m, GF_LAYER_ATTENTION))
 		return;
 	gf_training_init(&own);
 	own.optimizer = (char *)"adamw";

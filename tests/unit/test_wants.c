@@ -5,6 +5,7 @@
 
 #include "base/array.h"
 #include "doc/select_dgc.h"
+#include "doc/select_ef21.h"
 #include "doc/select_onebit.h"
 #include "doc/select_topk.h"
 #include "doc/wants.h"
@@ -59,9 +60,14 @@ static void test_bound(void)
 static const struct gf_onebit_params onebit = {.chunk_elems = 8};
 static const struct gf_topk_params topk = {.density = .1};
 static const struct gf_dgc_params dgc = {.density = .1};
+static const struct gf_ef21_params ef21 = {.density = .1};
 #define DGC                                                                    \
 	{                                                                      \
 		&gf_select_plan_dgc, (void *)&dgc                              \
+	}
+#define EF21                                                                   \
+	{                                                                      \
+		&gf_select_plan_ef21, (void *)&ef21                            \
 	}
 #define ONEBIT                                                                 \
 	{                                                                      \
@@ -184,6 +190,11 @@ static const struct {
 	 "peak rate 0.02 (--lr) instead of 0.1, because gradients"},
 	{"dgc, late, nesterov", 4, 2, DGC, 0, 0, "nesterov", .02, .9,
 	 "nesterov", "peak rate 0.02 (--lr) instead of 0.1, because gradients"},
+	{"ef21", 4, 1, EF21, 0, 0, NULL, .06, .8, "sgd",
+	 "momentum 0.8 (--momentum) instead of 0.9, peak rate 0.06 (--lr) "
+	 "instead of 0.1, because the estimate"},
+	{"ef21, late", 4, 2, EF21, 0, 0, NULL, .04, .8, "sgd",
+	 "peak rate 0.04 (--lr) instead of 0.1, because the estimate"},
 	{"in large pieces, late", 4, 2, ONEBIT, 0, 0, NULL, .2, 0, "sgd",
 	 "steps later, and gradients are 1 step late"},
 };
