@@ -7,8 +7,6 @@
 #include "base/heap.h"
 #include "optim/sgd.h"
 
-/* A rate at which nothing grows, however many repeats there are. */
-static const struct gf_sgd sgd = {.lr = 1e-6, .momentum = 0.9};
 static const uint64_t seed = 1;
 
 static void lay_out(struct gf_measure_step *s)
@@ -180,8 +178,8 @@ int gf_measure_step_backward(struct gf_measure_step *s, float *grads,
 void gf_measure_step_update_there(struct gf_measure_step *s)
 {
 	const struct gf_sgd_step step = {
-		.lr = (float)sgd.lr,
-		.momentum = (float)sgd.momentum,
+		.lr = (float)gf_sgd_between_passes.lr,
+		.momentum = (float)gf_sgd_between_passes.momentum,
 		.scale = 1,
 	};
 
@@ -192,6 +190,6 @@ void gf_measure_step_update_there(struct gf_measure_step *s)
 
 void gf_measure_step_update(struct gf_measure_step *s, const float *grads)
 {
-	gf_sgd_update(&sgd, 1, grads, s->params, s->velocity,
+	gf_sgd_update(&gf_sgd_between_passes, 1, grads, s->params, s->velocity,
 		      s->offsets[s->ntensors]);
 }

@@ -4,6 +4,8 @@
 #include "gf_kernels.h"
 #include "optim/optimizers.h"
 
+const struct gf_sgd gf_sgd_between_passes = {.lr = 1e-6, .momentum = 0.9};
+
 struct gf_sgd gf_sgd_folded(const struct gf_sgd *o)
 {
 	struct gf_sgd folded = *o;

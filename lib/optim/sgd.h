@@ -16,6 +16,10 @@ struct gf_sgd {
 	bool nesterov;
 };
 
+/* An update between passes whose time is measured, at a rate by which nothing
+ * grows, however many passes there are. */
+extern const struct gf_sgd gf_sgd_between_passes;
+
 /* With the rate inside u, so that a velocity which waits is not scaled by a
  * later one: u = momentum*u + lr*g, where the gradient's scale has lr, too. */
 struct gf_sgd gf_sgd_folded(const struct gf_sgd *o);

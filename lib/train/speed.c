@@ -29,10 +29,8 @@ static void ignore(void *ctx, size_t tensor)
  * are discarded. */
 static void update(const float *grads, float *others, size_t count_elems)
 {
-	static const struct gf_sgd sgd = {.lr = 1e-6, .momentum = 0.9};
-
-	gf_sgd_update(&sgd, 1, grads, others, others + count_elems,
-		      count_elems);
+	gf_sgd_update(&gf_sgd_between_passes, 1, grads, others,
+		      others + count_elems, count_elems);
 }
 
 static int pass_once(struct gf_compute *c, float *grads, double *seconds,
