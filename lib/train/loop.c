@@ -265,7 +265,7 @@ static struct due due_after(const struct gf_trainer *t, size_t step)
 	d.comparison = t->check_every && (last || step % t->check_every == 0);
 	d.checkpoint = t->config->checkpoint &&
 		       (last || step % t->checkpoint_every == 0);
-	d.meeting = d.test || d.comparison || d.checkpoint ||
+	d.meeting = last || d.test || d.comparison || d.checkpoint ||
 		    gf_tally_full(&t->tally);
 	return d;
 }

@@ -26,6 +26,10 @@ streaming=$(jq -nc "$streaming")
 		wants 0 mpi 4 gf-train $quick --plan plan.json --epochs 6 --check-replicas 3 --target 0.75 --log log.jsonl
 		# one test after each epoch, the last of the mean
 		jq -se '[.[] | select(.part == "test").epoch] == [1, 2, 3, 4, 5, 6]' log.jsonl
+		# the last step's exchange comes after the last epoch's steps
+		jq -se '[.[] | select(.part == "batch").step] == [range(1; 1 + length)]' \
+			<(jq -c 'select(.part == "batch")' log.jsonl)
+		jq -se '[.[] | select(.part == "train").samples] | length == 6 and (unique | length == 1)' log.jsonl
 		rm log.jsonl
 		grep -qE '^sent .* per rank and step' out.txt
 	done <<- END
