@@ -143,18 +143,26 @@ static int try_variants(const struct gf_contest_sweep *s,
 	return 0;
 }
 
-/* A rule says what auto is, and nothing else. */
+/* A rule says what auto is, and nothing else. Its selection needs the tensors
+ * of a model. */
 static int check_rule(const struct gf_contest_sweep *s,
 		      const struct gf_contest_allreduce_config *config,
 		      struct gf_error *err)
 {
+	const struct gf_plan *rule = config->rule;
 	size_t i;
 
-	for (i = 0; config->rule && s->algorithms[i]; i++)
+	if (!rule)
+		return 0;
+	if (!gf_selection_has(&rule->selection, GF_SELECT_LOSSLESS))
+		return gf_error_set(err, -EINVAL,
+				    "--plan: want a plan for a model (gf-plan "
+				    "--model), because the rule has selection "
+				    "%s, got a rule alone",
+				    gf_selection_name(&rule->selection));
+	for (i = 0; s->algorithms[i]; i++)
 		if (strcmp(s->algorithms[i], "auto") == 0)
 			return 0;
-	if (!config->rule)
-		return 0;
 	return gf_error_set(err, -EINVAL,
 			    "--algorithms: want auto among them with a rule, "
 			    "which says what it is, got none");
