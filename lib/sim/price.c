@@ -9,6 +9,7 @@
 
 #include "base/heap.h"
 #include "codec/codec.h"
+#include "coll/algorithm.h"
 #include "sim/price_parts.h"
 
 #define ELEM_BYTES 4
@@ -277,4 +278,38 @@ int gf_price_link(const struct gf_fabric *f, double bytes,
 	link->beta_s_per_byte = p > 1 ? ring.per_byte_s * p / (2 * (p - 1)) : 0;
 	link->gamma_s_per_byte = 0;
 	return 0;
+}
+
+int gf_price_set(const struct gf_fabric *f, const struct gf_algorithm *a,
+		 double bytes, double *startup_s, double *per_byte_s,
+		 struct gf_error *err)
+{
+	/* of one byte and of two, by the lines that hold for all of them */
+	struct gf_line_choice first = {.below_scale = INFINITY, .scale = bytes};
+	struct gf_line_choice second = first;
+	struct gf_coll_args args = {
+		.ranks = f->ranks, .count_elems = 1, .elem_bytes = 1};
+	double one, two;
+	struct net net;
+	size_t i;
+	int rc = 0;
+
+	net_init(&net, f);
+	if (!net.cost.nlevels) {
+		rc = gf_price_link(f, bytes, net.links, err);
+		net.sizes[0] = f->ranks;
+		net.cost.nlevels = 1;
+	}
+	for (i = 0; i < net.cost.nlevels; i++)
+		net.links[i].gamma_s_per_byte = 0;
+	second.scale /= 2;
+	net.cost.choice = &first;
+	one = a->cost_s(&args, &net.cost);
+	args.elem_bytes = 2;
+	net.cost.choice = &second;
+	two = a->cost_s(&args, &net.cost);
+	*startup_s = fmax(2 * one - two, 0);
+	*per_byte_s = fmax(two - one, 0);
+	net_release(&net);
+	return rc;
 }

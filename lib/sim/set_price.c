@@ -7,7 +7,6 @@
 
 #include "base/heap.h"
 #include "coll/algorithm.h"
-#include "cost/sparse_costs.h"
 #include "cost/stat.h"
 
 /* The links of the ranks that were measured, without the all-reduces. */
@@ -62,47 +61,13 @@ double gf_price_call_s(const struct gf_fabric *f)
 	return median;
 }
 
-/* Sets are gathered round by round, as messages grow. */
-static int price_gather(const struct gf_fabric *f, struct gf_sim_message *m,
-			struct gf_error *err)
-{
-	struct gf_link_cost link;
-	int round, sets, rc;
-
-	m->startup_s = m->per_byte_s = 0;
-	for (round = 0; (sets = gf_cost_topk_sets(f->ranks, round)); round++) {
-		rc = gf_price_link(f, sets * m->bytes, &link, err);
-		if (rc < 0)
-			return rc;
-		m->startup_s += link.alpha_s;
-		m->per_byte_s += sets * link.beta_s_per_byte;
-	}
-	return 0;
-}
-
-/* gTop-k's Table I, whose k values are half of a set. */
-static int price_merge(const struct gf_fabric *f, struct gf_sim_message *m,
-		       struct gf_error *err)
-{
-	struct gf_link_cost link;
-	int rc = gf_price_link(f, m->bytes, &link, err);
-
-	if (rc < 0)
-		return rc;
-	m->startup_s = gf_cost_gtopk_s(&link, f->ranks, 0);
-	m->per_byte_s = (gf_cost_gtopk_s(&link, f->ranks, m->bytes / 2) -
-			 m->startup_s) /
-			m->bytes;
-	return 0;
-}
-
 int gf_price_sets(const struct gf_fabric *f, enum gf_wire_kind kind,
 		  double call_s, struct gf_sim_message *m, struct gf_error *err)
 {
 	const struct gf_allreduce_cost *like =
 		f->network ? gf_network_cheapest(f->network, m->bytes) : NULL;
-	int rc = (kind == GF_WIRE_GATHER ? price_gather : price_merge)(f, m,
-								       err);
+	int rc = gf_price_set(f, gf_sparse_find(gf_wire_algorithm(kind)),
+			      m->bytes, &m->startup_s, &m->per_byte_s, err);
 
 	if (rc < 0)
 		return rc;

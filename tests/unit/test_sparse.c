@@ -1,18 +1,35 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/array.h"
-#include "cost/sparse_costs.h"
+#include "coll/algorithm.h"
 #include "test.h"
 
 #define TOLERANCE 1e-12
 
+/* Of the k values of one rank, with as many bytes of indices, on a uniform
+ * network (gTop-k, Table I: Eqs. 6 and 7). */
+static double set_s(const char *algorithm, const struct gf_link_cost *link,
+		    int ranks, double value_bytes)
+{
+	const struct gf_link_cost whole = {
+		link->alpha_s, value_bytes * link->beta_s_per_byte, 0};
+	const struct gf_cost_net net = {.nlevels = 1, .links = &whole};
+	const struct gf_coll_args args = {
+		.ranks = ranks,
+		.count_elems = 1,
+		.elem_bytes = 2, /* of value_bytes each */
+	};
+
+	return gf_sparse_find(algorithm)->cost_s(&args, &net);
+}
+
 static double topk_s(const struct gf_link_cost *link, int ranks, double bytes)
 {
-	double total = 0;
-	int round, sets;
+	return set_s("topk", link, ranks, bytes);
+}
 
-	for (round = 0; (sets = gf_cost_topk_sets(ranks, round)); round++)
-		total += gf_cost_send_s(link, sets * 2 * bytes);
-	return total;
+static double gtopk_s(const struct gf_link_cost *link, int ranks, double bytes)
+{
+	return set_s("gtopk", link, ranks, bytes);
 }
 
 /* gTop-k section V: 1 GbE, alpha = 0.436 ms, beta = 9e-6 ms per byte, 100 MiB
@@ -37,22 +54,22 @@ static void test_sparse(void)
 		EXPECT_NEAR(1e3 * topk_s(&link, cases[i].ranks, bytes),
 			    cases[i].topk_ms, TOLERANCE, "%d ranks",
 			    cases[i].ranks);
-		EXPECT_NEAR(1e3 * gf_cost_gtopk_s(&link, cases[i].ranks, bytes),
+		EXPECT_NEAR(1e3 * gtopk_s(&link, cases[i].ranks, bytes),
 			    cases[i].gtopk_ms, TOLERANCE, "%d ranks",
 			    cases[i].ranks);
 	}
 	/* they cross at 8 ranks */
 	for (p = 2; p <= 64; p *= 2)
-		EXPECT((topk_s(&link, p, bytes) <
-			gf_cost_gtopk_s(&link, p, bytes)) == (p < 8),
+		EXPECT((topk_s(&link, p, bytes) < gtopk_s(&link, p, bytes)) ==
+			       (p < 8),
 		       "%d ranks", p);
 	/* ranks that are not a power of two send no set twice */
 	EXPECT_NEAR(topk_s(&link, 6, bytes),
 		    3 * link.alpha_s + 10 * bytes * link.beta_s_per_byte,
 		    TOLERANCE, "6 ranks");
 	/* a rank without a partner waits a round */
-	EXPECT_NEAR(gf_cost_gtopk_s(&link, 5, bytes),
-		    gf_cost_gtopk_s(&link, 8, bytes), TOLERANCE, "5 and 8");
+	EXPECT_NEAR(gtopk_s(&link, 5, bytes), gtopk_s(&link, 8, bytes),
+		    TOLERANCE, "5 and 8");
 }
 
 int main(void)
