@@ -5,19 +5,11 @@
 #include "coll/prove.h"
 #include "sim/replay_parts.h"
 
-static int prove_part(const struct gf_plan *p, struct gf_replay_part *part,
-		      const char *codec, struct gf_text *out,
-		      struct gf_error *err)
+static int prove_part(struct gf_replay_part *part, const char *codec,
+		      struct gf_text *out, struct gf_error *err)
 {
-	const struct gf_algorithm *a = part->way.algorithm;
-	int rc;
-
-	part->args.lossy = gf_codec_find(codec)->error > 0;
-	if (gf_algorithm_find(a->name) == a)
-		part->args.segment_elems =
-			p->segment_bytes / part->args.elem_bytes;
-	rc = gf_prove_line(&part->way, &part->args, codec, NULL, NULL, out,
-			   err);
+	int rc = gf_prove_line(&part->way, &part->args, codec, NULL, NULL, out,
+			       err);
 	if (rc || part->args.half != GF_COLL_REDUCE_SCATTER)
 		return rc;
 	part->args.half = GF_COLL_ALL_GATHER;
@@ -34,7 +26,7 @@ static int prove_message(const struct gf_replay_setting *s, size_t i,
 	int n = gf_replay_parts(s, i, parts, err), k, rc = n < 0 ? n : 0;
 
 	for (k = 0; k < n && !rc; k++)
-		rc = prove_part(p, &parts[k], codec, out, err);
+		rc = prove_part(&parts[k], codec, out, err);
 	return rc;
 }
 

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/heap.h"
+#include "codec/codec.h"
 
 static int make_part(const struct gf_replay_setting *s, size_t i,
 		     const struct gf_wire *wire, struct gf_replay_part *part,
@@ -38,8 +39,10 @@ static int make_part(const struct gf_replay_setting *s, size_t i,
 		args->count_elems = gf_wire_elems(wire);
 		if (m->half == GF_HALF_SPLIT)
 			args->half = GF_COLL_REDUCE_SCATTER;
+		args->segment_elems = p->segment_bytes / sizeof(float);
 	}
-	args->elem_bytes = 4;
+	args->elem_bytes = sizeof(float);
+	args->lossy = gf_codec_find(from->codec)->error > 0;
 	return 0;
 }
 
