@@ -109,10 +109,13 @@ static int check_stages(const struct gf_json_at *at, const struct exchange *x,
 {
 	const struct gf_plan *p = x->p;
 	const struct gf_message *m = &p->messages[index];
+	struct gf_error why;
 	char reason[96];
 	double product = 1;
 	size_t i;
 
+	if (gf_stages_check(m->algorithm, m->stages, m->nstages, &why))
+		return refuse_message(at, x, index, "stages", err, why.text);
 	for (i = 0; i < m->nstages; i++)
 		product *= m->stages[i].factor;
 	if (!m->nstages || product == p->ranks)
@@ -366,9 +369,15 @@ static int check_entry(const struct gf_json_at *at, const struct gf_plan *p,
 	const struct gf_rule_algorithm *a = &p->rule->algorithms[index];
 	struct gf_message m = {.algorithm = a->algorithm,
 			       .codec = a->codec ? a->codec : (char *)"f32"};
+	struct gf_error why;
 	char place[64];
 	int rc;
 
+	if (gf_stages_check(a->algorithm, a->stages, a->nstages, &why)) {
+		snprintf(place, sizeof(place), "rule/algorithms/%zu/stages",
+			 index);
+		return gf_json_refuse(at, place, err, "%s", why.text);
+	}
 	snprintf(place, sizeof(place), "rule/algorithms/%zu/codec", index);
 	rc = check_codec(at, place, p, &m, err);
 	snprintf(place, sizeof(place), "rule/algorithms/%zu/algorithm", index);

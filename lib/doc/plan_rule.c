@@ -36,6 +36,8 @@ static void decompose(const struct gf_plan *whole,
 		      struct gf_message *m)
 {
 	bool gpus = gf_device_is_gpu(whole->model->device);
+	bool two = gf_algorithm_has(m->algorithm, GF_ALGORITHM_TWO_LEVELS);
+	bool own = gf_algorithm_has(m->algorithm, GF_ALGORITHM_STAGES);
 	size_t capacity = 0, i;
 
 	if (is_for(entry, whole->ranks)) {
@@ -49,11 +51,13 @@ static void decompose(const struct gf_plan *whole,
 	    gf_levels_ranks(whole->levels, whole->nlevels) != whole->ranks)
 		return;
 	for (i = 0; i < whole->nlevels; i++) {
-		size_t size = whole->levels[i].size;
+		int size = (int)whole->levels[i].size;
 
-		if (size > 1)
-			add_stage(m, &capacity, (int)size,
-				  gf_stage_unsaid((int)size, gpus));
+		if (size > 1 && two && m->nstages == 2)
+			m->stages[1].factor *= size;
+		else if (size > 1)
+			add_stage(m, &capacity, size,
+				  own ? gf_stage_unsaid(size, gpus) : "ring");
 	}
 }
 

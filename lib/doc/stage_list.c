@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "doc/stage_list.h"
 
+#include <errno.h>
 #include <limits.h>
 #include <string.h>
 
@@ -53,6 +54,36 @@ bool gf_stages_call(const struct gf_stage *stages, size_t n)
 		if (gf_stage_has(stages[i].algorithm, GF_STAGE_CALL))
 			return true;
 	return false;
+}
+
+int gf_stages_check(const char *algorithm, const struct gf_stage *stages,
+		    size_t n, struct gf_error *err)
+{
+	size_t i;
+
+	if (n && !gf_algorithm_has(algorithm, GF_ALGORITHM_LEVELS))
+		return gf_error_set(err, -EINVAL,
+				    "want none with algorithm %.40s, which "
+				    "takes no factors, got %zu",
+				    algorithm, n);
+	if (n > 2 && gf_algorithm_has(algorithm, GF_ALGORITHM_TWO_LEVELS))
+		return gf_error_set(err, -EINVAL,
+				    "want 2 factors with algorithm %.40s, got "
+				    "%zu",
+				    algorithm, n);
+	for (i = 0; i < n; i++) {
+		const char *name = stages[i].algorithm;
+
+		if (name && !gf_stage_algorithm(name))
+			return gf_stage_refuse(name, err);
+		if (name && strcmp(name, "ring") != 0 &&
+		    !gf_algorithm_has(algorithm, GF_ALGORITHM_STAGES))
+			return gf_error_set(err, -EINVAL,
+					    "want rings with algorithm %.40s, "
+					    "got %s",
+					    algorithm, name);
+	}
+	return 0;
 }
 
 void gf_stages_text(struct gf_text *out, const char *between,

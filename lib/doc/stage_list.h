@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "base/error.h"
 #include "base/text.h"
 
 /* One factor of a decomposition (BlueConnect). A list of them is innermost
@@ -23,6 +24,12 @@ bool gf_stages_same(const struct gf_stage *a, size_t na,
 		    const struct gf_stage *b, size_t nb);
 /* Is one of them a call of a library, which moves f32 as they are? */
 bool gf_stages_call(const struct gf_stage *stages, size_t n);
+
+/* Can that algorithm be decomposed so, by algorithms that exist? One without
+ * GF_ALGORITHM_LEVELS takes no stages, one without GF_ALGORITHM_STAGES rings
+ * alone; a stage's algorithm may be NULL. -EINVAL. */
+int gf_stages_check(const char *algorithm, const struct gf_stage *stages,
+		    size_t n, struct gf_error *err);
 
 /* "2:shm,4:ring", with that text between them. */
 void gf_stages_text(struct gf_text *out, const char *between,

@@ -123,8 +123,13 @@ static void add(struct filling *f, const char *algorithm,
 				     algorithm, codecs[i]);
 			continue;
 		}
-		if (!carries(f, algorithm, stages, nstages, codecs[i]))
+		if (!carries(f, algorithm, stages, nstages, codecs[i])) {
+			gf_error_set(&f->why, -ENOTSUP,
+				     "--codecs: want f32 with a stage that is "
+				     "a library's call, got %s",
+				     codecs[i]);
 			continue;
+		}
 		if (!gf_algorithm_has(algorithm, GF_ALGORITHM_ENCODED) &&
 		    !gf_codec_find(codecs[i])->adds)
 			continue;
@@ -169,6 +174,48 @@ static bool prime(int n)
 	return n > 1;
 }
 
+/* Can the factors that the user gave be carried out here, as far as is known?
+ */
+static bool can_run(struct filling *f, const char *algorithm)
+{
+	const struct gf_problem *in = f->in;
+	const int host = gf_factors_host(in->fabric.levels, in->fabric.nlevels);
+	const char *device = f->fabric.device;
+	const unsigned here = gf_device_is_gpu(device) ? GF_STAGE_BY_GPU
+			      : device && strcmp(device, "cpu") == 0
+				      ? GF_STAGE_BY_HOST
+				      : 0; /* it may be either */
+	int together = 1;
+	size_t i;
+
+	if (gf_stages_check(algorithm, in->factors, in->nfactors, &f->why)) {
+		gf_error_prefix(&f->why, "--factors");
+		return false;
+	}
+	for (i = 0; i < in->nfactors; i++) {
+		const char *name = in->factors[i].algorithm;
+
+		together *= in->factors[i].factor;
+		if (name && !gf_stage_has(name, here)) {
+			gf_error_set(&f->why, -ENOTSUP,
+				     "--factors: stage %zu: %s does not run on "
+				     "device %s, as the profile has it",
+				     i, name, device);
+			return false;
+		}
+		if (host && host % together &&
+		    gf_stage_has(name, GF_STAGE_ONE_HOST)) {
+			gf_error_set(
+				&f->why, -ENOTSUP,
+				"--factors: stage %zu: %s wants ranks of one "
+				"host, which has %d, got %d",
+				i, name, host, together);
+			return false;
+		}
+	}
+	return true;
+}
+
 static void add_decompositions(struct filling *f, const char *algorithm)
 {
 	const struct gf_problem *in = f->in;
@@ -185,6 +232,8 @@ static void add_decompositions(struct filling *f, const char *algorithm)
 		.nfixed = in->nfactors,
 	};
 
+	if (!can_run(f, algorithm))
+		return;
 	/* asked for, a prime number of ranks is one stage */
 	if (!two && in->algorithm && prime(rules.ranks))
 		rules.fewest = 1;

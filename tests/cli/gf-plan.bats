@@ -539,6 +539,18 @@ ms() { # OPTION...: of a plan of the job, as people read it
 	jq '.model.device = "cuda"' p.json > gpu.json
 	wants 0 gf-plan --algorithm blueconnect "$data/valid/topology-4x2-1gbe.json" gpu.json
 	jq -e 'all(.messages[].stages[]; .algorithm == "nccl")' out.txt
+	# a stage is carried out as its name says, or refused
+	while IFS='|' read -r options message; do
+		# shellcheck disable=SC2086 # options are words
+		wants 1 gf-plan --policy single $options "$data/valid/topology-4x2-1gbe.json" p.json
+		[ "$(grep -cxF "gf-plan: $message" err.txt)" -eq 1 ]
+	done <<- 'END'
+		--algorithm hierarchical --factors 2:mpi,4|--factors: want rings with algorithm hierarchical, got mpi
+		--algorithm blueconnect --factors 2:ring,4:shm|--factors: stage 1: shm wants ranks of one host, which has 2, got 8
+		--algorithm blueconnect --factors 2:mpi,4 --codecs f16|--codecs: want f32 with a stage that is a library's call, got f16
+	END
+	wants 1 gf-plan --algorithm blueconnect --factors 2:shm,4 "$data/valid/topology-4x2-1gbe.json" gpu.json
+	says '--factors: stage 0: shm does not run on device cuda, as the profile has it'
 	# tables name what runs: the sets' own algorithm
 	six --selection gtopk --table
 	[ "$(awk 'NR > 1 {print $5}' out.txt | sort -u)" = gtopk ]
