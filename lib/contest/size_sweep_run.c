@@ -209,6 +209,11 @@ int gf_contest_plan_run(const struct gf_plan *plan,
 	size_t elems = 0, i;
 	int rc = gf_plan_runnable(plan, err);
 
+	if (rc == 0 && plan->servers)
+		rc = gf_error_set(err, -EINVAL,
+				  "want a plan without a server (gf-train runs "
+				  "them), got %d",
+				  plan->servers);
 	if (rc == 0 && plan->ranks != config->comm->ranks)
 		rc = gf_error_set(err, -EINVAL,
 				  "the plan is for %d ranks, this job has %d",

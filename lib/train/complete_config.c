@@ -257,6 +257,8 @@ int gf_train_complete(struct gf_train_config *k, struct gf_error *err)
 	}
 	if (!t->batch)
 		t->batch = k->plan->model->batch_per_rank;
+	if (!t->accumulate)
+		t->accumulate = gf_model_micro_batches(k->plan->model);
 	fill_defaults(t);
 	suit_plan(k, &own);
 	free(t->producer);

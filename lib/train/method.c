@@ -398,7 +398,9 @@ void gf_method_update(struct gf_method *m, size_t step, double lr)
 		gf_method_late_update(m, step, lr);
 		return;
 	}
-	if (m->due && m->env.params && !m->skip && !has_failed(m))
+	if (m->due && !m->env.params && !has_failed(m))
+		gf_exchange_adopt(m->exchange); /* a replay updates nothing */
+	else if (m->due && !m->skip && !has_failed(m))
 		apply(m, lr);
 	mark(m, GF_MARK_UPDATED); /* before what `learn` waits for */
 	if (m->due)

@@ -11,6 +11,7 @@ void gf_tally_init(struct gf_tally *t, int ranks, int servers, size_t batch)
 {
 	memset(t, 0, sizeof(*t));
 	t->ranks = ranks;
+	t->servers = servers;
 	t->batch = batch;
 	t->all = gf_xcalloc((size_t)(ranks + servers), sizeof(*t->all));
 }
@@ -103,6 +104,8 @@ int gf_tally_meet(struct gf_tally *t, struct gf_team *team,
 		for (r = 0; r < t->ranks; r++) {
 			row->loss += t->all[r].loss[i];
 			row->correct += t->all[r].correct[i];
+		}
+		for (r = 0; r < t->ranks + t->servers; r++) {
 			row->sent_bytes += t->all[r].sent_bytes[i];
 			row->dense_bytes += t->all[r].dense_bytes[i];
 		}

@@ -27,7 +27,7 @@ struct gf_tally_record {
 };
 
 struct gf_tally {
-	int ranks;
+	int ranks, servers;
 	size_t batch;
 	size_t pending;
 	struct gf_tally_record own, *all;
@@ -41,7 +41,7 @@ struct gf_tally {
 };
 
 /* batch: labels per rank and step. Servers come after the ranks that compute,
- * and have nothing to tell. */
+ * and tell what they have sent. */
 void gf_tally_init(struct gf_tally *t, int ranks, int servers, size_t batch);
 void gf_tally_release(struct gf_tally *t);
 /* The epoch's sums go into checkpoints. */

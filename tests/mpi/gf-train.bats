@@ -169,6 +169,13 @@ largest() {
 	jq -e '.otherData.clock_offset_s | length == 2 and .[0] == 0' trace.json
 	wants 0 mpi 2 gf-train -q --replay --plan plan.json --steps 30
 	grep -qE '^iteration predicted .*, measured ' out.txt
+	# chunks are chosen in a replay, too, and a plan's micro-batches are those of the run
+	pipe_plan 2 --selection csc --csc-warmup 0 --keep .1 > plan.json
+	wants 0 mpi 2 gf-train -q --replay --plan plan.json --steps 20
+	grep -qE '^sent .*, 1[0-9].* % of dense' out.txt
+	pipe_plan 2 --accumulate 3 > plan.json
+	wants 0 mpi 2 gf-train $quick --plan plan.json --steps 1 --log log.jsonl
+	jq -se 'map(select(.part == "batch") | [.accumulate, .samples]) == [[3, 48]]' log.jsonl
 }
 
 @test "rank 0 reads standard input for all" {
@@ -291,7 +298,12 @@ pipe_plan() { # ranks, options of gf-plan
 		4|--staleness 2 --policy single --algorithm rhd --codecs q8
 	END
 	pipe_plan 3 --servers 1 --policy single > plan.json
-	wants 0 mpi 3 gf-train $quick --plan plan.json --steps 1 --trace trace.json # the server's passes are none
+	wants 0 mpi 3 gf-train $quick --plan plan.json --steps 1 --trace trace.json --log log.jsonl # the server's passes are none
+	# what the server sends counts, too
+	gf-sim plan.json --steps --json | jq -s 'map(select(.part == "step" and .op == "send").bytes) | add' > bytes.txt
+	jq -se --argjson bytes "$(cat bytes.txt)" 'map(select(.part == "batch").sent_bytes) == [$bytes]' log.jsonl
+	wants 2 mpi 3 gf-allreduce -q --plan plan.json
+	grep -q 'want a plan without a server (gf-train runs them), got 1' err.txt
 	jq -e '[.traceEvents[] | select(.cat == "alone").pid] | sort == [0, 0, 1, 1]' trace.json
 	wants 2 mpi 2 gf-train $quick --plan plan.json
 	grep -q 'the plan is for 2 ranks and a server, this job has 2' err.txt
