@@ -138,6 +138,13 @@ static int check_codec(const struct gf_json_at *at, const char *place,
 	char *names;
 	int rc = 0;
 
+	if (!codec) {
+		names = gf_codec_names(false, "");
+		rc = gf_json_refuse(at, place, err, "want %s, got \"%.40s\"",
+				    names, m->codec);
+		free(names);
+		return rc;
+	}
 	if (selection->encoding && !gf_codec_is_plain(m->codec))
 		return gf_json_refuse(
 			at, place, err,
@@ -145,7 +152,7 @@ static int check_codec(const struct gf_json_at *at, const char *place,
 			selection->name, selection->encoding, m->codec);
 	if (selection->traits & GF_SELECT_SETS)
 		return 0; /* they have algorithms of their own */
-	if (!gf_algorithm_has(m->algorithm, GF_ALGORITHM_ENCODED) && codec &&
+	if (!gf_algorithm_has(m->algorithm, GF_ALGORITHM_ENCODED) &&
 	    !codec->adds) {
 		names = gf_codec_names(true, "\"");
 		rc = gf_json_refuse(
@@ -429,6 +436,26 @@ static int check_rule(const struct gf_json_at *at, struct gf_plan *p,
 	return 0;
 }
 
+/* Keys that would have no effect. */
+static int check_idle(const struct gf_json_at *at, const struct gf_plan *p,
+		      struct gf_error *err)
+{
+	const size_t segment_bytes =
+		p->rule ? p->rule->segment_bytes : p->segment_bytes;
+
+	if (segment_bytes % sizeof(float))
+		return gf_json_refuse(
+			at, p->rule ? "rule/segment_bytes" : "segment_bytes",
+			err, "want a multiple of an element's 4 bytes, got %zu",
+			segment_bytes);
+	if (p->staleness == 1 && (p->pipeline_warmup_steps ||
+				  p->pipeline_warmup_part.of != GF_STEPS_KNOWN))
+		return gf_json_refuse(at, "pipeline/warmup_steps", err,
+				      "want 0 with a staleness of 1, by which "
+				      "every step is synchronous, got some");
+	return 0;
+}
+
 int gf_plan_finish(const struct gf_json_at *at, void *plan,
 		   struct gf_error *err)
 {
@@ -436,6 +463,7 @@ int gf_plan_finish(const struct gf_json_at *at, void *plan,
 	int rc;
 
 	rc = gf_levels_check(at, p->levels, p->nlevels, err);
+	rc = rc ? rc : check_idle(at, p, err);
 	if (rc == 0)
 		rc = gf_processing_check(at, &p->processing, err);
 	if (rc == 0 && p->reproducible &&

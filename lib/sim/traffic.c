@@ -73,16 +73,6 @@ static int price_reduce(struct pricing *x, const struct gf_message *from,
 	return 0;
 }
 
-static int refuse_codec(const char *codec, struct gf_error *err)
-{
-	char *names = gf_codec_names(false, "");
-	int rc = gf_error_set(err, -EINVAL, "want codecs %s, got %s", names,
-			      codec);
-
-	free(names);
-	return rc;
-}
-
 static int price_wire(struct pricing *x, const struct gf_message *from,
 		      const struct gf_wire *wire, struct gf_sim_message *m,
 		      struct gf_error *err)
@@ -168,8 +158,6 @@ static int price(struct pricing *x, const struct gf_message *from,
 	m->release = from->release;
 	m->half = from->half;
 	m->holds_s = 0;
-	if (!gf_codec_find(from->codec))
-		return refuse_codec(from->codec, err);
 	rc = price_wires(x, from, m, err);
 	if (rc == 0)
 		price_selection(x, m);
