@@ -249,6 +249,7 @@ static int prepare(struct session *s, struct gf_error *err)
 	gf_contest_device_suit(&s->config.device, &s->config.element);
 	if (!rc && a->plan)
 		rc = gf_train_read_plan(s->comm, 0, a->plan, &s->plan, err);
+	gf_plan_settle(&s->plan, 1, 1); /* a warm-up is over */
 	gf_period_keep_outer(&s->plan);
 	rc = rc ? rc
 		: gf_levels_placed(s->comm, s->plan.levels, s->plan.nlevels,

@@ -205,6 +205,9 @@ print(r[0]["stages"], r[0]["factors"], r[0]["segment_bytes"], r[-1]["stages"] ==
 	says '6 elements came out wrong'
 	wants 1 mpi 2 gf-allreduce $quick --plan plan.json --verify
 	says 'want no --verify (gf-sim has it) with selection randomk, whose steps depend on the gradients'
+	# its warm-up is over, however long
+	gf-plan -q --model digits-mlp --selection csc --csc-warmup 50% --ranks 2 "$data/valid/topology-4x2-1gbe.json" > plan.json
+	wants 0 mpi 2 gf-allreduce $quick --plan plan.json
 	# a rule has no tensors to select from
 	wants 2 mpi 2 gf-allreduce $quick --plan "$data/../../share/plans/gtopk.json" -b 1K -e 1K
 	[ "$(grep -c 'the rule has selection gtopk, got a rule alone$' err.txt)" -eq 1 ]
