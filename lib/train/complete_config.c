@@ -225,8 +225,8 @@ static void suit_plan(struct gf_train_config *k, const struct gf_training *own)
 			 peak, &out);
 	else if (wants.share < 1)
 		gf_text_addf(&out,
-			     "of a rate that suits dense gradients %.2g is "
-			     "stable, ",
+			     "at most %.2g times a rate that suits dense "
+			     "gradients is stable, ",
 			     wants.share);
 	if (out.length)
 		gf_text_addf(&out, "because %s", why.data);

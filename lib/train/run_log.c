@@ -10,7 +10,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/dtype.h"
 #include "base/heap.h"
+#include "base/text.h"
 #include "cli/human.h"
 #include "json/json.h"
 #include "train/choose_ways.h"
@@ -117,6 +119,23 @@ static int open_stream(FILE **stream, const char *path, bool append,
 	return rc;
 }
 
+/* Those of the plan's messages, each once. */
+static char *codecs_once(const struct gf_plan *plan)
+{
+	struct gf_text out = {0};
+	size_t i, k;
+
+	for (i = 0; i < plan->nmessages; i++) {
+		for (k = 0; strcmp(plan->messages[k].codec,
+				   plan->messages[i].codec) != 0;)
+			k++;
+		if (k == i)
+			gf_text_addf(&out, "%s%s", i ? ";" : "",
+				     plan->messages[i].codec);
+	}
+	return gf_text_take(&out);
+}
+
 int gf_train_log_open(struct gf_train_log *log, const char *path, size_t every,
 		      const struct gf_train_config *config,
 		      struct gf_error *err)
@@ -131,6 +150,7 @@ int gf_train_log_open(struct gf_train_log *log, const char *path, size_t every,
 	log->config = config;
 	log->method = gf_method_name(config->plan);
 	log->algorithms = gf_train_ways_once(config->plan);
+	log->codecs = codecs_once(config->plan);
 	return 0;
 }
 
@@ -154,6 +174,8 @@ static void put_row(struct gf_json_writer *w, const struct gf_train_log *log,
 	gf_json_put_string(w, "model", k->model->name);
 	gf_json_put_string(w, "method", log->method);
 	gf_json_put_string(w, "algorithms", log->algorithms);
+	gf_json_put_string(w, "codecs", log->codecs);
+	gf_json_put_int(w, "staleness", k->plan->staleness);
 	if (!gf_period_has(&k->plan->period, GF_PERIOD_EVERY))
 		gf_json_put_string(w, "period",
 				   gf_period_name(&k->plan->period));
@@ -168,6 +190,7 @@ static void put_row(struct gf_json_writer *w, const struct gf_train_log *log,
 		gf_json_put_string(w, "transport",
 				   k->place.nccl ? k->place.nccl->name
 						 : k->comm->ops->name);
+	gf_json_put_string(w, "precision", gf_dtype_names[k->precision]);
 	gf_json_put_string(w, "optimizer", k->training.optimizer);
 	gf_json_put_size(w, "batch_per_rank", k->training.batch);
 	gf_json_put_size(w, "accumulate", k->training.accumulate);
@@ -254,8 +277,9 @@ int gf_train_log_close(struct gf_train_log *log, struct gf_error *err)
 				    log->path);
 	free(log->path);
 	free(log->algorithms);
+	free(log->codecs);
 	log->stream = NULL;
 	log->path = NULL;
-	log->algorithms = NULL;
+	log->algorithms = log->codecs = NULL;
 	return rc;
 }

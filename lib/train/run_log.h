@@ -21,7 +21,7 @@ struct gf_train_log {
 	char *path;
 	const struct gf_train_config *config; /* borrowed */
 	const char *method;
-	char *algorithms; /* that reduce its messages */
+	char *algorithms, *codecs; /* of its messages */
 };
 
 /* config must be complete. A resumed run appends to the file that is there. Of

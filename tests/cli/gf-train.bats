@@ -774,7 +774,7 @@ flip() {
 	wants 0 gf-train --model digits-mlp --threads 1 --plan three.json --steps 12
 	says 'optimizer nesterov (--optimizer) instead of sgd, peak rate 0.0161 (--lr) instead of 0.025, because gradients are 2 steps late'
 	wants 0 gf-train --model digits-mlp --threads 1 --plan three.json --steps 12 --optimizer sgd --lr .1
-	says 'of a rate that suits dense gradients 0.1 is stable, because gradients are 2 steps late'
+	says 'at most 0.1 times a rate that suits dense gradients is stable, because gradients are 2 steps late'
 }
 
 @test "the loss scale: options, and in the log" {

@@ -175,7 +175,8 @@ largest() {
 	grep -qE '^sent .*, 1[0-9].* % of dense' out.txt
 	pipe_plan 2 --accumulate 3 > plan.json
 	wants 0 mpi 2 gf-train $quick --plan plan.json --steps 1 --log log.jsonl
-	jq -se 'map(select(.part == "batch") | [.accumulate, .samples]) == [[3, 48]]' log.jsonl
+	jq -se 'map(select(.part == "batch") | [.accumulate, .samples, .codecs, .staleness, .precision]) ==
+		[[3, 48, "f32", 1, "f32"]]' log.jsonl
 }
 
 @test "rank 0 reads standard input for all" {

@@ -159,7 +159,8 @@ static const struct {
 	 .3,
 	 .9,
 	 "sgd",
-	 "of a rate that suits dense gradients 0.2 is stable, because"},
+	 "at most 0.2 times a rate that suits dense gradients is stable, "
+	 "because"},
 	{"late, adamw", 4, 2, {0}, 0, 0, "adamw", 1e-3, 0, "adamw", NULL},
 	{"in large pieces, adamw", 4, 1, ONEBIT, 0, 0, "adamw", 1e-3, 0,
 	 "adamw", NULL},
@@ -184,7 +185,7 @@ static const struct {
 	 .3,
 	 .9,
 	 "sgd",
-	 "0.2 is stable"},
+	 "at most 0.2 times a rate"},
 	{"dgc", 4, 1, DGC, 0, 0, NULL, .1, .9, "sgd", NULL},
 	{"dgc, late", 4, 2, DGC, 0, 0, NULL, .02, .9, "sgd",
 	 "peak rate 0.02 (--lr) instead of 0.1, because gradients"},
