@@ -34,7 +34,7 @@ static void draft(const struct gf_workbench *w, struct gf_draft *d)
 
 static const struct gf_policy together = {.name = "optimal", .draft = draft};
 
-static int try_thresholds(const struct gf_task *t, struct gf_plan *p,
+static int try_thresholds(const struct gf_task *t, int lanes, struct gf_plan *p,
 			  struct gf_error *err)
 {
 	const struct gf_model_profile *model = t->problem.model;
@@ -46,8 +46,8 @@ static int try_thresholds(const struct gf_task *t, struct gf_plan *p,
 
 	for (i = 0; i < model->ntensors; i++)
 		total += (double)gf_tensor_bytes(&model->tensors[i]);
-	least = total / (MESSAGES_PER_LANE *
-			 (t->problem.lanes ? t->problem.lanes : GF_LANES_MOST));
+	least = total / (MESSAGES_PER_LANE * lanes);
+	other.problem.lanes = lanes;
 	for (theta = total; rc == 0 && theta >= fmax(least, 1);
 	     theta /= pow(2, 1.0 / STEPS_PER_OCTAVE)) {
 		other.problem.threshold_bytes = (size_t)theta;
@@ -70,8 +70,8 @@ int gf_task_stale(const struct gf_task *t, struct gf_plan *p,
 {
 	struct gf_model_profile *model =
 		gf_model_profile_copy(t->problem.model);
+	int lanes = t->problem.lanes ? t->problem.lanes : GF_LANES_MOST, rc;
 	size_t i;
-	int rc;
 
 	model->forward_s = model->backward_s = 0;
 	for (i = 0; i < model->ntensors; i++)
@@ -81,7 +81,9 @@ int gf_task_stale(const struct gf_task *t, struct gf_plan *p,
 	/* messages that are cut anew have a threshold of their own */
 	if (rc < 0 || gf_selection_has(&t->selection, GF_SELECT_RECUTS))
 		return rc;
-	rc = try_thresholds(t, p, err);
+	/* so that no lane more makes a plan worse */
+	for (rc = 0; rc == 0 && lanes > 0; lanes--)
+		rc = try_thresholds(t, lanes, p, err);
 	if (rc < 0)
 		gf_plan_release(p);
 	return rc;

@@ -1406,6 +1406,11 @@ ms() { # OPTION...: of a plan of the job, as people read it
 		done
 	done
 	jq -e --argjson least "$least" '.predicted.iteration_s <= 1.001 * $least' plan.json
+	# a lane more makes no plan worse
+	gf-topo --synthetic "host:2@8GB/s,1us net:2@1Gb/s,50us" > net.json
+	for lanes in 2 3 4; do
+		gf-plan -q --model digits-mlp --staleness 2 --lanes $lanes net.json
+	done | jq -se 'map(.predicted.iteration_s) | .[0] > .[1] and .[1] >= .[2]'
 }
 
 @test "a plan is its own row of --compare, however much was replayed for the others" {
