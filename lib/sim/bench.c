@@ -86,7 +86,7 @@ double gf_replay_bench_s(struct gf_replay_bench *b, double bytes, size_t n)
 	for (i = 0; i < n; i++)
 		messages[i] = (struct gf_replay_message){
 			.ranks = b->ranks,
-			.elem_bytes = bytes / (double)b->args.count_elems,
+			.element.bytes = bytes / (double)b->args.count_elems,
 		};
 	in.messages = messages;
 	in.nmessages = n;

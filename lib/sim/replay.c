@@ -24,6 +24,12 @@ static void look_at(struct gf_replay_run *r, size_t node)
 	*gf_array_push(&r->todo, &r->ntodo, &r->todo_capacity) = node;
 }
 
+double gf_replay_bytes(const struct gf_replay_element *e, size_t count)
+{
+	return e->codec ? (double)gf_codec_wire_bytes(e->codec, count)
+			: (double)count * e->bytes;
+}
+
 static void add_event(struct gf_replay_run *r, enum gf_replay_event kind,
 		      double at_s, size_t id)
 {
@@ -34,8 +40,8 @@ static void add_event(struct gf_replay_run *r, enum gf_replay_event kind,
 static double bytes_of(const struct gf_replay_run *r,
 		       const struct gf_replay_node *n)
 {
-	return (double)n->step->range.count *
-	       r->in->messages[n->message].elem_bytes;
+	return gf_replay_bytes(&r->in->messages[n->message].element,
+			       n->step->range.count);
 }
 
 /* Takes one off what its users wait for: at the end, and at a send's start

@@ -5,6 +5,7 @@
 #include <stddef.h>
 
 #include "base/error.h"
+#include "codec/codec.h"
 #include "coll/algorithm.h"
 #include "doc/cost_line.h"
 #include "doc/plan.h"
@@ -23,9 +24,16 @@
  * take no time. The result is the algorithm's cost_s
  * for one message and one segment on a uniform network.
  */
+/* What an element of a schedule takes on the wire. */
+struct gf_replay_element {
+	double bytes;
+	const struct gf_codec *codec; /* that has blocks; else NULL */
+};
+double gf_replay_bytes(const struct gf_replay_element *e, size_t count);
+
 struct gf_replay_message {
 	const struct gf_schedule *ranks; /* in->ranks of them, borrowed */
-	double elem_bytes;               /* on the wire */
+	struct gf_replay_element element;
 	/* by every rank's processor: per element, and once before the first
 	 * step */
 	double encode_s, decode_s, before_s;

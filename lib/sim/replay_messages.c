@@ -99,6 +99,7 @@ int gf_replayed_message_init(struct gf_replayed_message *to,
 	const struct gf_sim_message *m = &s->traffic.messages[i];
 	struct gf_replay_part parts[GF_WIRES_MOST];
 	int ranks = s->variant.fabric.ranks, rank, k, rc;
+	const struct gf_codec *codec;
 	int n;
 
 	*to = (struct gf_replayed_message){0};
@@ -122,10 +123,15 @@ int gf_replayed_message_init(struct gf_replayed_message *to,
 	};
 	for (k = 0; k < n; k++)
 		to->elems += parts[k].args.count_elems;
-	to->bytes_per_elem =
-		gf_selection_has(&s->variant.plan.selection, GF_SELECT_SETS)
-			? m->bytes
-			: m->bytes / (double)to->elems;
+	if (gf_selection_has(&s->variant.plan.selection, GF_SELECT_SETS)) {
+		to->element.bytes = m->bytes;
+	} else {
+		to->element.bytes = m->bytes / (double)to->elems;
+		codec = gf_codec_find(
+			gf_traffic_like(&s->traffic, &s->variant.plan, i)
+				->codec);
+		to->element.codec = codec->block_elems ? codec : NULL;
+	}
 	for (rank = 0, rc = 0; rank < ranks && rc == 0; rank++) {
 		rc = schedule(parts, n, rank, &to->ranks[rank], err);
 		if (rc < 0) {

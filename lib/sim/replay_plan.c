@@ -71,7 +71,7 @@ static int gather(struct gf_replay_setting *s, struct gf_sim_gather *gathers,
 					      GF_COLL_ALL_GATHER, err);
 		messages[i] = (struct gf_replay_message){
 			.ranks = made[i].ranks,
-			.elem_bytes = made[i].bytes_per_elem,
+			.element = made[i].element,
 			.mode = GF_MODE_NORMAL,
 		};
 		add_processing(s, from, &messages[i]);
@@ -133,7 +133,7 @@ static int replay(const struct gf_replay_setting *s, const struct forward *f,
 
 		messages[i] = (struct gf_replay_message){
 			.ranks = out->messages[i].ranks,
-			.elem_bytes = out->messages[i].bytes_per_elem,
+			.element = out->messages[i].element,
 			.mode = m->mode,
 			.work_s = gf_sim_ready_work_s(p->model, m, issued_s,
 						      issues_s),

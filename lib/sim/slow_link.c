@@ -14,7 +14,7 @@ static int alone_s(const struct gf_replay_setting *s,
 {
 	struct gf_replay_input in = gf_replay_setting_input(s);
 	struct gf_replay_message message = {.ranks = m->ranks,
-					    .elem_bytes = m->bytes_per_elem};
+					    .element = m->element};
 	struct gf_replay_result result;
 	int rc;
 

@@ -71,8 +71,8 @@ static void each_of(const struct gf_plan *p, const struct gf_replayed *r,
 			.rank = rank,
 			.by = step_by(p, r, message, &s->steps[i]),
 			.is = &s->steps[i],
-			.bytes = (double)s->steps[i].range.count *
-				 m->bytes_per_elem,
+			.bytes = gf_replay_bytes(&m->element,
+						 s->steps[i].range.count),
 			.at = r->times.steps[message][rank][i],
 		};
 

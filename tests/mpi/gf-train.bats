@@ -173,6 +173,18 @@ largest() {
 	pipe_plan 2 --selection csc --csc-warmup 0 --keep .1 > plan.json
 	wants 0 mpi 2 gf-train -q --replay --plan plan.json --steps 20
 	grep -qE '^sent .*, 1[0-9].* % of dense' out.txt
+	# blocks, and steps that a codec rounds: as many bytes as gf-sim's steps have
+	while read -r options; do
+		pipe_plan 4 --policy single $options | jq '.segment_bytes = 400' > plan.json
+		gf-sim plan.json --steps --json | jq -s 'map(select(.part == "step" and .op == "send").bytes) | add' > bytes.txt
+		wants 0 mpi 4 gf-train $quick --plan plan.json --steps 1 --log log.jsonl
+		jq -se --argjson bytes "$(cat bytes.txt)" 'map(select(.part == "batch").sent_bytes) == [$bytes]' log.jsonl
+		rm log.jsonl
+	done <<- END
+		--algorithm ring --codecs q8
+		--algorithm hierarchical --codecs f16
+		--selection randomk --codecs q8
+	END
 	pipe_plan 2 --accumulate 3 > plan.json
 	wants 0 mpi 2 gf-train $quick --plan plan.json --steps 1 --log log.jsonl
 	jq -se 'map(select(.part == "batch") | [.accumulate, .samples, .codecs, .staleness, .precision]) ==

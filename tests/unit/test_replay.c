@@ -72,7 +72,8 @@ static int replay_alone(const struct gf_algorithm *a,
 			struct gf_error *err)
 {
 	struct gf_schedule *s = gf_xcalloc((size_t)args->ranks, sizeof(*s));
-	struct gf_replay_message message = {s, args->elem_bytes, 0};
+	struct gf_replay_message message = {
+		s, {.bytes = (double)args->elem_bytes}, 0};
 	struct gf_replay_input in = *on;
 	struct gf_replay_result result;
 	int rank, rc = 0;
@@ -325,7 +326,7 @@ static double ring_s(size_t messages, size_t segment_elems, double gamma,
 					  rank, &s[rank], NULL))
 			abort();
 	for (i = 0; i < messages; i++)
-		at_once[i] = (struct gf_replay_message){s, 1, 0};
+		at_once[i] = (struct gf_replay_message){s, {.bytes = 1}, 0};
 	if (gf_replay(&in, &result, NULL))
 		abort();
 	end_s = result.end_s;

@@ -187,7 +187,7 @@ static void test_times(void)
 		const char *what = timed[i].what;
 		const struct net *net = timed[i].net;
 		struct gf_schedule s[RANKS];
-		struct gf_replay_message message = {s, 1, 0};
+		struct gf_replay_message message = {s, {.bytes = 1}, 0};
 		struct gf_replay_input in = {
 			.ranks = RANKS,
 			.levels = net->levels,
@@ -234,7 +234,7 @@ static void test_refused(void)
 
 	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++) {
 		struct gf_schedule s[RANKS];
-		struct gf_replay_message message = {s, 1, 0};
+		struct gf_replay_message message = {s, {.bytes = 1}, 0};
 		struct gf_replay_input in = {
 			.ranks = RANKS,
 			.levels = net,
