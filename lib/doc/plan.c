@@ -284,7 +284,7 @@ const char *gf_plan_runs(const struct gf_plan *p, size_t first, size_t last,
 
 	if (p->model &&
 	    gf_selection_wire(&p->selection, &p->model->tensors[first],
-			      last - first + 1, wires))
+			      last - first + 1, 0, wires))
 		name = gf_wire_algorithm(wires[0].kind);
 	return name ? name : like->algorithm;
 }

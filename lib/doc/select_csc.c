@@ -43,14 +43,30 @@ const struct gf_csc_params *gf_csc_params(const struct gf_selection *s)
 	return s->plan == &gf_select_plan_csc ? s->params : NULL;
 }
 
-/* The steady state: keep of the elements, evenly spread over the tensors. */
+static size_t nchunks(const struct gf_csc_params *p, size_t count_elems)
+{
+	return (count_elems + p->chunk_elems - 1) / p->chunk_elems;
+}
+
+static double kept_of(double share, size_t n)
+{
+	return fmax(1, ceil(share * (double)n - 1e-9));
+}
+
+/* The steady state: whole chunks, evenly spread over the tensors. */
 static size_t wire(const void *params, const struct gf_wired *message,
 		   struct gf_wire *wires)
 {
 	const struct gf_csc_params *p = params;
+	const double elems = (double)message->model_elems;
+	double share = p->keep;
 
+	if (message->model_elems)
+		share = fmin(
+			1, kept_of(p->keep, nchunks(p, message->model_elems)) *
+				   (double)p->chunk_elems / elems);
 	*wires = (struct gf_wire){GF_WIRE_REDUCE, message->count_elems,
-				  message->size_bytes, p->keep};
+				  message->size_bytes, share};
 	return 1;
 }
 
@@ -59,8 +75,7 @@ static size_t own_elems(const void *params, size_t count_elems, int ranks)
 {
 	const struct gf_csc_params *p = params;
 
-	return (count_elems + p->chunk_elems - 1) / p->chunk_elems +
-	       GF_CSC_BAD_PARTS * (size_t)ranks;
+	return nchunks(p, count_elems) + GF_CSC_BAD_PARTS * (size_t)ranks;
 }
 
 /*
@@ -98,6 +113,11 @@ double gf_csc_sent_share(const struct gf_csc_params *p, double step)
 
 	/* the first step is dense, with or without a ramp */
 	return step > 0 ? 1 - (1 - p->keep) * ramp : 1;
+}
+
+size_t gf_csc_kept(const struct gf_csc_params *p, size_t n, size_t t)
+{
+	return (size_t)kept_of(gf_csc_sent_share(p, (double)t), n);
 }
 
 /* Stretches of the ramp, by the share in their middle. */

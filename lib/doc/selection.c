@@ -83,9 +83,12 @@ double gf_wire_set_bytes(const struct gf_wire *w, const char *codec)
 
 size_t gf_selection_wire(const struct gf_selection *s,
 			 const struct gf_tensor *tensors, size_t ntensors,
+			 size_t model_elems,
 			 struct gf_wire wires[GF_WIRES_MOST])
 {
-	struct gf_wired message = {.tensors = tensors, .ntensors = ntensors};
+	struct gf_wired message = {.tensors = tensors,
+				   .ntensors = ntensors,
+				   .model_elems = model_elems};
 	size_t i;
 
 	for (i = 0; i < ntensors; i++) {

@@ -92,6 +92,7 @@ struct gf_wired {
 	const struct gf_tensor *tensors;
 	size_t ntensors;
 	double count_elems, size_bytes; /* of all of them */
+	size_t model_elems;             /* of the model; 0: not known */
 };
 
 struct gf_select_plan {
@@ -151,9 +152,11 @@ bool gf_selection_has(const struct gf_selection *s, unsigned traits);
 /* Whether it keeps an optimiser's velocity, or moves some elements of it, and
  * serves no optimiser without one. */
 bool gf_selection_wants_velocity(const struct gf_selection *s);
-/* Fills in the wires of tensors that go as one message; returns how many. */
+/* Fills in the wires of tensors that go as one message; returns how many.
+ * model_elems 0: not known, and a share is not one of whole chunks. */
 size_t gf_selection_wire(const struct gf_selection *s,
 			 const struct gf_tensor *tensors, size_t ntensors,
+			 size_t model_elems,
 			 struct gf_wire wires[GF_WIRES_MOST]);
 /* The key of its record that binds what it saves in a checkpoint, and its
  * value; NULL: none does. */

@@ -166,7 +166,8 @@ static int pack(struct gf_task *t, struct gf_error *err)
 	struct gf_wire wires[GF_WIRES_MOST];
 
 	gf_selection_wire(&t->selection, kept.model->tensors,
-			  kept.model->ntensors, wires);
+			  kept.model->ntensors,
+			  gf_model_profile_elems(kept.model), wires);
 	kept.keep = wires[0].share;
 	if (t->policy == &gf_policy_single && !kept.threshold_bytes &&
 	    !kept.threshold_zero)

@@ -101,10 +101,6 @@ int gf_csc_init(struct gf_csc *c, const struct gf_select_env *env,
 void gf_csc_release(struct gf_csc *c);
 int gf_csc_alloc_packed(struct gf_csc_step *s, struct gf_error *err);
 
-/* How many chunks of n go out in step t (from 0): a ramp from all of them to
- * keep*n in warmup_steps steps. */
-size_t gf_csc_kept(const struct gf_csc_params *p, size_t n, size_t t);
-
 /* `begin` of struct gf_select_ops. Takes over what is important; unless that is
  * everything, cuts the packed messages: one closes when more than the plan's
  * threshold waits, and goes by the plan's message of its last tensor. */

@@ -38,13 +38,6 @@ size_t gf_csc_chunk_last_tensor(const struct gf_csc *c, size_t chunk)
 					 gf_csc_chunk_count(c, chunk) - 1);
 }
 
-size_t gf_csc_kept(const struct gf_csc_params *p, size_t n, size_t t)
-{
-	double kept = ceil(gf_csc_sent_share(p, (double)t) * (double)n - 1e-9);
-
-	return kept < 1 ? 1 : (size_t)kept;
-}
-
 static void init_step(struct gf_csc_step *s, struct gf_csc *c, float *data,
 		      size_t nmessages)
 {

@@ -36,8 +36,12 @@ void gf_plan_take_fabric(struct gf_plan *p, const struct gf_fabric *f)
 size_t gf_plan_wires(const struct gf_plan *p, size_t first, size_t last,
 		     struct gf_wire wires[GF_WIRES_MOST])
 {
+	const size_t elems = gf_selection_has(&p->selection, GF_SELECT_PIECES)
+				     ? gf_model_profile_elems(p->model)
+				     : 0;
+
 	return gf_selection_wire(&p->selection, &p->model->tensors[first],
-				 last - first + 1, wires);
+				 last - first + 1, elems, wires);
 }
 
 size_t gf_wire_elems(const struct gf_wire *wire)

@@ -11,8 +11,8 @@
  * The prediction of a whole plan, on what it carries or on another fabric:
  * every message priced, the step model run, then selection and staleness.
  *
- * - csc: the steady state, in which `keep` of the bytes travel, spread evenly
- *   over the tensors and packed again by the plan's threshold. A message of
+ * - csc: the steady state, in which `keep` of the chunks travel, rounded up,
+ *   spread evenly over the tensors and packed again by the plan's threshold. A message of
  *   the plan is reported with the times of the pack that carries its last
  *   tensor.
  * - other selections: what their pure half says that a message sends

@@ -185,6 +185,12 @@ largest() {
 		--algorithm hierarchical --codecs f16
 		--selection randomk --codecs q8
 	END
+	# chunks go whole
+	pipe_plan 4 --policy single --selection csc --csc-warmup 0 --keep .1 > plan.json
+	gf-sim plan.json --steps --json | jq -s 'map(select(.part == "step" and .op == "send").bytes) | add' > bytes.txt
+	wants 0 mpi 4 gf-train $quick --plan plan.json --steps 3 --log log.jsonl
+	jq -se --argjson bytes "$(cat bytes.txt)" 'map(select(.part == "batch").sent_bytes)[1:] == [$bytes, $bytes]' log.jsonl
+	rm log.jsonl
 	pipe_plan 2 --accumulate 3 > plan.json
 	wants 0 mpi 2 gf-train $quick --plan plan.json --steps 1 --log log.jsonl
 	jq -se 'map(select(.part == "batch") | [.accumulate, .samples, .codecs, .staleness, .precision]) ==

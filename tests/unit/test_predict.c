@@ -595,29 +595,30 @@ static void test_axes(void)
 	EXPECT_NEAR(r.iteration_s, 48, TOLERANCE, "bound by the exchange");
 	p.staleness = 1;
 
-	/* one of ten bytes, flushed as one pack when the last is ready; then
-	 * the norm of the only chunk, and three numbers of each of four ranks,
-	 * by which it would name a bad gradient: elements of b = 1 */
-	const double norms_s = 3 + (1 + 3 * 4);
+	/* one of five chunks, which a tenth is rounded up to; flushed as one
+	 * pack when the last is ready; then the norms, and three numbers of
+	 * each of four ranks, by which it would name a bad gradient: elements
+	 * of b = 1 */
+	const double norms_s = 3 + (5 + 3 * 4);
 
 	p.selection =
-		(struct gf_selection)SELECT_CSC(.keep = 0.1, .chunk_elems = 45);
+		(struct gf_selection)SELECT_CSC(.keep = 0.1, .chunk_elems = 9);
 	p.threshold_bytes = 1000;
 	r = (struct gf_sim_result){0};
 	EXPECT(gf_predict_plan(&p, &f, &r, NULL) == 0, "csc");
-	EXPECT_NEAR(r.iteration_s, 20 + 3 + 4.5 + norms_s, TOLERANCE, "csc");
+	EXPECT_NEAR(r.iteration_s, 20 + 3 + 9 + norms_s, TOLERANCE, "csc");
 	/* what is not sent is not updated */
 	p.model->update_s = 10;
 	r = (struct gf_sim_result){0};
 	EXPECT(gf_predict_plan(&p, &f, &r, NULL) == 0, "csc, update");
-	EXPECT_NEAR(r.iteration_s, 20 + 3 + 4.5 + norms_s + 0.1 * 10, TOLERANCE,
+	EXPECT_NEAR(r.iteration_s, 20 + 3 + 9 + norms_s + 0.2 * 10, TOLERANCE,
 		    "csc, update");
 	p.model->update_s = 0;
-	/* packs of more than 8 bytes: [0-2] (10.4) at 9, [3-5] (7.6) at 20 */
-	p.threshold_bytes = 8;
+	/* packs of more than 16 bytes: [0-2] (20.8) at 9, [3-5] (15.2) at 20 */
+	p.threshold_bytes = 16;
 	r = (struct gf_sim_result){0};
 	EXPECT(gf_predict_plan(&p, &f, &r, NULL) == 0, "csc");
-	EXPECT_NEAR(r.iteration_s, 20 + 3 + 1.9 + norms_s, TOLERANCE,
+	EXPECT_NEAR(r.iteration_s, 20 + 3 + 3.8 + norms_s, TOLERANCE,
 		    "csc in two packs");
 
 	/* k = 4 of 45: alpha = 3/6, beta = 1/6 per byte, 2 rounds */

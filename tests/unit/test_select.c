@@ -39,7 +39,7 @@ static void test_entries(void)
 		/* either numbers, or why no codec goes on top */
 		EXPECT(!(adds && p->encoding), "%s: encoding", p->name);
 		EXPECT(!(adds && p->traits & GF_SELECT_SETS), "%s", p->name);
-		n = gf_selection_wire(&s, tensors, GF_ARRAY_LENGTH(tensors),
+		n = gf_selection_wire(&s, tensors, GF_ARRAY_LENGTH(tensors), 0,
 				      wires);
 		EXPECT(n >= 1 && n <= GF_WIRES_MOST, "%s: %zu", p->name, n);
 		for (k = 0; k < n; k++) {
@@ -105,7 +105,7 @@ static void test_wires(void)
 
 	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++) {
 		n = gf_selection_wire(&cases[i].selection, tensors,
-				      GF_ARRAY_LENGTH(tensors), got);
+				      GF_ARRAY_LENGTH(tensors), 0, got);
 		EXPECT(n == cases[i].nwires, "case %zu: %zu wires", i, n);
 		for (k = 0; k < n; k++)
 			EXPECT(got[k].kind == cases[i].want[k].kind &&
@@ -198,10 +198,10 @@ static void test_powersgd(void)
 		       "case %zu: %zu x %zu, rank %zu", i, m.rows, m.cols,
 		       m.rank);
 	}
-	EXPECT(gf_selection_wire(&s, message, 2, wires) == 2, "two");
+	EXPECT(gf_selection_wire(&s, message, 2, 0, wires) == 2, "two");
 	EXPECT(wires[0].count_elems == 192 && wires[1].count_elems == 1152,
 	       "%g, %g", wires[0].count_elems, wires[1].count_elems);
-	EXPECT(gf_selection_wire(&s, &message[1], 1, wires) == 1 &&
+	EXPECT(gf_selection_wire(&s, &message[1], 1, 0, wires) == 1 &&
 		       wires[0].count_elems == 64,
 	       "a vector alone");
 	gf_powersgd_start(3, 1, 8, q);
