@@ -141,6 +141,10 @@ static int summarise(const struct reading *r, struct gf_measured *m,
 	for (i = 0; i < p->nmessages; i++) {
 		m->messages[i].start_s = median(r, first, values, start, i);
 		m->messages[i].end_s = median(r, first, values, end, i);
+		/* cut anew, it went with the message before it */
+		if (i && isnan(m->messages[i].end_s) &&
+		    gf_selection_has(&p->selection, GF_SELECT_RECUTS))
+			m->messages[i] = m->messages[i - 1];
 		m->messages[i].ready_s = m->ready_s[p->messages[i].last];
 	}
 	free(values);

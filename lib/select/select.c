@@ -289,6 +289,8 @@ void gf_select_times(const struct gf_plan *plan, const struct gf_work *list,
 		     size_t n, const struct gf_message_times *sent,
 		     const double *ready_s, struct gf_message_times *times)
 {
+	const bool recuts =
+		gf_selection_has(&plan->selection, GF_SELECT_RECUTS);
 	bool chained = false;
 	size_t i, at = 0;
 
@@ -308,6 +310,10 @@ void gf_select_times(const struct gf_plan *plan, const struct gf_work *list,
 		if (ready_s &&
 		    (list[at].first != m->first || list[at].last != m->last))
 			times[i] = times_by(m, &times[i], ready_s);
+		if (recuts) {
+			times[i].elems = list[at].count_elems;
+			times[i].how = list[at].how;
+		}
 	}
 }
 

@@ -105,8 +105,33 @@ static int take_lane(const struct drawing *d, double start_s)
 	return best;
 }
 
+/* Messages that are cut anew: those of the plan that went with the i-th. */
+static size_t last_with(const struct drawing *d, const struct picture *p,
+			size_t i)
+{
+	const struct gf_message_times *t = p->messages;
+	size_t last = i;
+
+	while (gf_selection_has(&d->plan->selection, GF_SELECT_RECUTS) &&
+	       last + 1 < d->plan->nmessages && t[last + 1].end_s == t[i].end_s)
+		last++;
+	return last;
+}
+
+static size_t bytes_of(const struct drawing *d, const struct picture *p,
+		       size_t i, size_t last)
+{
+	double bytes = 0;
+
+	if (p->messages[i].elems)
+		return p->messages[i].elems * sizeof(float);
+	for (; i <= last; i++)
+		bytes += (double)gf_plan_message_bytes(d->plan, i);
+	return (size_t)(gf_plan_update_share(d->plan) * bytes);
+}
+
 static void draw_message(const struct drawing *d, const struct picture *p,
-			 size_t i)
+			 size_t i, size_t last)
 {
 	const struct gf_message *m = &d->plan->messages[i];
 	const struct gf_message_times *t = &p->messages[i];
@@ -118,8 +143,10 @@ static void draw_message(const struct drawing *d, const struct picture *p,
 	char *args = gf_xasprintf(
 		"{\"message\": %zu, \"first\": %zu, \"last\":"
 		" %zu, \"bytes\": %zu, \"algorithm\": \"%s\"}",
-		i, m->first, m->last, gf_plan_message_bytes(d->plan, i),
-		gf_plan_runs(d->plan, m->first, m->last, m));
+		i, m->first, d->plan->messages[last].last,
+		bytes_of(d, p, i, last),
+		gf_plan_runs(d->plan, m->first, m->last,
+			     t->how ? t->how : &d->plan->messages[last]));
 
 	if (t->end_s > start_s) {
 		gf_trace_slice(d->trace, p->pid, 1 + lane, "message", name,
@@ -136,7 +163,7 @@ static void draw_message(const struct drawing *d, const struct picture *p,
 
 static void draw(const struct drawing *d, const struct picture *p)
 {
-	size_t i;
+	size_t i, last;
 	int lane;
 
 	/* stale gradients travel while later steps compute */
@@ -147,8 +174,11 @@ static void draw(const struct drawing *d, const struct picture *p)
 						       : -INFINITY;
 	*d->lanes_of = p->pid;
 	draw_compute(d, p);
-	for (i = 0; i < d->plan->nmessages && !isnan(p->messages[i].end_s); i++)
-		draw_message(d, p, i);
+	for (i = 0; i < d->plan->nmessages && !isnan(p->messages[i].end_s);
+	     i = last + 1) {
+		last = last_with(d, p, i);
+		draw_message(d, p, i, last);
+	}
 }
 
 static void draw_names(const struct drawing *d, int pid, const char *process)
@@ -196,6 +226,8 @@ static void draw_measured(const struct drawing *d, int rank,
 		messages[i].ready_s = s->messages[i].ready_s - shift_s;
 		messages[i].start_s = s->messages[i].start_s - shift_s;
 		messages[i].end_s = s->messages[i].end_s - shift_s;
+		messages[i].elems = s->messages[i].elems;
+		messages[i].how = s->messages[i].how;
 	}
 	draw(d, &p);
 	free(gradient_s);

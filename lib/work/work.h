@@ -58,6 +58,10 @@ struct gf_work {
  * then), started and ended, in gf_clock_s time. */
 struct gf_message_times {
 	double ready_s, start_s, end_s;
+	/* Where a step cuts messages anew, what went, and as which message of
+	 * the plan; else 0 and NULL. */
+	size_t elems;
+	const struct gf_message *how;
 };
 
 /* The list that a plan's messages make, on a pool's memory: those in order,
