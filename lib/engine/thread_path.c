@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/heap.h"
+#include "codec/codec.h"
 #include "engine/thread_parts.h"
 
 void gf_thread_reserve(struct gf_thread_step *s, size_t nwork)
@@ -83,18 +84,22 @@ static int build(struct gf_thread *e, const struct gf_work *w, uint32_t channel,
 }
 
 /* The bytes that a library sends are unknown: counted as a ring's. */
-static uint64_t ring_bytes(const struct gf_thread *e, size_t count_elems)
+static uint64_t ring_bytes(const struct gf_thread *e, size_t count_elems,
+			   const char *codec)
 {
 	uint64_t p = (uint64_t)e->base.comm->ranks;
 
-	return 2 * (p - 1) * count_elems / p * sizeof(float);
+	return gf_codec_wire_bytes(gf_codec_find(codec),
+				   2 * (p - 1) * count_elems / p);
 }
 
 uint64_t gf_thread_path_bytes(const struct gf_thread *e,
 			      const struct gf_thread_path *path)
 {
-	return path->schedule.ranks ? gf_exec_wire_bytes(path->run)
-				    : ring_bytes(e, path->count_elems);
+	return path->schedule.ranks
+		       ? gf_exec_wire_bytes(path->run)
+		       : ring_bytes(e, path->count_elems,
+				    path->how ? path->how->codec : "f32");
 }
 
 static void free_path(struct gf_thread_path *path)
@@ -211,7 +216,7 @@ int gf_thread_path_weigh(struct gf_thread *e, size_t i, struct gf_error *err)
 	if (!rc)
 		e->base.dense_bytes +=
 			schedule.ranks ? sent_elems(&schedule) * sizeof(float)
-				       : ring_bytes(e, w->count_elems);
+				       : ring_bytes(e, w->count_elems, "f32");
 	gf_schedule_release(&schedule);
 	return rc;
 }
