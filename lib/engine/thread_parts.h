@@ -28,6 +28,7 @@ struct gf_thread_path {
 	const struct gf_algorithm *sparse;
 	enum gf_coll_half half;
 	size_t count_elems, set_bytes;
+	struct gf_element element;
 	struct gf_schedule schedule;
 	struct gf_exec_run *run;
 	struct gf_thread_path *next;

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "base/heap.h"
-#include "codec/codec.h"
 #include "engine/thread_parts.h"
 
 void gf_thread_reserve(struct gf_thread_step *s, size_t nwork)
@@ -71,7 +70,7 @@ static int build(struct gf_thread *e, const struct gf_work *w, uint32_t channel,
 	path->half = w->half;
 	path->count_elems = w->count_elems;
 	path->set_bytes = w->element.size_bytes;
-	config.element = r.element;
+	config.element = path->element = r.element;
 	rc = rc ? rc : gf_exec_stages_check(e->base.comm, &r.args, err);
 	if (!rc && r.way.algorithm->build) { /* a library runs its own */
 		config.schedule = &path->schedule;
@@ -84,22 +83,20 @@ static int build(struct gf_thread *e, const struct gf_work *w, uint32_t channel,
 }
 
 /* The bytes that a library sends are unknown: counted as a ring's. */
-static uint64_t ring_bytes(const struct gf_thread *e, size_t count_elems,
-			   const char *codec)
+static size_t ring_elems(const struct gf_thread *e, size_t count_elems)
 {
-	uint64_t p = (uint64_t)e->base.comm->ranks;
+	size_t p = (size_t)e->base.comm->ranks;
 
-	return gf_codec_wire_bytes(gf_codec_find(codec),
-				   2 * (p - 1) * count_elems / p);
+	return 2 * (p - 1) * count_elems / p;
 }
 
 uint64_t gf_thread_path_bytes(const struct gf_thread *e,
 			      const struct gf_thread_path *path)
 {
-	return path->schedule.ranks
-		       ? gf_exec_wire_bytes(path->run)
-		       : ring_bytes(e, path->count_elems,
-				    path->how ? path->how->codec : "f32");
+	return path->schedule.ranks ? gf_exec_wire_bytes(path->run)
+				    : gf_element_wire_bytes(
+					      &path->element,
+					      ring_elems(e, path->count_elems));
 }
 
 static void free_path(struct gf_thread_path *path)
@@ -215,8 +212,9 @@ int gf_thread_path_weigh(struct gf_thread *e, size_t i, struct gf_error *err)
 					   e->base.comm->rank, &schedule, err);
 	if (!rc)
 		e->base.dense_bytes +=
-			schedule.ranks ? sent_elems(&schedule) * sizeof(float)
-				       : ring_bytes(e, w->count_elems, "f32");
+			schedule.ranks
+				? sent_elems(&schedule) * sizeof(float)
+				: ring_elems(e, w->count_elems) * sizeof(float);
 	gf_schedule_release(&schedule);
 	return rc;
 }
