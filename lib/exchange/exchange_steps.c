@@ -115,7 +115,7 @@ void gf_exchange_no_times(struct gf_exchange *x)
 	size_t i;
 
 	for (i = 0; i < x->env.plan->nmessages; i++)
-		x->times[i] = (struct gf_message_times){NAN, NAN, NAN, 0, NULL};
+		x->times[i] = (struct gf_message_times){NAN, NAN, NAN, 0, 0, 0};
 }
 
 /* Those of a step that was waited for; ready_s: per tensor, or NULL. */

@@ -14,14 +14,21 @@
 
 /* --- compute ------------------------------------------------------------- */
 
-/* The plan's messages with their prices, as long as they are the plan's. */
-static struct gf_sim_input messages_of(const struct gf_plan *p,
-				       const struct gf_traffic *t)
+/* What carried the plan's messages, with its prices, and when each went
+ * (owned): without the numbers of a selection's own, which come last. */
+static struct gf_sim_input carriers_of(const struct gf_plan *p,
+				       const struct gf_traffic *t,
+				       const struct gf_measured *m,
+				       struct gf_predicted_message **times)
 {
 	struct gf_sim_input in = gf_plan_input(p, t);
+	size_t i;
 
-	if (in.nmessages > p->nmessages)
-		in.nmessages = p->nmessages;
+	*times = gf_xcalloc(in.nmessages + 1, sizeof(**times));
+	for (i = 0; i < p->nmessages; i++)
+		(*times)[t->carrier[i]] = m->messages[i];
+	if (in.nmessages && t->plan_message[in.nmessages - 1] == p->nmessages)
+		in.nmessages--;
 	return in;
 }
 
@@ -45,7 +52,8 @@ static struct gf_model_profile *refine_model(const struct gf_plan *p,
 					     const struct gf_measured *m)
 {
 	struct gf_model_profile *model = gf_model_profile_copy(p->model);
-	struct gf_sim_input in = messages_of(p, t);
+	struct gf_predicted_message *times;
+	struct gf_sim_input in = carriers_of(p, t, m, &times);
 	size_t n = model->ntensors, next = 0, i;
 	double *at_s = gf_xcalloc(n + 1, sizeof(*at_s));
 	double *work_s = gf_xcalloc(n + 1, sizeof(*work_s));
@@ -55,8 +63,7 @@ static struct gf_model_profile *refine_model(const struct gf_plan *p,
 	model->update_s = m->update_s / gf_plan_update_share(p);
 	memcpy(at_s, m->ready_s, n * sizeof(*at_s));
 	at_s[n] = m->backward_end_s;
-	gf_sim_work_done(&in, m->messages, m->forward_end_s, at_s, n + 1,
-			 work_s);
+	gf_sim_work_done(&in, times, m->forward_end_s, at_s, n + 1, work_s);
 	for (i = 0; i < n; i++) {
 		issued = issued_s(&in, i, &next, issued);
 		ready = fmax(ready, work_s[i] - issued);
@@ -65,6 +72,7 @@ static struct gf_model_profile *refine_model(const struct gf_plan *p,
 	model->backward_s = fmax(work_s[n] - gf_sim_issues_s(&in), ready);
 	if (m->alone_s > 0 && batch_s(model) > 0)
 		gf_model_slow(model, m->alone_s / batch_s(model));
+	free(times);
 	free(at_s);
 	free(work_s);
 	return model;

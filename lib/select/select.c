@@ -310,10 +310,10 @@ void gf_select_times(const struct gf_plan *plan, const struct gf_work *list,
 		if (ready_s &&
 		    (list[at].first != m->first || list[at].last != m->last))
 			times[i] = times_by(m, &times[i], ready_s);
-		if (recuts) {
-			times[i].elems = list[at].count_elems;
-			times[i].how = list[at].how;
-		}
+		times[i].elems = recuts ? list[at].count_elems : 0;
+		times[i].like =
+			recuts ? (size_t)(list[at].how - plan->messages) : 0;
+		times[i].place = recuts ? at : 0;
 	}
 }
 

@@ -105,7 +105,7 @@ static int take_lane(const struct drawing *d, double start_s)
 	return best;
 }
 
-/* Messages that are cut anew: those of the plan that went with the i-th. */
+/* Messages that are cut anew: the last of the plan that went with the i-th. */
 static size_t last_with(const struct drawing *d, const struct picture *p,
 			size_t i)
 {
@@ -113,7 +113,9 @@ static size_t last_with(const struct drawing *d, const struct picture *p,
 	size_t last = i;
 
 	while (gf_selection_has(&d->plan->selection, GF_SELECT_RECUTS) &&
-	       last + 1 < d->plan->nmessages && t[last + 1].end_s == t[i].end_s)
+	       last + 1 < d->plan->nmessages &&
+	       t[last + 1].place == t[i].place &&
+	       t[last + 1].end_s == t[i].end_s)
 		last++;
 	return last;
 }
@@ -146,7 +148,7 @@ static void draw_message(const struct drawing *d, const struct picture *p,
 		i, m->first, d->plan->messages[last].last,
 		bytes_of(d, p, i, last),
 		gf_plan_runs(d->plan, m->first, m->last,
-			     t->how ? t->how : &d->plan->messages[last]));
+			     &d->plan->messages[t->elems ? t->like : last]));
 
 	if (t->end_s > start_s) {
 		gf_trace_slice(d->trace, p->pid, 1 + lane, "message", name,
@@ -227,7 +229,8 @@ static void draw_measured(const struct drawing *d, int rank,
 		messages[i].start_s = s->messages[i].start_s - shift_s;
 		messages[i].end_s = s->messages[i].end_s - shift_s;
 		messages[i].elems = s->messages[i].elems;
-		messages[i].how = s->messages[i].how;
+		messages[i].like = s->messages[i].like;
+		messages[i].place = s->messages[i].place;
 	}
 	draw(d, &p);
 	free(gradient_s);

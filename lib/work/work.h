@@ -58,10 +58,9 @@ struct gf_work {
  * then), started and ended, in gf_clock_s time. */
 struct gf_message_times {
 	double ready_s, start_s, end_s;
-	/* Where a step cuts messages anew, what went, and as which message of
-	 * the plan; else 0 and NULL. */
-	size_t elems;
-	const struct gf_message *how;
+	/* Where a step cuts messages anew: what went, as which message of the
+	 * plan, and its place among the step's; else all 0. */
+	size_t elems, like, place;
 };
 
 /* The list that a plan's messages make, on a pool's memory: those in order,

@@ -197,8 +197,8 @@ largest() {
 	wants 0 mpi 4 gf-train $quick --plan plan.json --steps 4 --trace trace.json
 	jq -e --slurpfile steps steps.jsonl '($steps | map(select(.part == "message"))[0].bytes) as $bytes |
 		($steps | map(select(.part == "step"))[0].by) as $by |
-		[.traceEvents[] | select(.cat == "message" and .pid == 0).args] | .[-1] |
-		.first == 0 and .last == 5 and .bytes == $bytes and .algorithm == $by' trace.json
+		[.traceEvents[] | select(.cat == "message" and .pid == 0).args] |
+		any(.first == 0 and .last == 5 and .bytes == $bytes and .algorithm == $by)' trace.json
 	wants 0 gf-plan -q --refine trace.json plan.json
 	pipe_plan 2 --accumulate 3 > plan.json
 	wants 0 mpi 2 gf-train $quick --plan plan.json --steps 1 --log log.jsonl

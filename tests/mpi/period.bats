@@ -59,7 +59,8 @@ streaming=$(jq -nc "$streaming")
 @test "a group has any exchange: a delay, a selection, halves, f16" {
 	while read -r change; do
 		periodic 2 "$streaming" | jq "$change" > plan.json
-		wants 0 mpi 4 gf-train $quick --plan plan.json --steps 20 --check-replicas 1
+		wants 0 mpi 4 gf-train $quick --plan plan.json --steps 20 --check-replicas 1 --trace trace.json
+		jq -e '.traceEvents | length > 0' trace.json
 	done <<- 'END'
 		.pipeline = {staleness: 2}
 		.selection = {method: "gtopk", density: 0.05}
