@@ -203,7 +203,7 @@ static bool can_run(struct filling *f, const char *algorithm)
 				     i, name, device);
 			return false;
 		}
-		if (host && host % together &&
+		if (host && host < f->fabric.ranks && host % together &&
 		    gf_stage_has(name, GF_STAGE_ONE_HOST)) {
 			gf_error_set(
 				&f->why, -ENOTSUP,

@@ -81,8 +81,12 @@ int gf_task_stale(const struct gf_task *t, struct gf_plan *p,
 	/* messages that are cut anew have a threshold of their own */
 	if (rc < 0 || gf_selection_has(&t->selection, GF_SELECT_RECUTS))
 		return rc;
-	/* so that no lane more makes a plan worse */
-	for (rc = 0; rc == 0 && lanes > 0; lanes--)
+	/* Fewer lanes may be better: up to the usual number each is tried. */
+	if (lanes > GF_LANES_MOST) {
+		rc = try_thresholds(t, lanes, p, err);
+		lanes = GF_LANES_MOST;
+	}
+	for (; rc == 0 && lanes > 0; lanes--)
 		rc = try_thresholds(t, lanes, p, err);
 	if (rc < 0)
 		gf_plan_release(p);

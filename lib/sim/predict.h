@@ -12,11 +12,11 @@
  * every message priced, the step model run, then selection and staleness.
  *
  * - csc: the steady state, in which `keep` of the chunks travel, rounded up,
- *   spread evenly over the tensors and packed again by the plan's threshold. A message of
- *   the plan is reported with the times of the pack that carries its last
- *   tensor.
+ *   spread evenly over the tensors and packed again by the plan's threshold. A
+ *   message of the plan is reported with the times of the pack that carries its
+ *   last tensor.
  * - other selections: what their pure half says that a message sends
- *   (doc/selection.h); sets by gTop-k's Table I.
+ *   (doc/selection.h); sets by their algorithms' forms on the levels.
  * - staleness > 1: an iteration takes as long as compute or as the exchange
  *   keeps the network busy, whichever is longer (Pipe-SGD Eq. 4;
  *   sim/pipeline.h); messages are reported as they follow their own backward

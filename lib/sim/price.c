@@ -284,7 +284,8 @@ int gf_price_set(const struct gf_fabric *f, const struct gf_algorithm *a,
 		 double bytes, double *startup_s, double *per_byte_s,
 		 struct gf_error *err)
 {
-	/* of one byte and of two, by the lines that hold for all of them */
+	/* The form is a line, which its values at one byte and at two give.
+	 * The scale picks the lines that hold for the whole set. */
 	struct gf_line_choice first = {.below_scale = INFINITY, .scale = bytes};
 	struct gf_line_choice second = first;
 	struct gf_coll_args args = {
@@ -308,8 +309,10 @@ int gf_price_set(const struct gf_fabric *f, const struct gf_algorithm *a,
 	args.elem_bytes = 2;
 	net.cost.choice = &second;
 	two = a->cost_s(&args, &net.cost);
+	net_release(&net);
+	if (rc < 0)
+		return rc;
 	*startup_s = fmax(2 * one - two, 0);
 	*per_byte_s = fmax(two - one, 0);
-	net_release(&net);
-	return rc;
+	return 0;
 }

@@ -91,7 +91,8 @@ const struct gf_selection_cost *gf_fabric_selection(const struct gf_fabric *f,
 int gf_price_link(const struct gf_fabric *f, double bytes,
 		  struct gf_link_cost *link, struct gf_error *err);
 /* A rank's set of that many bytes by an algorithm for sets (gf_sparse_find), on
- * the levels where they are known. Merges are priced with the selection. */
+ * the levels where they are known, else with one line for all rounds. Merges
+ * are priced with the selection. */
 int gf_price_set(const struct gf_fabric *f, const struct gf_algorithm *a,
 		 double bytes, double *startup_s, double *per_byte_s,
 		 struct gf_error *err);

@@ -106,6 +106,11 @@ int gf_replayed_message_init(struct gf_replayed_message *to,
 	/* every one of several ranks sends and receives */
 	if (ranks > 1 && s->steps + 2.0 * ranks > GF_REPLAY_STEPS_MOST)
 		return -E2BIG;
+	/* and every segment is a step of somebody */
+	if (s->variant.plan.segment_bytes &&
+	    m->bytes / (double)s->variant.plan.segment_bytes >
+		    GF_REPLAY_STEPS_MOST)
+		return -E2BIG;
 	n = gf_replay_parts(s, i, parts, err);
 	if (n < 0) {
 		gf_error_prefix(err, "message %zu", i);
