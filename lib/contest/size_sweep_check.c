@@ -124,6 +124,11 @@ static int check_ruled(const struct gf_contest_sweep *s,
 		return gf_error_set(err, -EINVAL,
 				    "want an algorithm that sends all values, "
 				    "got none");
+	if (config->segment_bytes % sizeof(float))
+		return gf_error_set(err, -EINVAL,
+				    "want segments of whole elements of 4 "
+				    "bytes (--segment), got %zu bytes",
+				    config->segment_bytes);
 	return gf_contest_gradients(&config->element, err);
 }
 

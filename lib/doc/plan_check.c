@@ -152,6 +152,11 @@ static int check_codec(const struct gf_json_at *at, const char *place,
 			selection->name, selection->encoding, m->codec);
 	if (selection->traits & GF_SELECT_SETS)
 		return 0; /* they have algorithms of their own */
+	if (gf_stages_call(m->stages, m->nstages) && !codec->plain)
+		return gf_json_refuse(at, place, err,
+				      "want \"f32\" with a stage that is a "
+				      "library's call, got \"%s\"",
+				      m->codec);
 	if (!gf_algorithm_has(m->algorithm, GF_ALGORITHM_ENCODED) &&
 	    !codec->adds) {
 		names = gf_codec_names(true, "\"");
@@ -375,6 +380,8 @@ static int check_entry(const struct gf_json_at *at, const struct gf_plan *p,
 {
 	const struct gf_rule_algorithm *a = &p->rule->algorithms[index];
 	struct gf_message m = {.algorithm = a->algorithm,
+			       .stages = a->stages,
+			       .nstages = a->nstages,
 			       .codec = a->codec ? a->codec : (char *)"f32"};
 	struct gf_error why;
 	char place[64];

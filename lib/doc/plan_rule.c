@@ -5,6 +5,7 @@
 
 #include "base/array.h"
 #include "base/heap.h"
+#include "codec/codec.h"
 #include "doc/algorithm_traits.h"
 
 /* Stages are of the ranks that they were found on. */
@@ -35,7 +36,9 @@ static void decompose(const struct gf_plan *whole,
 		      const struct gf_rule_algorithm *entry,
 		      struct gf_message *m)
 {
-	bool gpus = gf_device_is_gpu(whole->model->device);
+	/* NCCL's calls take no codec */
+	bool calls = gf_device_is_gpu(whole->model->device) &&
+		     gf_codec_is_plain(m->codec);
 	bool two = gf_algorithm_has(m->algorithm, GF_ALGORITHM_TWO_LEVELS);
 	bool own = gf_algorithm_has(m->algorithm, GF_ALGORITHM_STAGES);
 	size_t capacity = 0, i;
@@ -57,7 +60,7 @@ static void decompose(const struct gf_plan *whole,
 			m->stages[1].factor *= size;
 		else if (size > 1)
 			add_stage(m, &capacity, size,
-				  own ? gf_stage_unsaid(size, gpus) : "ring");
+				  own ? gf_stage_unsaid(size, calls) : "ring");
 	}
 }
 

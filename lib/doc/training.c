@@ -132,7 +132,8 @@ const struct gf_field gf_training_fields[] = {
 		"samples that a rank computes at once (the plan's, or 16)")},
 	{COUNT("accumulate", accumulate),
 	 OPTION("accumulate", "N",
-		"exchange the mean gradient of N batches at once (1)")},
+		"exchange the mean gradient of N batches at once (the "
+		"plan's, or 1)")},
 	{"seed", GF_FIELD_SIZE, GF_OMITTED, .offset = AT(seed),
 	 .high = MAX_SEED, .absent = (double)GF_TRAINING_NO_SEED,
 	 OPTION("seed", "N", "seed of weights and data order (1)")},

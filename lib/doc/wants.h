@@ -26,8 +26,7 @@
  * without a delay, and 0.51, 0.35 and 0.26 / h for D = 2, 3 and 4.
  * Nesterov's momentum has (1 + m) w(t-D) - m w(t-D-1) in place of w(t-D): its
  * look ahead makes up for a part of the delay, and it bears 2.5 / h for D = 1.
- * A momentum that is a selection's own (GF_SELECT_MOMENTUM) does not look
- *ahead.
+ * A selection's own momentum (GF_SELECT_MOMENTUM) does not look ahead.
  *
  * None of this depends on the number of ranks. So where a rate is meant for a
  * batch, the rate of that batch bounds that of larger ones.
