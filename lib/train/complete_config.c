@@ -22,7 +22,7 @@ _Static_assert((int)GF_SCHEDULE_POLY == (int)GF_RATE_POLY &&
 #define DEFAULT_RATE_BATCH 64
 /* Of convolutions without batch normalisation: by 0.1 cifar100-cnn ends where
  * no unit is active. */
-#define PLAIN_RATE 0.05
+#define PLAIN_RATE 0.02
 /* Values for language models: recurrent layers want large steps, bounded
  * against the rare huge gradient. Their weights do not bear decay at such a
  * rate. */
@@ -93,7 +93,7 @@ static double usual_rate(const struct gf_model *m)
 
 /* The gradients of attention and of norms are of unlike sizes, and SGD's rate
  * suits few of them. A selection that corrects momentum, or has its own, wants
- * one all the same. */
+ * an optimiser with momentum all the same. */
 static void fill_for_attention(struct gf_training *t, const struct gf_model *m,
 			       const struct gf_selection *s)
 {

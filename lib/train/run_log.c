@@ -12,7 +12,6 @@
 
 #include "base/dtype.h"
 #include "base/heap.h"
-#include "base/text.h"
 #include "cli/human.h"
 #include "json/json.h"
 #include "train/choose_ways.h"
@@ -119,23 +118,6 @@ static int open_stream(FILE **stream, const char *path, bool append,
 	return rc;
 }
 
-/* Those of the plan's messages, each once. */
-static char *codecs_once(const struct gf_plan *plan)
-{
-	struct gf_text out = {0};
-	size_t i, k;
-
-	for (i = 0; i < plan->nmessages; i++) {
-		for (k = 0; strcmp(plan->messages[k].codec,
-				   plan->messages[i].codec) != 0;)
-			k++;
-		if (k == i)
-			gf_text_addf(&out, "%s%s", i ? ";" : "",
-				     plan->messages[i].codec);
-	}
-	return gf_text_take(&out);
-}
-
 int gf_train_log_open(struct gf_train_log *log, const char *path, size_t every,
 		      const struct gf_train_config *config,
 		      struct gf_error *err)
@@ -150,7 +132,7 @@ int gf_train_log_open(struct gf_train_log *log, const char *path, size_t every,
 	log->config = config;
 	log->method = gf_method_name(config->plan);
 	log->algorithms = gf_train_ways_once(config->plan);
-	log->codecs = codecs_once(config->plan);
+	log->codecs = gf_train_codecs(config->plan);
 	return 0;
 }
 

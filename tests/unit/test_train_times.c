@@ -486,8 +486,9 @@ static void test_log(void)
 	};
 	static const char want[] =
 		"{\"model\": \"a \\\"b\\\"\", \"method\": \"dense\", "
-		"\"algorithms\": \"ring\", "
-		"\"ranks\": 2, \"device\": \"cpu\", \"optimizer\": \"lars\", "
+		"\"algorithms\": \"ring\", \"codecs\": \"f32\", "
+		"\"staleness\": 1, \"ranks\": 2, \"device\": \"cpu\", "
+		"\"precision\": \"f32\", \"optimizer\": \"lars\", "
 		"\"batch_per_rank\": 8, \"accumulate\": 2, \"seed\": 7, "
 		"\"epoch\": "
 		"2, \"step\": 9, \"part\": \"test\", \"learning_rate\": 0.125, "
