@@ -59,7 +59,7 @@ bool gf_algorithm_reproduces(const char *name, const char *codec)
 
 /* clang-format off */
 #define STAGES(X) \
-	X(ring, GF_STAGE_BY_HOST | GF_STAGE_BY_GPU) \
+	X(ring, GF_STAGE_BY_HOST | GF_STAGE_BY_GPU | GF_STAGE_RING) \
 	X(halving, GF_STAGE_BY_HOST | GF_STAGE_BY_GPU | GF_STAGE_HALVES) \
 	X(shm, GF_STAGE_BY_HOST | GF_STAGE_ONE_HOST) \
 	X(mpi, GF_STAGE_BY_HOST | GF_STAGE_CALL) \

@@ -115,6 +115,8 @@ enum gf_stage_trait {
 	GF_STAGE_ONE_HOST = 1 << 3,
 	/* One call of a library, which moves f32 as they are. */
 	GF_STAGE_CALL = 1 << 4,
+	/* What algorithms run that have levels, and no stages of their own. */
+	GF_STAGE_RING = 1 << 5,
 };
 
 /* The stage algorithm of that name, as a constant; NULL: there is none, or

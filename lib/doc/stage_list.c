@@ -76,7 +76,7 @@ int gf_stages_check(const char *algorithm, const struct gf_stage *stages,
 
 		if (name && !gf_stage_algorithm(name))
 			return gf_stage_refuse(name, err);
-		if (name && strcmp(name, "ring") != 0 &&
+		if (name && !gf_stage_has(name, GF_STAGE_RING) &&
 		    !gf_algorithm_has(algorithm, GF_ALGORITHM_STAGES))
 			return gf_error_set(err, -EINVAL,
 					    "want rings with algorithm %.40s, "

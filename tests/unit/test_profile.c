@@ -85,6 +85,11 @@ static const struct doc_case cases[] = {
 	{"\"startup_s\": 3.0",
 	 "\"stages\": [{\"factor\": 2, \"algorithm\": \"shm\"}, {\"factor\": "
 	 "4, \"algorithm\": \"ring\"}], \"startup_s\": 3.0",
+	 "p.json: /network/allreduce/0/stages: want none with algorithm ring, "
+	 "which takes no factors, got 2"},
+	{"\"algorithm\": \"ring\"",
+	 "\"stages\": [{\"factor\": 2, \"algorithm\": \"shm\"}, {\"factor\": "
+	 "4, \"algorithm\": \"ring\"}], \"algorithm\": \"blueconnect\"",
 	 "p.json: /network/allreduce/0/stages: want factors whose product is "
 	 "the network's 4 ranks, got 8"},
 	{"[1.0, 1.5]", "[1.1, 1.5]",
