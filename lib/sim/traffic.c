@@ -10,16 +10,6 @@
 #include "sim/predict.h"
 #include "sim/set_price.h"
 
-/* Bytes of one tensor that travel, before any codec, where messages are cut
- * anew. */
-static double sent_bytes(const struct gf_plan *p, size_t tensor)
-{
-	struct gf_wire wires[GF_WIRES_MOST];
-
-	gf_plan_wires(p, tensor, tensor, wires);
-	return wires[0].size_bytes * wires[0].share;
-}
-
 /* The codec of the message must be known. */
 static double ratio_of(const struct gf_message *m)
 {
@@ -189,9 +179,11 @@ static int pack(struct pricing *x, struct gf_traffic *t, struct gf_error *err)
 	const struct gf_plan *p = x->p;
 	struct gf_sim_message *dense = t->messages;
 	size_t room = p->model->ntensors, n = 0, first = 0, i, k;
+	struct gf_wire wires[GF_WIRES_MOST];
 	double waiting = 0;
 	int rc = 0;
 
+	gf_plan_wires(p, 0, p->model->ntensors - 1, wires);
 	t->messages = gf_xcalloc(room + 1, sizeof(*t->messages));
 	free(t->plan_message);
 	t->plan_message = gf_xcalloc(room + 1, sizeof(*t->plan_message));
@@ -199,7 +191,9 @@ static int pack(struct pricing *x, struct gf_traffic *t, struct gf_error *err)
 		for (k = dense[i].first; k <= dense[i].last; k++) {
 			bool last = k + 1 == p->model->ntensors;
 
-			waiting += sent_bytes(p, k);
+			waiting +=
+				wires[0].share *
+				(double)gf_tensor_bytes(&p->model->tensors[k]);
 			if (!last && waiting <= (double)p->threshold_bytes)
 				continue;
 			t->messages[n] = dense[i];
