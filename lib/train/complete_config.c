@@ -97,7 +97,7 @@ static double usual_rate(const struct gf_model *m)
 static void fill_for_attention(struct gf_training *t, const struct gf_model *m,
 			       const struct gf_selection *s)
 {
-	const bool momentum = gf_selection_wants_velocity(s) ||
+	const bool momentum = gf_selection_has(s, GF_SELECT_PIECES) ||
 			      gf_selection_has(s, GF_SELECT_MOMENTUM);
 	struct gf_training own;
 
