@@ -115,7 +115,7 @@ enum gf_stage_trait {
 	GF_STAGE_ONE_HOST = 1 << 3,
 	/* One call of a library, which moves f32 as they are. */
 	GF_STAGE_CALL = 1 << 4,
-	/* What algorithms run that have levels, and no stages of their own. */
+	/* Algorithms with levels, but without GF_ALGORITHM_STAGES, run it. */
 	GF_STAGE_RING = 1 << 5,
 };
 

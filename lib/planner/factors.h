@@ -28,7 +28,7 @@ struct gf_factor_rules {
 	size_t nfixed;
 };
 
-/* The ranks of a host, where the innermost level says so; 0: unknown. */
+/* The ranks of a host, if shared memory is the innermost level; 0: unknown. */
 int gf_factors_host(const struct gf_level *levels, size_t nlevels);
 
 /* The stages live until `each` returns; their names are static. */
