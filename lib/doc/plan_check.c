@@ -4,36 +4,16 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/array.h"
 #include "base/heap.h"
-#include "base/text.h"
-#include "codec/codec.h"
-#include "doc/algorithm_traits.h"
 #include "doc/shared.h"
 
 /* Checks across the keys of a plan. */
 
-/* One of the plan's two exchanges, and the key where its messages are. */
-struct exchange {
-	const struct gf_plan *p;
-	const char *key;
-};
-
-static int refuse_message(const struct gf_json_at *at, const struct exchange *x,
-			  size_t index, const char *key, struct gf_error *err,
-			  const char *reason)
-{
-	char place[64];
-
-	snprintf(place, sizeof(place), "%s/%zu/%s", x->key, index, key);
-	return gf_json_refuse(at, place, err, "%s", reason);
-}
-
 /* Messages are ranges, and every tensor stands in exactly one. */
-static int check_cover(const struct gf_json_at *at, const struct exchange *x,
-		       struct gf_error *err)
+static int check_cover(const struct gf_json_at *at,
+		       const struct gf_plan_exchange *x, struct gf_error *err)
 {
 	const struct gf_plan *p = x->p;
 	size_t count = p->model->ntensors, i, k;
@@ -49,21 +29,21 @@ static int check_cover(const struct gf_json_at *at, const struct exchange *x,
 			 m->last >= count ? count - 1 : m->last,
 			 m->last >= count ? m->last : m->first);
 		if (m->mode == GF_MODE_MERGED)
-			rc = refuse_message(
+			rc = gf_plan_refuse(
 				at, x, i, "mode", err,
 				"want \"normal\" or \"simultaneous\", got "
 				"\"merged\", which is a tensor's");
 		else if (m->last >= count)
-			rc = refuse_message(at, x, i, "last", err, reason);
+			rc = gf_plan_refuse(at, x, i, "last", err, reason);
 		else if (m->first > m->last)
-			rc = refuse_message(at, x, i, "first", err, reason);
+			rc = gf_plan_refuse(at, x, i, "first", err, reason);
 		for (k = m->first; !rc && k <= m->last; k++) {
 			if (owner[k]) {
 				snprintf(reason, sizeof(reason),
 					 "want tensors of its own, got tensor "
 					 "%zu, which message %zu has",
 					 k, owner[k] - 1);
-				rc = refuse_message(at, x, i, "first", err,
+				rc = gf_plan_refuse(at, x, i, "first", err,
 						    reason);
 			}
 			owner[k] = i + 1;
@@ -104,143 +84,6 @@ static int check_types(const struct gf_json_at *at, struct gf_plan *p,
 	return rc;
 }
 
-static int check_stages(const struct gf_json_at *at, const struct exchange *x,
-			size_t index, struct gf_error *err)
-{
-	const struct gf_plan *p = x->p;
-	const struct gf_message *m = &p->messages[index];
-	struct gf_error why;
-	char reason[96];
-	double product = 1;
-	size_t i;
-
-	if (gf_stages_check(m->algorithm, m->stages, m->nstages, &why))
-		return refuse_message(at, x, index, "stages", err, why.text);
-	for (i = 0; i < m->nstages; i++)
-		product *= m->stages[i].factor;
-	if (!m->nstages || product == p->ranks)
-		return 0;
-	snprintf(reason, sizeof(reason),
-		 "want factors whose product is the %d ranks that exchange, "
-		 "got %.0f",
-		 p->ranks, product);
-	return refuse_message(at, x, index, "stages", err, reason);
-}
-
-/* Codecs that what reduces cannot sum; of a message or a rule's entry. */
-static int check_codec(const struct gf_json_at *at, const char *place,
-		       const struct gf_plan *p, const struct gf_message *m,
-		       struct gf_error *err)
-{
-	const struct gf_select_plan *selection =
-		gf_selection_plan(&p->selection);
-	const struct gf_codec *codec = gf_codec_find(m->codec);
-	char *names;
-	int rc = 0;
-
-	if (!codec) {
-		names = gf_codec_names(false, "");
-		rc = gf_json_refuse(at, place, err, "want %s, got \"%.40s\"",
-				    names, m->codec);
-		free(names);
-		return rc;
-	}
-	if (selection->encoding && !gf_codec_is_plain(m->codec))
-		return gf_json_refuse(
-			at, place, err,
-			"want \"f32\" with selection %s, %s, got \"%.40s\"",
-			selection->name, selection->encoding, m->codec);
-	if (selection->traits & GF_SELECT_SETS)
-		return 0; /* they have algorithms of their own */
-	if (gf_stages_call(m->stages, m->nstages) && !codec->plain)
-		return gf_json_refuse(at, place, err,
-				      "want \"f32\" with a stage that is a "
-				      "library's call, got \"%s\"",
-				      m->codec);
-	if (!gf_algorithm_has(m->algorithm, GF_ALGORITHM_ENCODED) &&
-	    !codec->adds) {
-		names = gf_codec_names(true, "\"");
-		rc = gf_json_refuse(
-			at, place, err,
-			"want %s with algorithm %.40s, which cannot sum "
-			"encoded data, got \"%s\"",
-			names, m->algorithm, m->codec);
-		free(names);
-	}
-	return rc;
-}
-
-/* Of a message or a rule's entry. */
-static int check_sums(const struct gf_json_at *at, const char *place,
-		      const struct gf_plan *p, const struct gf_message *m,
-		      struct gf_error *err)
-{
-	struct gf_text plain = {0}, coded = {0};
-
-	if (!p->reproducible || gf_message_is_open(m) ||
-	    gf_algorithm_reproduces(m->algorithm, m->codec))
-		return 0;
-	gf_algorithm_list(GF_ALGORITHM_ONE_ORDER, &plain);
-	gf_algorithm_list(GF_ALGORITHM_ONE_ROUNDING, &coded);
-	gf_json_refuse(at, place, err,
-		       "want %s with f32, or %s with a codec without blocks, "
-		       "in a reproducible plan, got %.40s with %.40s",
-		       plain.data, coded.data, m->algorithm, m->codec);
-	gf_text_release(&plain);
-	gf_text_release(&coded);
-	return -EINVAL;
-}
-
-/* Axes that contradict each other. */
-static int check_axes(const struct gf_json_at *at, const struct exchange *x,
-		      size_t index, struct gf_error *err)
-{
-	const struct gf_plan *p = x->p;
-	const struct gf_message *m = &p->messages[index];
-	bool halves = gf_algorithm_has(m->algorithm, GF_ALGORITHM_HALVES);
-	char reason[192], place[64];
-	int rc;
-
-	snprintf(place, sizeof(place), "%s/%zu/codec", x->key, index);
-	rc = check_codec(at, place, p, m, err);
-	snprintf(place, sizeof(place), "%s/%zu/algorithm", x->key, index);
-	rc = rc ? rc : check_sums(at, place, p, m, err);
-	if (rc)
-		return rc;
-	if (m->half == GF_HALF_SPLIT &&
-	    !gf_selection_has(&p->selection, GF_SELECT_HALVES)) {
-		snprintf(reason, sizeof(reason),
-			 "want \"all\" with selection %s, which %s, got "
-			 "\"split\"",
-			 gf_selection_name(&p->selection),
-			 gf_selection_has(&p->selection, GF_SELECT_RECUTS)
-				 ? "cuts its messages anew in every step"
-				 : "has no reduce-scatter half");
-		return refuse_message(at, x, index, "half", err, reason);
-	}
-	if (m->half == GF_HALF_SPLIT && !halves) {
-		snprintf(reason, sizeof(reason),
-			 "want \"all\" with algorithm %s, which has no "
-			 "reduce-scatter half, got \"split\"",
-			 m->algorithm);
-		return refuse_message(at, x, index, "half", err, reason);
-	}
-	if (m->half == GF_HALF_SPLIT && p->staleness > 1)
-		return refuse_message(
-			at, x, index, "half", err,
-			"want \"all\" with a staleness > 1, which "
-			"leaves no forward pass to wait in, got "
-			"\"split\"");
-	if (p->servers &&
-	    !gf_algorithm_has(m->algorithm, GF_ALGORITHM_SERVERS)) {
-		snprintf(reason, sizeof(reason),
-			 "want \"ps\" in a plan with a server, got \"%.40s\"",
-			 m->algorithm);
-		return refuse_message(at, x, index, "algorithm", err, reason);
-	}
-	return check_stages(at, x, index, err);
-}
-
 static int check_prediction(const struct gf_json_at *at,
 			    const struct gf_plan *p, struct gf_error *err)
 {
@@ -264,14 +107,15 @@ static int check_prediction(const struct gf_json_at *at,
 }
 
 /* Every tensor once, each message as its axes allow. */
-static int check_exchange(const struct gf_json_at *at, const struct exchange *x,
+static int check_exchange(const struct gf_json_at *at,
+			  const struct gf_plan_exchange *x,
 			  struct gf_error *err)
 {
 	int rc = check_cover(at, x, err);
 	size_t i;
 
 	for (i = 0; i < x->p->nmessages && !rc; i++)
-		rc = check_axes(at, x, i, err);
+		rc = gf_plan_check_axes(at, x, i, err);
 	return rc;
 }
 
@@ -335,14 +179,17 @@ static int check_period(const struct gf_json_at *at, const struct gf_plan *p,
 		return 0;
 	rc = check_with_period(at, p, err);
 	rc = rc ? rc
-		: check_exchange(at,
-				 &(struct exchange){&outer, "period/messages"},
-				 err);
+		: check_exchange(
+			  at,
+			  &(struct gf_plan_exchange){&outer, "period/messages"},
+			  err);
 	for (i = 0; i < o->nmessages && !rc; i++)
 		if (o->messages[i].half != GF_HALF_ALL)
-			rc = refuse_message(
-				at, &(struct exchange){p, "period/messages"}, i,
-				"half", err,
+			rc = gf_plan_refuse(
+				at,
+				&(struct gf_plan_exchange){p,
+							   "period/messages"},
+				i, "half", err,
 				"want \"all\" in a period, which has no "
 				"forward pass to wait in, got \"split\"");
 	return rc ? rc : check_fragments(at, o, err);
@@ -368,7 +215,8 @@ static int check_whole(const struct gf_json_at *at, struct gf_plan *p,
 				      "want at least one tensor, got none");
 	rc = gf_tensors_check(at, p->model, "model/backward_s", err);
 	rc = rc ? rc
-		: check_exchange(at, &(struct exchange){&inner, "messages"},
+		: check_exchange(at,
+				 &(struct gf_plan_exchange){&inner, "messages"},
 				 err);
 	rc = rc ? rc : check_types(at, p, err);
 	rc = rc ? rc : check_prediction(at, p, err);
@@ -383,19 +231,10 @@ static int check_entry(const struct gf_json_at *at, const struct gf_plan *p,
 			       .stages = a->stages,
 			       .nstages = a->nstages,
 			       .codec = a->codec ? a->codec : (char *)"f32"};
-	struct gf_error why;
 	char place[64];
-	int rc;
 
-	if (gf_stages_check(a->algorithm, a->stages, a->nstages, &why)) {
-		snprintf(place, sizeof(place), "rule/algorithms/%zu/stages",
-			 index);
-		return gf_json_refuse(at, place, err, "%s", why.text);
-	}
-	snprintf(place, sizeof(place), "rule/algorithms/%zu/codec", index);
-	rc = check_codec(at, place, p, &m, err);
-	snprintf(place, sizeof(place), "rule/algorithms/%zu/algorithm", index);
-	return rc ? rc : check_sums(at, place, p, &m, err);
+	snprintf(place, sizeof(place), "rule/algorithms/%zu", index);
+	return gf_plan_check_way(at, place, p, &m, err);
 }
 
 /* A rule binds to any model and any number of ranks: it names none. */
