@@ -85,6 +85,23 @@ static int check_shape(const struct gf_json_at *at, const struct gf_tensor *t,
 			      t->count_elems, product);
 }
 
+static int check_need(const struct gf_json_at *at,
+		      const struct gf_model_profile *m, size_t index,
+		      struct gf_error *err)
+{
+	const double need_s = m->tensors[index].need_s;
+	const double forward_s = gf_model_forward_s(m);
+	char place[64];
+
+	if (isnan(need_s) || need_s <= forward_s * (1 + ROUNDING))
+		return 0;
+	snprintf(place, sizeof(place), "tensors/%zu/need_s", index);
+	return gf_json_refuse(at, place, err,
+			      "want a number <= %g, the time of a forward pass, "
+			      "got %g",
+			      forward_s, need_s);
+}
+
 int gf_tensors_check(const struct gf_json_at *at,
 		     const struct gf_model_profile *m, const char *backward,
 		     struct gf_error *err)
@@ -114,6 +131,7 @@ int gf_tensors_check(const struct gf_json_at *at,
 	for (i = 0; i < m->ntensors; i++) {
 		int rc = check_shape(at, &t[i], i, err);
 
+		rc = rc ? rc : check_need(at, m, i, err);
 		if (rc)
 			return rc;
 	}

@@ -74,8 +74,10 @@ int gf_task_stale(const struct gf_task *t, struct gf_plan *p,
 	size_t i;
 
 	model->forward_s = model->backward_s = 0;
-	for (i = 0; i < model->ntensors; i++)
+	for (i = 0; i < model->ntensors; i++) {
 		model->tensors[i].ready_s = 0;
+		model->tensors[i].need_s = NAN;
+	}
 	rc = gf_task_plan_for(t, model, t->problem.fabric.network, p, err);
 	gf_model_profile_free(model);
 	/* messages that are cut anew have a threshold of their own */

@@ -66,6 +66,9 @@ static const struct doc_case cases[] = {
 	{"\"ready_s\": 1.0", "\"ready_s\": 1e300",
 	 "p.json: /model/tensors/0/ready_s: want a number <= 1e+12, got "
 	 "1e300"},
+	{"\"ready_s\": 1.0", "\"ready_s\": 1.0, \"need_s\": 1e6",
+	 "p.json: /model/tensors/0/need_s: want a number <= 3, the time of a "
+	 "forward pass, got 1e+06"},
 	{"\"backward_s\": 17.0", "\"backward_s\": 16.9",
 	 "p.json: /model/backward_s: want a number >= 17, the last tensor's "
 	 "ready_s, got 16.9"},
