@@ -44,11 +44,13 @@ static int fit_stages(struct gf_message *m, int ranks, struct gf_error *err)
 	m->nstages = n;
 	i = n - 1;
 	m->stages[i].factor = ranks / inner;
-	if (!gf_stage_takes(m->stages[i].algorithm, m->stages[i].factor)) {
-		free(m->stages[i].algorithm);
-		m->stages[i].algorithm = gf_xstrdup("ring");
-	}
-	return 0;
+	if (gf_stage_takes(m->stages[i].algorithm, m->stages[i].factor))
+		return 0;
+	return gf_error_set(err, -EINVAL,
+			    "want ranks that leave a power of two to the "
+			    "plan's last stage, as %s wants it, got %d, which "
+			    "leave %d; --replan makes another plan",
+			    m->stages[i].algorithm, ranks, m->stages[i].factor);
 }
 
 static int use_bandwidth(struct gf_variant *v, double rate,

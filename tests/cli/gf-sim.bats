@@ -568,6 +568,11 @@ run_trace() {
 	wants 2 gf-sim plan.json --ranks 7,9
 	says "got 9"
 	[ -z "$output" ]
+	# halving has no form for three
+	gf-plan -q --algorithm blueconnect --factors 4,4:halving --policy single --ranks 16 "$data/valid/topology-4x2-1gbe.json" model.json > halving.json
+	wants 2 gf-sim halving.json --ranks 12
+	one_line
+	says "leave a power of two to the plan's last stage, as halving wants it, got 12, which leave 3"
 	# fewer ranks fill the inner factors first
 	gf-plan -q --algorithm blueconnect --factors 4,16,3 --policy single --ranks 192 "$data/valid/topology-4x2-1gbe.json" model.json > figure.json
 	wants 0 gf-sim figure.json --ranks 4,8,16,32,64,128,192 --strict
