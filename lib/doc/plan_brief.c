@@ -6,6 +6,7 @@
 
 #include "base/heap.h"
 #include "base/text.h"
+#include "doc/plan_parts.h"
 
 /* Appends a name that the list does not have yet. */
 static void add_once(struct gf_text *list, const char *name)
@@ -27,27 +28,60 @@ static char *or_empty(const char *text)
 	return gf_xstrdup(text ? text : "");
 }
 
-struct gf_plan_brief gf_plan_brief(const struct gf_plan *p)
+const char *const *gf_plan_codecs(const struct gf_plan *p,
+				  const char *codecs[GF_CODECS + 1])
 {
-	struct gf_text codecs = {0}, algorithms = {0};
+	size_t n = 0, i, k;
+
+	for (k = 0; k < GF_CODECS; k++) {
+		for (i = 0; i < p->nmessages; i++)
+			if (!strcmp(p->messages[i].codec, gf_codecs[k].name))
+				break;
+		if (i < p->nmessages)
+			codecs[n++] = gf_codecs[k].name;
+	}
+	codecs[n] = NULL;
+	return codecs;
+}
+
+char *gf_plan_codecs_text(const struct gf_plan *p)
+{
+	const char *codecs[GF_CODECS + 1];
+	struct gf_text out = {0};
 	size_t i;
 
-	gf_text_addf(&codecs, "%s", "");
-	gf_text_addf(&algorithms, "%s", "");
-	for (i = 0; i < p->nmessages; i++) {
-		add_once(&codecs, p->messages[i].codec);
+	gf_plan_codecs(p, codecs);
+	for (i = 0; codecs[i]; i++)
+		gf_text_addf(&out, "%s%s", i ? "," : "", codecs[i]);
+	return gf_text_take(&out);
+}
+
+static char *algorithms_of(const struct gf_plan *p)
+{
+	struct gf_text algorithms = {0};
+	size_t i;
+
+	for (i = 0; i < p->nmessages; i++)
 		add_once(&algorithms,
 			 gf_plan_runs(p, p->messages[i].first,
 				      p->messages[i].last, &p->messages[i]));
-	}
+	return gf_text_take(&algorithms);
+}
+
+struct gf_plan_brief gf_plan_brief(const struct gf_plan *p)
+{
+	const struct gf_plan outer = gf_period_outer_view(p);
+
 	return (struct gf_plan_brief){
 		.system = or_empty(p->system),
 		.policy = or_empty(p->policy),
 		.selection = gf_xstrdup(gf_selection_name(&p->selection)),
 		.period = gf_xstrdup(gf_period_name(&p->period)),
 		.period_steps = p->period.steps,
-		.codecs = gf_text_take(&codecs),
-		.algorithms = gf_text_take(&algorithms),
+		.codecs = gf_plan_codecs_text(p),
+		.algorithms = algorithms_of(p),
+		.outer_codecs = gf_plan_codecs_text(&outer),
+		.outer_algorithms = algorithms_of(&outer),
 		.nmessages = p->nmessages,
 		.lanes = p->lanes,
 		.staleness = p->staleness,
@@ -64,6 +98,8 @@ bool gf_plan_brief_equal(const struct gf_plan_brief *a,
 	       a->period_steps == b->period_steps &&
 	       strcmp(a->codecs, b->codecs) == 0 &&
 	       strcmp(a->algorithms, b->algorithms) == 0 &&
+	       strcmp(a->outer_codecs, b->outer_codecs) == 0 &&
+	       strcmp(a->outer_algorithms, b->outer_algorithms) == 0 &&
 	       a->nmessages == b->nmessages && a->lanes == b->lanes &&
 	       a->staleness == b->staleness;
 }
@@ -78,8 +114,11 @@ void gf_plan_brief_put(const struct gf_plan_brief *b, struct gf_json_writer *w)
 	gf_json_put_int(w, "staleness", b->staleness);
 	gf_json_put_int(w, "lanes", b->lanes);
 	gf_json_put_size(w, "messages", b->nmessages);
-	if (b->period_steps)
-		gf_json_put_string(w, "period", b->period);
+	if (!b->period_steps)
+		return;
+	gf_json_put_string(w, "period", b->period);
+	gf_json_put_string(w, "outer_codecs", b->outer_codecs);
+	gf_json_put_string(w, "outer_algorithms", b->outer_algorithms);
 }
 
 void gf_plan_brief_release(struct gf_plan_brief *b)
@@ -88,6 +127,8 @@ void gf_plan_brief_release(struct gf_plan_brief *b)
 	free(b->policy);
 	free(b->selection);
 	free(b->period);
+	free(b->outer_codecs);
+	free(b->outer_algorithms);
 	free(b->codecs);
 	free(b->algorithms);
 	memset(b, 0, sizeof(*b));

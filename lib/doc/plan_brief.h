@@ -2,6 +2,7 @@
 #ifndef GF_DOC_PLAN_BRIEF_H
 #define GF_DOC_PLAN_BRIEF_H
 
+#include "codec/codec.h"
 #include "doc/plan.h"
 
 /*
@@ -9,12 +10,20 @@
  * can be told apart. Texts are owned, and "" where the plan has none.
  */
 struct gf_plan_brief {
-	char *system, *policy, *selection, *period;
+	char *system, *policy, *selection;
 	char *codecs, *algorithms; /* of its messages: "f32,f16" */
+	/* "" with an exchange in every step */
+	char *period, *outer_codecs, *outer_algorithms;
 	size_t nmessages;
 	int lanes, staleness;
 	size_t period_steps; /* 0: every step */
 };
+
+/* The codecs of all messages, each once and in the order of gf_codecs,
+ * NULL-terminated; and as text: "f32", "f16,q8", which the caller frees. */
+const char *const *gf_plan_codecs(const struct gf_plan *p,
+				  const char *codecs[GF_CODECS + 1]);
+char *gf_plan_codecs_text(const struct gf_plan *p);
 
 struct gf_plan_brief gf_plan_brief(const struct gf_plan *p);
 bool gf_plan_brief_equal(const struct gf_plan_brief *a,

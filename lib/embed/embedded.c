@@ -9,6 +9,7 @@
 #include "base/array.h"
 #include "base/heap.h"
 #include "coll/runnable.h"
+#include "doc/plan_brief.h"
 #include "train/choose_ways.h"
 #include "train/method.h"
 #include "run/reshard.h"
@@ -31,7 +32,7 @@ int gf_job_start(struct gf_job *g, struct gf_error *err)
 	int rc;
 
 	free(g->codecs);
-	g->codecs = gf_train_codecs(&g->plan);
+	g->codecs = gf_plan_codecs_text(&g->plan);
 	free(g->ways);
 	g->ways = gf_train_ways(&g->plan);
 	rc = gf_embed_start(g, err);

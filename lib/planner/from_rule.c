@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/heap.h"
+#include "doc/plan_brief.h"
 #include "doc/plan_rule.h"
 #include "planner/make.h"
 #include "planner/refine.h"

@@ -7,6 +7,7 @@
 
 #include "base/heap.h"
 #include "base/text.h"
+#include "doc/plan_brief.h"
 #include "planner/refine.h"
 #include "sim/variant.h"
 

@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "base/heap.h"
 #include "cli/human.h"
+#include "doc/plan_brief.h"
 #include "planner/refine_parts.h"
 #include "sim/predict.h"
 
@@ -156,22 +157,6 @@ void gf_refined_release(struct gf_refined *r)
 	gf_network_free(r->network);
 	gf_processing_release(&r->processing);
 	memset(r, 0, sizeof(*r));
-}
-
-const char *const *gf_plan_codecs(const struct gf_plan *p,
-				  const char *codecs[GF_CODECS + 1])
-{
-	size_t n = 0, i, k;
-
-	for (i = 0; i < p->nmessages; i++) {
-		for (k = 0; k < n; k++)
-			if (strcmp(codecs[k], p->messages[i].codec) == 0)
-				break;
-		if (k == n && n < GF_CODECS)
-			codecs[n++] = p->messages[i].codec;
-	}
-	codecs[n] = NULL;
-	return codecs;
 }
 
 void gf_request_follow(struct gf_request *r, struct gf_axes *axes,

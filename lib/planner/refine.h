@@ -40,10 +40,6 @@ int gf_refine_trace(const struct gf_plan *p, const char *path,
 		    struct gf_error *err);
 void gf_refined_release(struct gf_refined *r);
 
-/* The codecs that a plan's messages use, NULL-terminated and borrowed. */
-const char *const *gf_plan_codecs(const struct gf_plan *p,
-				  const char *codecs[GF_CODECS + 1]);
-
 /* The plan that was run goes on where the user does not change it: system, axes
  * and codecs, which `codecs` keeps. Borrows from p. */
 void gf_request_follow(struct gf_request *r, struct gf_axes *axes,

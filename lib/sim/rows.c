@@ -76,7 +76,7 @@ static bool is_there(const struct gf_row *r, const struct column *c)
 /* What there is to print of rows. */
 struct shown {
 	bool column[NCOLUMNS];
-	bool name, left_out;
+	bool name, period, left_out;
 	enum gf_series series;
 };
 
@@ -86,8 +86,10 @@ static struct shown look(const struct gf_row *rows, size_t n,
 	struct shown s = {.name = rows->name != NULL, .series = series};
 	size_t i, k;
 
-	for (i = 0; i < n; i++)
+	for (i = 0; i < n; i++) {
 		s.left_out |= rows[i].left_out != NULL;
+		s.period |= rows[i].plan->period.plan != NULL;
+	}
 	for (k = 0; k < NCOLUMNS; k++)
 		for (i = 0; i < n; i++)
 			s.column[k] |= is_there(&rows[i], &columns[k]);
@@ -126,8 +128,9 @@ static void csv_heading(const struct shown *s, struct gf_text *out)
 			gf_text_addf(out, ",%s", columns[k].name);
 	gf_text_addf(out, ",system,codecs,selection,algorithms,staleness,"
 			  "lanes,messages");
-	gf_text_addf(out, "%s%s%s\n", s->name ? ",plan" : "",
-		     s->series ? ",series" : "",
+	gf_text_addf(out, "%s%s%s%s\n",
+		     s->period ? ",period,outer_codecs,outer_algorithms" : "",
+		     s->name ? ",plan" : "", s->series ? ",series" : "",
 		     s->left_out ? ",left_out" : "");
 }
 
@@ -164,6 +167,11 @@ static void csv_row(const struct gf_row *r, const struct shown *s,
 	csv_label(out, b.selection);
 	csv_label(out, b.algorithms);
 	gf_text_addf(out, ",%d,%d,%zu", b.staleness, b.lanes, b.nmessages);
+	if (s->period) {
+		csv_label(out, b.period);
+		csv_label(out, b.outer_codecs);
+		csv_label(out, b.outer_algorithms);
+	}
 	if (s->name)
 		csv_label(out, r->name);
 	if (s->series) {

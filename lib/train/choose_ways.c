@@ -14,7 +14,6 @@
 #include "base/units.h"
 #include "ckpt/safetensors.h"
 #include "ckpt/set.h"
-#include "codec/codec.h"
 #include "coll/runnable.h"
 #include "choose/chooser.h"
 #include "run/snapshot.h"
@@ -323,22 +322,6 @@ void gf_train_use_library(struct gf_plan *plan, bool open_only)
 		m->algorithm = gf_xstrdup(
 			gf_codec_is_plain(m->codec) ? "library" : "ring");
 	}
-}
-
-char *gf_train_codecs(const struct gf_plan *plan)
-{
-	struct gf_text out = {0};
-	size_t i, k;
-
-	for (i = 0; gf_codecs[i].name; i++) {
-		for (k = 0; k < plan->nmessages; k++)
-			if (!strcmp(plan->messages[k].codec, gf_codecs[i].name))
-				break;
-		if (k < plan->nmessages)
-			gf_text_addf(&out, "%s%s", out.length ? "," : "",
-				     gf_codecs[i].name);
-	}
-	return gf_text_take(&out);
 }
 
 int gf_train_choose(struct gf_train_config *config, struct gf_plan *plan,

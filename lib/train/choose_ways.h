@@ -26,8 +26,6 @@ bool gf_train_is_open(const struct gf_plan *plan);
  * each way once. The caller frees. */
 char *gf_train_ways(const struct gf_plan *plan);
 char *gf_train_ways_once(const struct gf_plan *plan);
-/* The codecs of all messages, each once: "f32", "f16,q8". The caller frees. */
-char *gf_train_codecs(const struct gf_plan *plan);
 /* Takes what is open from such a text. -EINVAL: it is not of these messages. */
 int gf_train_take_ways(struct gf_plan *plan, const char *ways,
 		       struct gf_error *err);

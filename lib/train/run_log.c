@@ -14,6 +14,7 @@
 #include "base/heap.h"
 #include "cli/human.h"
 #include "json/json.h"
+#include "doc/plan_brief.h"
 #include "train/choose_ways.h"
 #include "train/method.h"
 
@@ -118,6 +119,20 @@ static int open_stream(FILE **stream, const char *path, bool append,
 	return rc;
 }
 
+static void take_exchanges(struct gf_train_log *log, const struct gf_plan *plan)
+{
+	struct gf_plan outer;
+
+	log->algorithms = gf_train_ways_once(plan);
+	log->codecs = gf_plan_codecs_text(plan);
+	if (gf_period_has(&plan->period, GF_PERIOD_EVERY))
+		return;
+	gf_period_outer(plan, &outer);
+	log->outer_algorithms = gf_train_ways_once(&outer);
+	log->outer_codecs = gf_plan_codecs_text(&outer);
+	gf_plan_release(&outer);
+}
+
 int gf_train_log_open(struct gf_train_log *log, const char *path, size_t every,
 		      const struct gf_train_config *config,
 		      struct gf_error *err)
@@ -131,8 +146,7 @@ int gf_train_log_open(struct gf_train_log *log, const char *path, size_t every,
 	log->path = gf_xstrdup(path);
 	log->config = config;
 	log->method = gf_method_name(config->plan);
-	log->algorithms = gf_train_ways_once(config->plan);
-	log->codecs = gf_train_codecs(config->plan);
+	take_exchanges(log, config->plan);
 	return 0;
 }
 
@@ -147,6 +161,15 @@ static void put_times(struct gf_json_writer *w, const struct gf_train_times *t)
 	gf_json_put_real(w, "codec_s", t->codec_s);
 }
 
+static void put_period(struct gf_json_writer *w, const struct gf_train_log *log,
+		       const struct gf_period *period)
+{
+	gf_json_put_string(w, "period", gf_period_name(period));
+	gf_json_put_int(w, "group_ranks", period->group_ranks);
+	gf_json_put_string(w, "outer_algorithms", log->outer_algorithms);
+	gf_json_put_string(w, "outer_codecs", log->outer_codecs);
+}
+
 static void put_row(struct gf_json_writer *w, const struct gf_train_log *log,
 		    const struct gf_train_row *row)
 {
@@ -159,8 +182,7 @@ static void put_row(struct gf_json_writer *w, const struct gf_train_log *log,
 	gf_json_put_string(w, "codecs", log->codecs);
 	gf_json_put_int(w, "staleness", k->plan->staleness);
 	if (!gf_period_has(&k->plan->period, GF_PERIOD_EVERY))
-		gf_json_put_string(w, "period",
-				   gf_period_name(&k->plan->period));
+		put_period(w, log, &k->plan->period);
 	if (k->choose_s > 0)
 		gf_json_put_real(w, "choose_s", k->choose_s);
 	gf_json_put_int(w, "ranks", k->plan->ranks);
@@ -260,8 +282,8 @@ int gf_train_log_close(struct gf_train_log *log, struct gf_error *err)
 	free(log->path);
 	free(log->algorithms);
 	free(log->codecs);
-	log->stream = NULL;
-	log->path = NULL;
-	log->algorithms = log->codecs = NULL;
+	free(log->outer_algorithms);
+	free(log->outer_codecs);
+	*log = (struct gf_train_log){0};
 	return rc;
 }

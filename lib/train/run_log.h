@@ -21,7 +21,8 @@ struct gf_train_log {
 	char *path;
 	const struct gf_train_config *config; /* borrowed */
 	const char *method;
-	char *algorithms, *codecs; /* of its messages */
+	char *algorithms, *codecs;             /* of its messages */
+	char *outer_algorithms, *outer_codecs; /* of a period's; or NULL */
 };
 
 /* config must be complete. A resumed run appends to the file that is there. Of

@@ -872,6 +872,12 @@ run_trace() {
 	wants 0 gf-sim plan.json --period-steps 20,40 --bandwidth 100Mb/s,1Gb/s --plot h.csv
 	[ "$(grep -c ",0.1 Gb/s on 8 ranks$" h.csv)" = 2 ]
 	[ "$(grep -c ",1 Gb/s on 8 ranks$" h.csv)" = 2 ]
+	# two periods that differ by their own messages alone
+	gf-plan -q --model resnet50 --period streaming --hide 5% --fragments 4 --outer-codecs q8 sites.json > q8.json
+	wants 0 gf-sim plan.json q8.json --csv
+	[ "$(awk -F, '{print $(NF - 3), $(NF - 2)}' out.txt | tr '\n' ' ')" = "period outer_codecs streaming f32 streaming q8 " ]
+	wants 0 gf-sim plan.json q8.json --json
+	jq -es 'map(.codecs, .outer_codecs) == ["f32", "f32", "f32", "q8"] and all(.outer_algorithms != "")' out.txt
 	# a period as a picture: its steps, its exchanges, and where it ends
 	wants 0 gf-sim plan.json --plot period.csv --json
 	[ "$(grep -c '^group,step,' period.csv)" = "$(jq .period.steps plan.json)" ]
