@@ -19,6 +19,7 @@
 #include "cli/list.h"
 #include "cli/progress.h"
 #include "cli/start.h"
+#include "choose/ways.h"
 #include "codec/codec.h"
 #include "coll/algorithm.h"
 #include "comm/comm.h"
@@ -295,6 +296,9 @@ static int measure(struct session *s, struct gf_error *err)
 	if (s->a->plan && !s->plan.rule)
 		return measure_plan(s, err);
 	s->config.rule = s->a->plan ? &s->plan : NULL;
+	rc = gf_choose_place(s->comm, &s->plan, err);
+	if (rc)
+		return rc;
 	gf_progress_start(&s->progress, &s->a->cli, "measuring");
 	rc = gf_contest_sweep_run(&s->a->sweep, &s->config, &progress, &s->rows,
 				  &remarks, err);

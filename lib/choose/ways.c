@@ -33,6 +33,23 @@ int gf_choose_layout(struct gf_comm *comm, size_t *nfactors, int factors[2],
 	return rc;
 }
 
+int gf_choose_place(struct gf_comm *comm, struct gf_plan *plan,
+		    struct gf_error *err)
+{
+	int factors[2], rc;
+	size_t n;
+
+	if (!plan->rule || comm->ranks < 2)
+		return 0;
+	rc = gf_choose_layout(comm, &n, factors, err);
+	if (rc)
+		return rc;
+	if (n == 0)
+		factors[n++] = comm->ranks;
+	gf_rule_place(plan, factors, n);
+	return 0;
+}
+
 int gf_choose_by_rule(const struct gf_plan *rule, size_t size_bytes, int ranks,
 		      struct gf_way *way, struct gf_error *err)
 {

@@ -15,6 +15,12 @@
 int gf_choose_layout(struct gf_comm *comm, size_t *nfactors, int factors[2],
 		     struct gf_error *err);
 
+/* A rule's entries that go by levels take those of the job, as gf_rule_place
+ * says: ranks of a host, then hosts; all ranks at once where hosts differ. A
+ * plan without a rule stays as it is. Collective. */
+int gf_choose_place(struct gf_comm *comm, struct gf_plan *plan,
+		    struct gf_error *err);
+
 /* The way that a rule gives a message of that size on `ranks` ranks. */
 int gf_choose_by_rule(const struct gf_plan *rule, size_t size_bytes, int ranks,
 		      struct gf_way *way, struct gf_error *err);

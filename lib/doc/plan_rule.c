@@ -2,6 +2,7 @@
 #include "doc/plan_rule.h"
 
 #include <errno.h>
+#include <stdlib.h>
 
 #include "base/array.h"
 #include "base/heap.h"
@@ -19,14 +20,31 @@ static bool is_for(const struct gf_rule_algorithm *entry, int ranks)
 	return entry->nstages && product == ranks;
 }
 
-static void add_stage(struct gf_message *m, size_t *capacity, int factor,
-		      const char *algorithm)
+static bool levels_fit(const struct gf_plan *p, int ranks)
 {
-	struct gf_stage *stage =
-		gf_array_push(&m->stages, &m->nstages, capacity);
+	return p->nlevels && gf_levels_ranks(p->levels, p->nlevels) == ranks;
+}
 
-	stage->factor = factor;
-	stage->algorithm = gf_xstrdup(algorithm);
+/* One stage a factor; an algorithm of two levels has the outer ones as one. */
+static void set_stages(const char *algorithm, const int *factors, size_t n,
+		       bool calls, struct gf_stage **stages, size_t *nstages)
+{
+	bool two = gf_algorithm_has(algorithm, GF_ALGORITHM_TWO_LEVELS);
+	bool own = gf_algorithm_has(algorithm, GF_ALGORITHM_STAGES);
+	size_t capacity = 0, i;
+
+	for (i = 0; i < n; i++) {
+		struct gf_stage *stage;
+
+		if (two && *nstages == 2) {
+			(*stages)[1].factor *= factors[i];
+			continue;
+		}
+		stage = gf_array_push(stages, nstages, &capacity);
+		stage->factor = factors[i];
+		stage->algorithm = gf_xstrdup(
+			own ? gf_stage_unsaid(factors[i], calls) : "ring");
+	}
 }
 
 /* The rule's own stages, when they are of as many ranks. Else algorithms that
@@ -39,28 +57,47 @@ static void decompose(const struct gf_plan *whole,
 	/* NCCL's calls take no codec */
 	bool calls = gf_device_is_gpu(whole->model->device) &&
 		     gf_codec_is_plain(m->codec);
-	bool two = gf_algorithm_has(m->algorithm, GF_ALGORITHM_TWO_LEVELS);
-	bool own = gf_algorithm_has(m->algorithm, GF_ALGORITHM_STAGES);
-	size_t capacity = 0, i;
+	int *factors;
+	size_t n = 0, i;
 
 	if (is_for(entry, whole->ranks)) {
-		for (i = 0; i < entry->nstages; i++)
-			add_stage(m, &capacity, entry->stages[i].factor,
-				  entry->stages[i].algorithm);
+		m->stages = gf_stages_copy(entry->stages, entry->nstages);
+		m->nstages = entry->nstages;
 		return;
 	}
 	if (!gf_algorithm_has(m->algorithm, GF_ALGORITHM_LEVELS) ||
-	    !whole->nlevels ||
-	    gf_levels_ranks(whole->levels, whole->nlevels) != whole->ranks)
+	    !levels_fit(whole, whole->ranks))
 		return;
-	for (i = 0; i < whole->nlevels; i++) {
-		int size = (int)whole->levels[i].size;
+	factors = gf_xcalloc(whole->nlevels, sizeof(*factors));
+	for (i = 0; i < whole->nlevels; i++)
+		if (whole->levels[i].size > 1)
+			factors[n++] = (int)whole->levels[i].size;
+	set_stages(m->algorithm, factors, n, calls, &m->stages, &m->nstages);
+	free(factors);
+}
 
-		if (size > 1 && two && m->nstages == 2)
-			m->stages[1].factor *= size;
-		else if (size > 1)
-			add_stage(m, &capacity, size,
-				  own ? gf_stage_unsaid(size, calls) : "ring");
+void gf_rule_place(struct gf_plan *rule, const int *factors, size_t n)
+{
+	int ranks = 1;
+	size_t i;
+
+	for (i = 0; i < n; i++)
+		ranks *= factors[i];
+	if (levels_fit(rule, ranks))
+		return;
+	for (i = 0; i < rule->rule->nalgorithms; i++) {
+		struct gf_rule_algorithm *a = &rule->rule->algorithms[i];
+
+		if (!gf_algorithm_has(a->algorithm, GF_ALGORITHM_LEVELS) ||
+		    is_for(a, ranks) ||
+		    (n < 2 &&
+		     gf_algorithm_has(a->algorithm, GF_ALGORITHM_TWO_LEVELS)))
+			continue;
+		gf_stages_free(a->stages, a->nstages);
+		a->stages = NULL;
+		a->nstages = 0;
+		set_stages(a->algorithm, factors, n, false, &a->stages,
+			   &a->nstages);
 	}
 }
 

@@ -19,4 +19,11 @@ int gf_plan_bind(const struct gf_plan *rule,
 		 const struct gf_model_profile *model, int ranks,
 		 struct gf_plan *whole, struct gf_error *err);
 
+/*
+ * Gives the entries whose algorithm goes by levels the stages of a job whose
+ * ranks are the product of these factors, innermost first. An entry with stages
+ * of as many ranks keeps them, and so does a plan whose levels are of as many.
+ */
+void gf_rule_place(struct gf_plan *rule, const int *factors, size_t n);
+
 #endif

@@ -82,6 +82,11 @@ int gf_stages_check(const char *algorithm, const struct gf_stage *stages,
 					    "want rings with algorithm %.40s, "
 					    "got %s",
 					    algorithm, name);
+		if (name && !gf_stage_takes(name, stages[i].factor))
+			return gf_error_set(err, -EINVAL,
+					    "stage %zu: %s wants a power of "
+					    "two, got factor %d",
+					    i, name, stages[i].factor);
 	}
 	return 0;
 }

@@ -7,6 +7,7 @@
 
 #include "base/heap.h"
 #include "base/text.h"
+#include "choose/ways.h"
 #include "embed/embedded.h"
 #include "coll/runnable.h"
 #include "train/assign.h"
@@ -203,6 +204,7 @@ int gf_job_bind(struct gf_job *g, const struct gradflow_tensor *tensors,
 	model = list_tensors(g, tensors);
 	place(g, tensors);
 	rc = same_tensors(g, model, err);
+	rc = rc ? rc : gf_choose_place(g->comm, &g->plan, err);
 	if (!rc) {
 		rc = fit(&g->plan, model, g->comm->ranks, err);
 		if (!rc && from->settle)

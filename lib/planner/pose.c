@@ -101,21 +101,35 @@ static bool plain_only(const struct gf_selection *s, const struct gf_problem *p)
 	return false;
 }
 
-/* Factors as large as the levels, unless the user gave some. Levels that do not
- * make up the ranks leave the choice open. */
-static void factor_by_levels(struct gf_task *t)
+/* Factors as large as the levels, unless the user gave some. Fewer ranks than
+ * the levels have fill the inner ones first, and more widen the outermost.
+ * Ranks that do not fill a level leave the choice open, with a note. */
+static void factor_by_levels(struct gf_task *t, struct gf_text *notes)
 {
 	struct gf_problem *p = &t->problem;
 	const struct gf_fabric *f = &p->fabric;
-	size_t i, n = 0;
+	size_t n = 0, i;
+	int left = f->ranks;
 
-	if (!t->system.by_levels || p->nfactors ||
-	    gf_levels_ranks(f->levels, f->nlevels) != f->ranks)
+	if (!t->system.by_levels || p->nfactors || !f->nlevels)
 		return;
 	t->by_levels = gf_xcalloc(f->nlevels, sizeof(*t->by_levels));
-	for (i = 0; i < f->nlevels; i++)
-		if (f->levels[i].size > 1)
-			t->by_levels[n++].factor = (int)f->levels[i].size;
+	for (i = 0; i < f->nlevels && left > 1; i++) {
+		int size = (int)f->levels[i].size;
+
+		if (i + 1 == f->nlevels || left < size)
+			size = left;
+		if (left % size) {
+			gf_text_addf(notes,
+				     "%d ranks do not fill level %s, %d wide: "
+				     "the factors are chosen by their times\n",
+				     f->ranks, f->levels[i].name, size);
+			return;
+		}
+		if (size > 1)
+			t->by_levels[n++].factor = size;
+		left /= size;
+	}
 	p->factors = n ? t->by_levels : NULL;
 	p->nfactors = n;
 }
@@ -297,7 +311,7 @@ static int pose_whole(const struct gf_request *r, struct gf_task *t,
 		p->factors = r->axes->factors;
 		p->nfactors = r->axes->nfactors;
 	}
-	factor_by_levels(t);
+	factor_by_levels(t, notes);
 	rc = apply_system(t, notes, err);
 	if (rc == 0 && selection->fit)
 		rc = selection->fit(t->selection.params, p->model,

@@ -7,6 +7,7 @@
 
 #include "base/heap.h"
 #include "cli/share.h"
+#include "choose/ways.h"
 #include "train/assign.h"
 
 /* Options override the document of --training. */
@@ -155,6 +156,9 @@ int gf_train_load(const struct gf_train_options *o,
 	rc = rc ? rc : load_plan(o, comm, t, &in->plan, err);
 	if (!rc && !o->replay)
 		rc = load_model(o, comm, t, in, err);
+	if (rc)
+		return rc;
+	rc = gf_choose_place(comm, &in->plan, err);
 	if (rc)
 		return rc;
 	rc = gf_train_bind(&in->plan, o->replay ? NULL : &in->model,

@@ -532,6 +532,19 @@ ms() { # OPTION...: of a plan of the job, as people read it
 	wants 0 gf-plan --system blueconnect --model resnet50 --gpu v100 "$share/topologies/blueconnect-4x16x3.json"
 	jq -e '[.messages[0].stages[].factor] == [4, 16, 3]' out.txt
 	says 'blueconnect goes by the levels; predicted 2.6 % faster: --factors 16:ring,2:ring,3:ring,2:ring'
+	# other ranks fill the inner levels first, or widen the outermost
+	while IFS='|' read -r ranks factors; do
+		wants 0 gf-plan --system blueconnect --model resnet50 --ranks "$ranks" "$share/topologies/blueconnect-4x16x3.json"
+		[ "$(jq -c '[.messages[0].stages[].factor]' out.txt)" = "$factors" ]
+	done <<-'END'
+	2|[2]
+	16|[4,4]
+	64|[4,16]
+	128|[4,16,2]
+	320|[4,16,5]
+	END
+	wants 0 gf-plan --system blueconnect --model resnet50 --ranks 96 "$share/topologies/blueconnect-4x16x3.json"
+	says '96 ranks do not fill level node, 16 wide: the factors are chosen by their times'
 	# a model that was measured on a GPU goes by NCCL, an estimated one also runs without
 	gf-profile --estimate --model mnist-mlp --flops 50G -o p.json
 	wants 0 gf-plan --algorithm blueconnect "$data/valid/topology-4x2-1gbe.json" p.json

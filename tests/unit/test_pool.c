@@ -144,6 +144,45 @@ static void test_levels(void)
 	gf_model_profile_free(m);
 }
 
+/* Factors of a job; what a rule then has for each of its entries. */
+static void test_place(void)
+{
+	static const struct {
+		const char *algorithm;
+		int factors[3];
+		size_t n;
+		const char *want;
+	} cases[] = {
+		{"blueconnect", {2, 3}, 2, "blueconnect 2:halving 3:ring"},
+		{"blueconnect", {6}, 1, "blueconnect 6:ring"},
+		{"hierarchical", {2, 3}, 2, "hierarchical 2:ring 3:ring"},
+		{"hierarchical", {2, 3, 2}, 3, "hierarchical 2:ring 6:ring"},
+		{"hierarchical", {6}, 1, "hierarchical"},
+		{"ring", {2, 3}, 2, "ring"},
+	};
+	struct gf_plan rule;
+	size_t i;
+
+	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++) {
+		struct gf_text got = {0};
+		struct gf_rule_algorithm *a;
+
+		rule_of(&rule, 0, 1, NULL, 0, cases[i].algorithm);
+		a = rule.rule->algorithms;
+		gf_rule_place(&rule, cases[i].factors, cases[i].n);
+		gf_stages_text_of(&got, a->algorithm, a->stages, a->nstages);
+		EXPECT_TEXT(got.data, cases[i].want);
+		gf_text_release(&got);
+		if (i == 0) {
+			gf_rule_place(&rule, (const int[]){3, 2}, 2);
+			EXPECT(a->stages[0].factor == 2, "own stages stay");
+			gf_rule_place(&rule, (const int[]){4}, 1);
+			EXPECT(a->nstages == 1, "stages of other ranks");
+		}
+		gf_plan_release(&rule);
+	}
+}
+
 static void test_fit(void)
 {
 	static const size_t counts[] = {6, 12, 8}, other[] = {6, 13, 8};
@@ -181,6 +220,7 @@ int main(void)
 	test_pool();
 	test_bind();
 	test_levels();
+	test_place();
 	test_fit();
 	return TEST_END();
 }
