@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "json/record.h"
 #include "doc/shared.h"
 
@@ -243,4 +244,25 @@ int gf_levels_ranks(const struct gf_level *levels, size_t count)
 			return 0;
 	}
 	return (int)product;
+}
+
+/* Links that end at a host's edge. */
+static bool is_within_host(const struct gf_level *level)
+{
+	static const char *const links[] = {"shm", "pcie", "nvlink", "xgmi"};
+	size_t i;
+
+	for (i = 0; i < GF_ARRAY_LENGTH(links); i++)
+		if (strcmp(level->link, links[i]) == 0)
+			return true;
+	return false;
+}
+
+int gf_levels_host(const struct gf_level *levels, size_t count)
+{
+	size_t i = 0;
+
+	while (i < count && is_within_host(&levels[i]))
+		i++;
+	return i ? gf_levels_ranks(levels, i) : 0;
 }

@@ -123,5 +123,8 @@ struct gf_level *gf_levels_copy(const struct gf_level *levels, size_t count);
 void gf_levels_free(struct gf_level *levels, size_t count);
 /* Product of the sizes; 0 if it overflows int. */
 int gf_levels_ranks(const struct gf_level *levels, size_t count);
+/* The ranks of a host: the product of the innermost sizes whose links do not
+ * leave one. 0: unknown. */
+int gf_levels_host(const struct gf_level *levels, size_t count);
 
 #endif

@@ -130,13 +130,6 @@ static void limit(struct walk *w)
 	w->counted = 0;
 }
 
-int gf_factors_host(const struct gf_level *levels, size_t nlevels)
-{
-	return nlevels && strcmp(levels[0].link, "shm") == 0
-		       ? (int)levels[0].size
-		       : 0;
-}
-
 void gf_factors_each(const struct gf_factor_rules *rules,
 		     void (*each)(void *ctx, const struct gf_stage *stages,
 				  size_t nstages),
@@ -144,7 +137,8 @@ void gf_factors_each(const struct gf_factor_rules *rules,
 {
 	struct walk w = {.rules = rules};
 
-	w.host = gf_factors_host(rules->levels, rules->nlevels);
+	if (rules->nlevels && strcmp(rules->levels->link, "shm") == 0)
+		w.host = (int)rules->levels->size;
 	w.fewest = rules->nfixed            ? rules->nfixed
 		   : rules->fewest          ? rules->fewest
 		   : w.host == rules->ranks ? 1

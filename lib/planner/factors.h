@@ -28,9 +28,6 @@ struct gf_factor_rules {
 	size_t nfixed;
 };
 
-/* The ranks of a host, if shared memory is the innermost level; 0: unknown. */
-int gf_factors_host(const struct gf_level *levels, size_t nlevels);
-
 /* The stages live until `each` returns; their names are static. */
 void gf_factors_each(const struct gf_factor_rules *rules,
 		     void (*each)(void *ctx, const struct gf_stage *stages,

@@ -179,7 +179,7 @@ static bool prime(int n)
 static bool can_run(struct filling *f, const char *algorithm)
 {
 	const struct gf_problem *in = f->in;
-	const int host = gf_factors_host(in->fabric.levels, in->fabric.nlevels);
+	const int host = gf_levels_host(in->fabric.levels, in->fabric.nlevels);
 	const char *device = f->fabric.device;
 	const unsigned here = gf_device_is_gpu(device) ? GF_STAGE_BY_GPU
 			      : device && strcmp(device, "cpu") == 0

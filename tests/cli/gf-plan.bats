@@ -564,6 +564,10 @@ ms() { # OPTION...: of a plan of the job, as people read it
 	END
 	wants 1 gf-plan --algorithm blueconnect --factors 2:shm,4 "$data/valid/topology-4x2-1gbe.json" gpu.json
 	says '--factors: stage 0: shm does not run on device cuda, as the profile has it'
+	# a host of four GPUs on PCIe
+	wants 1 gf-plan --policy single --model resnet50 --factors 4:ring,8:shm "$share/topologies/asc-wfbp-8x4-10gbe.json"
+	says '--factors: stage 1: shm wants ranks of one host, which has 4, got 32'
+	wants 0 gf-plan --policy single --model resnet50 --factors 4:shm,8:ring "$share/topologies/asc-wfbp-8x4-10gbe.json"
 	# tables name what runs: the sets' own algorithm
 	six --selection gtopk --table
 	[ "$(awk 'NR > 1 {print $5}' out.txt | sort -u)" = gtopk ]
