@@ -287,9 +287,20 @@ double gf_engine_handling_s(const struct gf_engine *e)
 	return e->ops->thread ? e->ops->thread->handling_s(e) : 0;
 }
 
+size_t gf_engine_ring_elems(int ranks, size_t count_elems)
+{
+	return 2 * (size_t)(ranks - 1) * count_elems / (size_t)ranks;
+}
+
 uint64_t gf_engine_dense_bytes(const struct gf_engine *e)
 {
-	return e->dense_bytes;
+	const int ranks = e->plan ? e->plan->ranks : 0;
+
+	/* a server has no gradients */
+	if (e->comm->rank >= ranks)
+		return 0;
+	return gf_engine_ring_elems(ranks, e->pool->count_elems) *
+	       sizeof(float);
 }
 
 int gf_engine_call(struct gf_engine *e,

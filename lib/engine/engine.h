@@ -196,8 +196,9 @@ uint64_t gf_engine_waited_bytes(struct gf_engine *e);
 /* Both kinds of seconds together up to now, also within a step: the thread's
  * time apart from moving data. At any time, from any thread. */
 double gf_engine_handling_s(const struct gf_engine *e);
-/* Bytes that this rank would send per step for the plan's whole messages in
- * f32: the measure of the savings of a selection or a codec. */
+/* Bytes that this rank would send in a step for the plan's gradients in f32 by
+ * a ring, which sends the least: the measure of what a selection or a codec
+ * saves. 0 without a plan, and of a server. */
 uint64_t gf_engine_dense_bytes(const struct gf_engine *e);
 
 /*

@@ -20,7 +20,6 @@ struct gf_engine {
 	int lanes;
 	struct gf_work *plan_work;
 	size_t nplan_work;
-	uint64_t dense_bytes;
 	struct gf_comm_thread thread; /* talks to other ranks */
 	bool lent;            /* no: the caller lends its own, while it waits */
 	bool awaited_at_once; /* gf_engine_await_at_once */
@@ -94,5 +93,9 @@ extern const struct gf_engine_ops gf_engine_thread, gf_engine_streams;
 
 /* Do sets go in the place of the plan's messages? */
 bool gf_engine_sends_sets(const struct gf_plan *plan);
+
+/* What a rank sends in a ring's all-reduce; a library's, whose bytes are
+ * unknown, counts as much. */
+size_t gf_engine_ring_elems(int ranks, size_t count_elems);
 
 #endif

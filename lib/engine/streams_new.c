@@ -84,8 +84,6 @@ static int make_paths(struct gf_streams *e, struct gf_error *err)
 					     &made, err);
 		if (rc)
 			gf_error_prefix(err, "message %zu", i);
-		else
-			gf_streams_weigh(e, i);
 	}
 	free(busy_until);
 	return rc;

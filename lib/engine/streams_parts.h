@@ -123,8 +123,6 @@ size_t gf_streams_lane(const struct gf_streams *e, const struct gf_work *w);
  * counts as a ring. */
 uint64_t gf_streams_path_bytes(const struct gf_streams *e,
 			       const struct gf_streams_path *path);
-/* Message i of the plan counts among the dense bytes. */
-void gf_streams_weigh(struct gf_streams *e, size_t i);
 
 /* Copies a list into a step, with events for all of it. */
 int gf_streams_list(struct gf_streams *e, struct gf_streams_step *s,

@@ -182,13 +182,6 @@ void gf_streams_paths_free(struct gf_streams *e)
 
 /* --- weights -------------------------------------------------------------- */
 
-static uint64_t ring_bytes(const struct gf_streams *e, size_t count_elems)
-{
-	const uint64_t p = (uint64_t)e->base.comm->ranks;
-
-	return 2 * (p - 1) * count_elems / p * sizeof(float);
-}
-
 static uint64_t program_bytes(const struct gf_streams *e,
 			      const struct gf_lane_program *p)
 {
@@ -197,7 +190,9 @@ static uint64_t program_bytes(const struct gf_streams *e,
 
 	for (i = 0; i < p->nsteps; i++)
 		if (p->steps[i].op == GF_LANE_ALL_REDUCE)
-			bytes += ring_bytes(e, p->steps[i].range.count);
+			bytes += gf_engine_ring_elems(e->base.comm->ranks,
+						      p->steps[i].range.count) *
+				 sizeof(float);
 	return bytes;
 }
 
@@ -205,19 +200,4 @@ uint64_t gf_streams_path_bytes(const struct gf_streams *e,
 			       const struct gf_streams_path *path)
 {
 	return program_bytes(e, &path->program);
-}
-
-/* The message of a selection may lack a way to go whole. */
-void gf_streams_weigh(struct gf_streams *e, size_t i)
-{
-	const struct gf_work *w = &e->base.plan_work[i];
-	struct gf_lane_program whole = {0};
-	struct gf_recipe r;
-
-	if (gf_streams_recipe(&e->base, w, &r, NULL) ||
-	    make_values(&r, e->base.comm->rank, NULL, &whole, NULL))
-		e->base.dense_bytes += ring_bytes(e, w->count_elems);
-	else
-		e->base.dense_bytes += program_bytes(e, &whole);
-	gf_lane_program_release(&whole);
 }

@@ -24,20 +24,15 @@ int gf_thread_make(struct gf_engine *engine,
 		   const struct gf_engine_config *config, struct gf_error *err)
 {
 	struct gf_thread *e = (struct gf_thread *)engine;
-	size_t i;
-	int rc = 0;
 
 	e->segment_bytes = config->segment_bytes;
 	e->crowded = gf_priority_crowded(config->comm, config->compute_threads);
 	e->exec = gf_exec_new(config->comm);
 	e->active = gf_xcalloc((size_t)engine->lanes, sizeof(*e->active));
 	init_steps(e);
-	for (i = 0; i < engine->nplan_work && engine->comm->ranks > 1 && !rc;
-	     i++)
-		rc = gf_thread_path_weigh(e, i, err);
 	/* sets take other paths, which cannot fail */
-	if (rc || (engine->plan && gf_engine_sends_sets(engine->plan)))
-		return rc;
+	if (engine->plan && gf_engine_sends_sets(engine->plan))
+		return 0;
 	return gf_thread_expect(engine, engine->plan_work, engine->nplan_work,
 				err);
 }

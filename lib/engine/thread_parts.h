@@ -174,8 +174,6 @@ int gf_thread_recipe(const struct gf_engine *engine, const struct gf_work *w,
 		     struct gf_recipe *r, struct gf_error *err);
 struct gf_exec_run *gf_thread_run_of(struct gf_engine *engine, size_t message,
 				     const struct gf_schedule **schedule);
-/* Adds the bytes of the plan's message i in f32 to dense_bytes. */
-int gf_thread_path_weigh(struct gf_thread *e, size_t i, struct gf_error *err);
 /* Makes room for so many messages; not while the step is under way. */
 void gf_thread_reserve(struct gf_thread_step *s, size_t nwork);
 

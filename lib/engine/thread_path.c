@@ -20,16 +20,6 @@ void gf_thread_reserve(struct gf_thread_step *s, size_t nwork)
 	s->capacity = nwork;
 }
 
-static uint64_t sent_elems(const struct gf_schedule *s)
-{
-	uint64_t elems = 0;
-	size_t i;
-
-	for (i = 0; i < s->nsteps; i++)
-		elems += gf_step_sends(s, &s->steps[i]);
-	return elems;
-}
-
 static size_t segment_elems(const struct gf_thread *e,
 			    const struct gf_element *element,
 			    size_t count_elems)
@@ -82,21 +72,15 @@ static int build(struct gf_thread *e, const struct gf_work *w, uint32_t channel,
 	return rc ? rc : gf_exec_run_new(e->exec, &config, &path->run, err);
 }
 
-/* The bytes that a library sends are unknown: counted as a ring's. */
-static size_t ring_elems(const struct gf_thread *e, size_t count_elems)
-{
-	size_t p = (size_t)e->base.comm->ranks;
-
-	return 2 * (p - 1) * count_elems / p;
-}
-
 uint64_t gf_thread_path_bytes(const struct gf_thread *e,
 			      const struct gf_thread_path *path)
 {
-	return path->schedule.ranks ? gf_exec_wire_bytes(path->run)
-				    : gf_element_wire_bytes(
-					      &path->element,
-					      ring_elems(e, path->count_elems));
+	return path->schedule.ranks
+		       ? gf_exec_wire_bytes(path->run)
+		       : gf_element_wire_bytes(
+				 &path->element,
+				 gf_engine_ring_elems(e->base.comm->ranks,
+						      path->count_elems));
 }
 
 static void free_path(struct gf_thread_path *path)
@@ -197,24 +181,4 @@ struct gf_exec_run *gf_thread_run_of(struct gf_engine *engine, size_t message,
 
 	*schedule = path ? &path->schedule : NULL;
 	return path ? path->run : NULL;
-}
-
-int gf_thread_path_weigh(struct gf_thread *e, size_t i, struct gf_error *err)
-{
-	const struct gf_work *w = &e->base.plan_work[i];
-	struct gf_schedule schedule = {0};
-	struct gf_recipe r;
-	int rc = gf_thread_recipe(&e->base, w, &r, err);
-
-	r.args.lossy = false;
-	if (!rc && r.way.algorithm->build)
-		rc = gf_algorithm_schedule(r.way.algorithm, &r.args,
-					   e->base.comm->rank, &schedule, err);
-	if (!rc)
-		e->base.dense_bytes +=
-			schedule.ranks
-				? sent_elems(&schedule) * sizeof(float)
-				: ring_elems(e, w->count_elems) * sizeof(float);
-	gf_schedule_release(&schedule);
-	return rc;
 }

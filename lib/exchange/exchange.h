@@ -85,9 +85,9 @@ void gf_exchange_abandon(struct gf_exchange *x);
 
 /* --- a step --------------------------------------------------------------- */
 
-/* The step that begins next has `count` of the plan's messages, from the first-th
- * on; the sums of other tensors stay what they were. Of dense gradients in pools,
- * by the host, with a staleness of 1. */
+/* The step that begins next has `count` of the plan's messages, from the
+ * first-th on; the sums of other tensors stay what they were. Of dense
+ * gradients in pools, by the host, with a staleness of 1. */
 void gf_exchange_part(struct gf_exchange *x, size_t first, size_t count);
 /* Collective: prepares for such parts, as opening does for all messages. */
 int gf_exchange_expect_part(struct gf_exchange *x, size_t first, size_t count,
@@ -201,8 +201,8 @@ bool gf_exchange_times_taken(struct gf_exchange *x, size_t *age);
 void gf_exchange_no_times(struct gf_exchange *x);
 
 /* By this rank, so far: bytes of messages that have ended, and of those that
- * were waited for; bytes of a step if all went in f32; seconds in hooks, and in
- * codecs and the merging of sets. */
+ * were waited for; bytes of a step if all went in f32 by rings; seconds in
+ * hooks, and in codecs and the merging of sets. */
 struct gf_exchange_totals {
 	uint64_t sent_bytes, waited_bytes, dense_bytes;
 	double hooks_s, coding_s;

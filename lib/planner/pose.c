@@ -152,7 +152,9 @@ static int apply_system(struct gf_task *t, struct gf_text *notes,
 		t->set_codecs = p->codecs;
 	if (plain_only(&t->selection, p))
 		p->codecs = NULL;
-	if (p->algorithm || !s->algorithm)
+	/* what sets go by is theirs */
+	if (p->algorithm || !s->algorithm ||
+	    !gf_selection_has(&t->selection, GF_SELECT_ADDS))
 		return 0;
 	p->algorithm = s->algorithm;
 	rc = gf_menu_init(&menu, p, err);
@@ -298,6 +300,12 @@ static int pose_whole(const struct gf_request *r, struct gf_task *t,
 				    "--servers: want a rank beside the server, "
 				    "got %d ranks in all",
 				    r->fabric.ranks);
+	if (r->algorithm && !gf_selection_has(&t->selection, GF_SELECT_ADDS))
+		return gf_error_set(err, -EINVAL,
+				    "--algorithm: want none with selection %s, "
+				    "which has an exchange of its own, got %s",
+				    gf_selection_name(&t->selection),
+				    r->algorithm);
 	note_rescaled(p, notes);
 	rc = grow(r, p, notes, err);
 	rc = rc ? rc : gf_task_pose_period(t, r, err);

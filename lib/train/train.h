@@ -53,8 +53,8 @@ struct gf_train_row {
 	size_t top_k, top_correct;
 	double loss_scale; /* of a "batch" that is scaled, else 0 */
 	size_t skipped;    /* of a "batch": steps that were skipped so far */
-	/* By all ranks in messages; and what the plan's messages would have
-	 * been without selection and codec. 0 of a "test". */
+	/* By all ranks in messages; and what rings would have sent of all
+	 * gradients in f32. 0 of a "test". */
 	uint64_t sent_bytes, dense_bytes;
 	double seconds;       /* of the step, the epoch, the test, on rank 0 */
 	double samples_per_s; /* all ranks', labels too */

@@ -568,6 +568,12 @@ ms() { # OPTION...: of a plan of the job, as people read it
 	wants 1 gf-plan --policy single --model resnet50 --factors 4:ring,8:shm "$share/topologies/asc-wfbp-8x4-10gbe.json"
 	says '--factors: stage 1: shm wants ranks of one host, which has 4, got 32'
 	wants 0 gf-plan --policy single --model resnet50 --factors 4:shm,8:ring "$share/topologies/asc-wfbp-8x4-10gbe.json"
+	# sets go by an algorithm of their own, whatever system or option names another
+	wants 2 gf-plan --selection gtopk --algorithm ring --model resnet20 "$data/valid/topology-4x2-1gbe.json"
+	says '--algorithm: want none with selection gtopk, which has an exchange of its own, got ring'
+	gf-plan -q --policy wfbp --lanes 2 --selection gtopk --model resnet20 "$data/valid/topology-4x2-1gbe.json" | jq '[.messages[].algorithm]' > auto.json
+	gf-plan -q --system pipe-sgd --codecs f32 --staleness 1 --policy wfbp --lanes 2 --selection gtopk --model resnet20 "$data/valid/topology-4x2-1gbe.json" | jq '[.messages[].algorithm]' > other.json
+	diff auto.json other.json
 	# tables name what runs: the sets' own algorithm
 	six --selection gtopk --table
 	[ "$(awk 'NR > 1 {print $5}' out.txt | sort -u)" = gtopk ]
