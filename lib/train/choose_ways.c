@@ -309,7 +309,7 @@ static int measure(const struct gf_train_config *k, struct gf_plan *plan,
 	return rc;
 }
 
-void gf_train_use_library(struct gf_plan *plan, bool open_only)
+static void use(struct gf_plan *plan, bool open_only, const char *plain)
 {
 	size_t i;
 
@@ -319,9 +319,14 @@ void gf_train_use_library(struct gf_plan *plan, bool open_only)
 		if (open_only && !gf_message_is_open(m))
 			continue;
 		free(m->algorithm);
-		m->algorithm = gf_xstrdup(
-			gf_codec_is_plain(m->codec) ? "library" : "ring");
+		m->algorithm = gf_xstrdup(gf_codec_is_plain(m->codec) ? plain
+								      : "ring");
 	}
+}
+
+void gf_train_use_library(struct gf_plan *plan, bool open_only)
+{
+	use(plan, open_only, "library");
 }
 
 int gf_train_choose(struct gf_train_config *config, struct gf_plan *plan,
@@ -334,6 +339,9 @@ int gf_train_choose(struct gf_train_config *config, struct gf_plan *plan,
 		rc = take_stored(config, plan, err);
 	if (config->place.nccl)
 		gf_train_use_library(plan, true);
+	/* sets go by an algorithm of their own, whatever is chosen */
+	if (!gf_selection_has(&plan->selection, GF_SELECT_ADDS))
+		use(plan, true, "ring");
 	if (!rc && gf_train_is_open(plan)) {
 		began_s = gf_clock_s();
 		rc = measure(config, plan, err);

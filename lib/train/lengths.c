@@ -2,6 +2,7 @@
 #include "train/trainer.h"
 
 #include <errno.h>
+#include <float.h>
 #include <math.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -102,9 +103,11 @@ int gf_trainer_set_lengths(struct gf_trainer *t, struct gf_error *err)
 
 void gf_train_settle(const struct gf_train_config *k, struct gf_plan *plan)
 {
-	double epoch = 0, run = (double)k->steps;
+	/* of a replay, which has no epochs: a warm-up in them ends at once */
+	double epoch = DBL_MIN;
+	double run = (double)(k->steps ? k->steps : GF_TRAIN_REPLAY_STEPS);
 
-	if (k->data) {
+	if (k->data && k->data->count[GF_PART_TRAIN]) {
 		epoch = floor((double)k->data->count[GF_PART_TRAIN] /
 			      (double)gf_train_global_batch(k));
 		run = epoch * (double)k->training.epochs;

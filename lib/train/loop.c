@@ -11,8 +11,6 @@
 #include "train/trainer.h"
 #include "train/weights.h"
 
-#define REPLAY_STEPS 50
-
 /* The steps since an epoch, or the run, began. */
 struct stretch {
 	size_t after_step;
@@ -354,6 +352,7 @@ static int run(struct gf_trainer *t, struct gf_error *err)
 {
 	struct gf_speed *speed = &t->result->speed;
 	struct stretch here = stretch_from(t, t->result->last_step);
+	const uint64_t skipped = t->method.skipped;
 	struct gf_step_outcome outcome;
 	size_t step;
 	int rc = 0;
@@ -397,6 +396,9 @@ static int run(struct gf_trainer *t, struct gf_error *err)
 				&speed->last, err);
 	if (!rc)
 		gf_speed_compare(t->config->plan, &t->config->training, speed);
+	t->result->skipped = t->method.skipped - skipped;
+	if (t->method.scale.used)
+		t->result->scale = t->method.scale.now;
 	return rc ? rc : add_up_bytes(&t->groups, t->config, t->result, err);
 }
 
@@ -437,7 +439,8 @@ int gf_train_replay(const struct gf_train_config *config,
 	struct gf_stepper stepper = {
 		&compute, &method, &result->timeline, &groups, 1, NULL, NULL,
 	};
-	size_t steps = config->steps ? config->steps : REPLAY_STEPS, step;
+	size_t steps = config->steps ? config->steps : GF_TRAIN_REPLAY_STEPS,
+	       step;
 	int rc;
 
 	memset(result, 0, sizeof(*result));

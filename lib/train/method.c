@@ -201,6 +201,7 @@ static void learn(struct gf_method *m)
 {
 	struct gf_error err = {""};
 	bool bad = false, overflow;
+	char why[96];
 	int rc;
 
 	if (has_failed(m))
@@ -212,12 +213,13 @@ static void learn(struct gf_method *m)
 		return;
 	overflow = gf_loss_scale_note(&m->scale, m->ahead->scale, bad);
 	m->skipped += bad;
+	gf_loss_scale_blame(&m->scale, why);
 	if (bad && !overflow && !m->env.skip_bad)
 		keep(m,
 		     gf_error_set(&err, 1,
 				  "a gradient is infinite or not a number in "
-				  "step %zu: training has diverged",
-				  m->ahead->step),
+				  "step %zu: %s",
+				  m->ahead->step, why),
 		     &err);
 }
 
@@ -280,11 +282,14 @@ int gf_method_may_take(void *method, bool wait, bool *now, struct gf_error *err)
 int gf_method_refuse(const struct gf_method *m, size_t step,
 		     struct gf_select_bad bad, struct gf_error *err)
 {
+	char why[96];
+
+	gf_loss_scale_blame(&m->scale, why);
 	return gf_error_set(err, 1,
 			    "the gradient of %s is infinite or not a number "
-			    "in step %zu (element %zu): training has diverged",
+			    "in step %zu (element %zu): %s",
 			    m->env.plan->model->tensors[bad.tensor].name, step,
-			    bad.element);
+			    bad.element, why);
 }
 
 /* The gradient that this step applies has come: is it to be skipped? 1: it ends

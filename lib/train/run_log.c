@@ -181,6 +181,9 @@ static void put_row(struct gf_json_writer *w, const struct gf_train_log *log,
 	gf_json_put_string(w, "algorithms", log->algorithms);
 	gf_json_put_string(w, "codecs", log->codecs);
 	gf_json_put_int(w, "staleness", k->plan->staleness);
+	if (k->plan->pipeline_warmup_steps)
+		gf_json_put_size(w, "pipeline_warmup_steps",
+				 k->plan->pipeline_warmup_steps);
 	if (!gf_period_has(&k->plan->period, GF_PERIOD_EVERY))
 		put_period(w, log, &k->plan->period);
 	if (k->choose_s > 0)

@@ -178,23 +178,57 @@ static void add_outer(struct gf_text *out, const struct gf_plan *plan,
 	gf_text_addf(out, " (means)\n");
 }
 
-/* Steps that send more than the prediction counts. */
-static void add_warmup(struct gf_text *out,
-		       const struct gf_train_result *result,
-		       const struct gf_report *r)
+/* How many of the steps that the report counts are among the first ones. */
+static size_t steps_until(const struct gf_timeline *timeline, size_t step)
 {
-	const struct gf_timeline *timeline = &result->timeline;
 	size_t i, n = 0;
 
 	for (i = gf_timeline_settled(timeline); i < gf_timeline_count(timeline);
 	     i++)
-		n += gf_timeline_at(timeline, i)->step <= result->warmup_steps;
-	if (n && r->has_prediction)
+		n += gf_timeline_at(timeline, i)->step <= step;
+	return n;
+}
+
+/* Steps that are not as the prediction has them. */
+static void add_warmup(struct gf_text *out, const struct gf_plan *plan,
+		       const struct gf_train_result *result,
+		       const struct gf_report *r)
+{
+	size_t sends = steps_until(&result->timeline, result->warmup_steps);
+	size_t waits =
+		steps_until(&result->timeline, plan->pipeline_warmup_steps);
+
+	if (sends && r->has_prediction)
 		gf_text_addf(out,
 			     "%zu of the %zu steps are in the selection's "
 			     "warm-up and send more than the prediction "
 			     "counts\n",
-			     n, r->nsteps);
+			     sends, r->nsteps);
+	if (waits)
+		gf_text_addf(out,
+			     "%zu of the %zu steps are in the pipeline's "
+			     "warm-up and wait for their own gradients\n",
+			     waits, r->nsteps);
+	if (plan->staleness > 1 && waits < r->nsteps)
+		gf_text_addf(out, "gradients are applied %d step%s late\n",
+			     plan->staleness - 1,
+			     plan->staleness > 2 ? "s" : "");
+}
+
+static void add_skipped(struct gf_text *out,
+			const struct gf_train_result *result)
+{
+	if (!result->skipped)
+		return;
+	gf_text_addf(out,
+		     "%zu of %zu steps were skipped, since a gradient was "
+		     "infinite or not a number",
+		     result->skipped,
+		     result->last_step - result->first_step + 1);
+	if (result->scale > 1)
+		gf_text_addf(out, "; the loss scale is %.0f now",
+			     result->scale);
+	gf_text_addf(out, "\n");
 }
 
 /* The bytes sent, beside the bytes without selection and codec. */
@@ -242,8 +276,9 @@ char *gf_report_text(const struct gf_plan *plan,
 		add_iteration(&out, &r);
 		add_outer(&out, plan, result);
 		add_speed(&out, &result->speed, &r);
-		add_warmup(&out, result, &r);
+		add_warmup(&out, plan, result, &r);
 	}
+	add_skipped(&out, result);
 	add_bytes(&out, plan, result);
 	if (result->device)
 		gf_text_addf(&out, "computed on %s, gradients by %s\n",

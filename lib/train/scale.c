@@ -2,6 +2,7 @@
 #include "train/scale.h"
 
 #include <errno.h>
+#include <stdio.h>
 
 #include "codec/codec.h"
 
@@ -92,4 +93,15 @@ bool gf_loss_scale_note(struct gf_loss_scale *s, double scale, bool bad)
 		s->now /= 2;
 	s->good = 0;
 	return true;
+}
+
+void gf_loss_scale_blame(const struct gf_loss_scale *s, char text[96])
+{
+	static const char diverged[] = "training has diverged";
+
+	if (s->dynamic || s->now <= MIN_SCALE)
+		snprintf(text, 96, "%s", diverged);
+	else
+		snprintf(text, 96, "the loss scale of %.0f is too large, or %s",
+			 s->now, diverged);
 }

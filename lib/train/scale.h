@@ -54,4 +54,8 @@ const char *gf_loss_scale_name(const struct gf_loss_scale *s);
  * false for a bad one: no smaller scale can help. */
 bool gf_loss_scale_note(struct gf_loss_scale *s, double scale, bool bad);
 
+/* Why a gradient may not be finite, which ends the run: "training has
+ * diverged", or a fixed scale is too large. */
+void gf_loss_scale_blame(const struct gf_loss_scale *s, char text[96]);
+
 #endif

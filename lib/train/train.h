@@ -76,7 +76,7 @@ struct gf_train_watch {
 };
 
 struct gf_train_config {
-	struct gf_comm *comm;       /* all borrowed */
+	struct gf_comm *comm; /* all borrowed */
 	/* The ranks that exchange gradients in every step, where they are not
 	 * all (train/groups.h); else NULL. */
 	struct gf_comm *group, *undivided;
@@ -126,6 +126,8 @@ struct gf_train_result {
 	struct gf_timeline timeline;  /* this rank's last steps */
 	size_t first_step, last_step; /* that were run; first > last: none */
 	size_t warmup_steps; /* until the selection sends what the plan says */
+	size_t skipped; /* of these steps, whose gradients were not finite */
+	double scale;   /* of the loss, at the end; 0: none */
 	struct gf_train_row train, test; /* the last of each; part NULL: none */
 	/* By all ranks in the steps that were run, as in rows. */
 	uint64_t sent_bytes, dense_bytes;
@@ -146,8 +148,8 @@ double gf_train_peak(const struct gf_train_config *config);
 /* Samples of a step on all ranks. */
 size_t gf_train_global_batch(const struct gf_train_config *config);
 
-/* Settles the plan's warm-ups, which is config's, by the lengths of this run.
- */
+/* Settles the plan's warm-ups, which is config's, by the lengths of this run. A
+ * replay has no epochs, and leaves out those that are counted in them. */
 void gf_train_settle(const struct gf_train_config *config,
 		     struct gf_plan *plan);
 
@@ -161,7 +163,8 @@ int gf_train_run(const struct gf_train_config *config,
 		 struct gf_train_result *result, struct gf_error *err);
 
 /* Sleeps for compute as plan->model says, with real communication; uses comm,
- * plan, steps (0: 50), timeout_s and watch alone. */
+ * plan, steps (0: GF_TRAIN_REPLAY_STEPS), timeout_s and watch alone. */
+#define GF_TRAIN_REPLAY_STEPS 50
 int gf_train_replay(const struct gf_train_config *config,
 		    struct gf_train_result *result, struct gf_error *err);
 

@@ -744,9 +744,18 @@ flip() {
 		wants 0 gf-train $quick --plan part.json --checkpoint $part --steps 12
 		cmp through/step-12/rank-0.safetensors $part/step-12/rank-0.safetensors
 	done
-	wants 2 gf-train --replay --plan part.json
-	one_line
-	says 'want a number of steps where nothing says how long an epoch or the run is'
+	prints 'gradients are applied 1 step late'
+	jq -se 'all(.staleness > 1 and .pipeline_warmup_steps == 3)' whole.jsonl
+	# a replay has no epochs, and its run is of --steps or of 50
+	while IFS='|' read -r part options steps; do
+		jq ".pipeline.warmup_steps = {$part}" pipe.json > part.json
+		wants 0 gf-train --replay --plan part.json $options
+		[ "$(sed -n 's/ of the .* steps are in the pipeline.*//p' out.txt)" = "$steps" ]
+	done <<- 'END'
+		"epochs": 2|--steps 20|
+		"run_share": 0.75|--steps 20|5
+		"run_share": 0.75||28
+	END
 	# the warm-up is that of synchronous SGD, the later steps are not
 	plan_for 1 > one.json
 	for plan in one pipe; do

@@ -369,9 +369,24 @@ pipe_plan() { # ranks, options of gf-plan
 	[ "$(grep -c '^  dense' out.txt)" -eq 1 ]
 }
 
+@test "steps that a loss scale costs are told, and a fixed scale is blamed" {
+	pipe_plan 2 --codecs f16 --algorithm ring --policy single > plan.json
+	echo '{"format": "gf-training", "version": 1, "loss_scale": {"mode": "dynamic", "initial": 16777216}}' > scale.json
+	wants 0 mpi 2 gf-train $quick --plan plan.json --training scale.json --steps 8 --log log.jsonl
+	skipped=$(jq -s 'map(select(.part == "batch").skipped // 0) | max' log.jsonl)
+	[ "$skipped" -gt 0 ]
+	grep -qE "^$skipped of 8 steps were skipped, since a gradient was infinite or not a number; the loss scale is [0-9]+ now$" out.txt
+	wants 1 mpi 2 gf-train $quick --plan plan.json --loss-scale 16777216 --steps 8
+	says 'the loss scale of 16777216 is too large, or training has diverged'
+}
+
 @test "a rule that says auto: measured, reported, and kept by a resume" {
 	jq -n '{format: "gf-plan", version: 1, rule: {threshold_bytes: 20000, lanes: 1, algorithms: [
 		{min_bytes: 0, algorithm: "auto"}]}}' > auto.json
+	# the sets of a selection do not go by what would be measured
+	jq '.selection = {method: "gtopk", density: .1}' auto.json > sets.json
+	wants 0 mpi 3 gf-train $quick --plan sets.json --steps 2 --log sets.jsonl
+	jq -se 'all(.algorithms == "gtopk" and (has("choose_s") | not))' sets.jsonl
 	wants 0 mpi 3 gf-train $quick --plan auto.json --steps 4 --checkpoint auto --log log.jsonl --check-replicas 1
 	jq -se 'map(.algorithms) | unique | length == 1' log.jsonl
 	chosen=$(jq -rs '.[0].algorithms' log.jsonl)
