@@ -76,13 +76,13 @@ def estimated(shares, *given):
     return run(["gf-profile", "-q", "--estimate", "--shares", shares, *given], "")
 
 
-def model(name, even=False, dtype="f32"):
+def model(name, how="flops", dtype="f32"):
     """The profile that the passes of share/profiles/NAME stand for.
 
-    A layer takes its share of the FLOPs of backward, or every tensor the same.
+    how: what a layer's part of backward goes by, as gf-profile --shares has it.
     """
     path, _ = document("profiles", name)
-    made = json.loads(estimated("even" if even else "flops", path))["model"]
+    made = json.loads(estimated(how, path))["model"]
     for tensor in made["tensors"]:
         tensor["dtype"] = dtype
     return made
@@ -98,11 +98,6 @@ def shared(name, forward_s, backward_s):
     path, _ = document("models", name)
     return json.loads(estimated("flops", "--model", path, "--forward", repr(forward_s),
                                 "--backward", repr(backward_s)))["model"]
-
-
-def gradients(name):
-    """Of share/models/NAME, as backward makes them in one second."""
-    return shared(name, 1, 1)["tensors"]
 
 
 def tensor_bytes(tensor):
