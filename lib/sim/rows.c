@@ -40,7 +40,7 @@ static const struct column {
 	{"efficiency", "efficiency", SHARE, AT(efficiency), ALWAYS},
 	{"efficiency_low", NULL, SHARE, AT(efficiency_low), AT(high_s)},
 	{"efficiency_high", NULL, SHARE, AT(efficiency_high), AT(high_s)},
-	{"unlimited_s", NULL, TIME, AT(unlimited_s), AT(largest_speedup)},
+	{"unlimited_s", NULL, TIME, AT(unlimited_s), AT(unlimited_s)},
 	{"samples_per_s", NULL, NUMBER, AT(samples_per_s), AT(samples_per_s)},
 	{"period_s", "period", TIME, AT(period_s), AT(period_s)},
 	{"outer_s", NULL, TIME, AT(outer_s), AT(period_s)},

@@ -72,7 +72,9 @@ struct gf_outcome {
 			       */
 	double efficiency_low, efficiency_high; /* by these */
 	/* What backward can hide of the bytes' time on the wire without any
-	 * startup, and the speed-up if it did (ASC-WFBP Eqs. 41, 42). */
+	 * startup, and the speed-up if it did (ASC-WFBP Eqs. 41, 42); 0 of a
+	 * plan with several lanes, stale gradients or split messages, of which
+	 * more is hidden. */
 	double hideable_s, largest_speedup;
 	/* An iteration if `staleness` steps computed and exchanged beside each
 	 * other for nothing (Pipe-SGD Eq. 3). */

@@ -224,8 +224,8 @@ static void conclude(struct there *t, struct gf_outcome *o)
 	o->period_s = o->iteration_s * steps;
 	o->outer_s = time.exchange_s;
 	o->outer_exposed_s = time.exposed_s;
-	o->synchronous_s = o->unlimited_s = o->iteration_s;
-	o->largest_speedup = 0; /* of a group alone */
+	o->synchronous_s = o->iteration_s;
+	o->unlimited_s = o->largest_speedup = 0; /* of a group alone */
 	more_s = o->iteration_s - group_s;
 	o->total_s +=
 		time.exposed_s * begin + more_s * (t->what->iterations - begin);

@@ -468,6 +468,21 @@ run_trace() {
 		and (.unlimited_s - (.047 + .292946) / 2 | fabs) < 1e-9' out.txt
 }
 
+@test "the largest speed-up bounds plans of which only backward hides messages" {
+	while IFS='|' read -r options bounded; do
+		# shellcheck disable=SC2086 # options are words
+		gf-plan -q $options asc-wfbp-resnet152 asc-wfbp-8x4-10gbe > plan.json
+		wants 0 gf-sim -q --json plan.json
+		jq -e --argjson bounded "$bounded" 'has("largest_speedup") == $bounded and has("hideable_s") == $bounded
+			and has("unlimited_s") and (($bounded | not) or .speedup <= .largest_speedup)' out.txt
+	done <<- 'END'
+		--policy mg-wfbp --lanes 1|true
+		--policy asc-wfbp --lanes 2|false
+		--lanes 1 --staleness 2|false
+		--policy dear --lanes 1|false
+	END
+}
+
 @test "--iterations: the steps of a selection's warm-up take what they send" {
 	local job=(--model resnet20 --gpu v100 4x2-1gbe)
 	# csc: a ramp of four steps, the first of them dense
