@@ -10,6 +10,7 @@
 
 #include "base/array.h"
 #include "base/heap.h"
+#include "doc/algorithm_traits.h"
 #include "json/json.h"
 
 #define US 1e-6
@@ -206,6 +207,7 @@ static int read_message(struct reading *r, struct gf_json_at *args,
 			struct event *e, struct gf_error *err)
 {
 	struct gf_traced_message *m = &e->of;
+	char *algorithm = NULL;
 	int rc = gf_json_size(args, "message", 0, SIZE_MAX / 2, &e->message,
 			      err);
 
@@ -221,6 +223,11 @@ static int read_message(struct reading *r, struct gf_json_at *args,
 	if (rc == 0 && gf_json_has(args, "bytes"))
 		rc = gf_json_size(args, "bytes", 0, SIZE_MAX / 2,
 				  &m->size_bytes, err);
+	if (rc == 0 && gf_json_has(args, "algorithm")) {
+		rc = gf_json_string(args, "algorithm", &algorithm, err);
+		m->sets = !rc && gf_algorithm_has(algorithm, GF_ALGORITHM_SETS);
+		free(algorithm);
+	}
 	return rc ? rc : check_message(r->plan, args, e->message, m, err);
 }
 

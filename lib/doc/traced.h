@@ -2,6 +2,7 @@
 #ifndef GF_DOC_TRACED_H
 #define GF_DOC_TRACED_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/error.h"
@@ -16,6 +17,7 @@ struct gf_traced_message {
 	size_t number;      /* in the step */
 	size_t size_bytes;  /* 0: the trace does not say */
 	size_t first, last; /* its tensors; SIZE_MAX: the trace does not say */
+	bool sets;          /* a selection's, by an algorithm of its own */
 };
 
 struct gf_traced_step {

@@ -27,6 +27,7 @@ static const struct {
 	[GF_COLLECTIVE_GATHER] = {"gather", "gather"},
 	[GF_COLLECTIVE_SCATTER] = {"scatter", "scatter"},
 	[GF_COLLECTIVE_OTHER] = {"other", ""},
+	[GF_COLLECTIVE_SETS] = {"sparse sets", ""},
 };
 
 const char *gf_collective_name(enum gf_collective_kind kind)

@@ -19,7 +19,8 @@ enum gf_collective_kind {
 	GF_COLLECTIVE_REDUCE,
 	GF_COLLECTIVE_GATHER,
 	GF_COLLECTIVE_SCATTER,
-	GF_COLLECTIVE_OTHER
+	GF_COLLECTIVE_OTHER,
+	GF_COLLECTIVE_SETS /* of a plan's selection; no name begins so */
 };
 
 /* "all-reduce" */

@@ -64,6 +64,8 @@ static void add_messages(const struct gf_import_job_message *like,
 
 		if (isnan(of->end_s))
 			continue;
+		m.kind = of->sets ? GF_COLLECTIVE_SETS
+				  : GF_COLLECTIVE_ALL_REDUCE;
 		m.sequence = step << 32 | of->number;
 		m.size_bytes = of->size_bytes ? of->size_bytes
 			       : p ? gf_plan_message_bytes(p, of->number)
@@ -109,7 +111,6 @@ static int read_job(const struct gf_import *in, struct gf_import_job *job,
 		const struct gf_import_job_message like = {
 			.group = gf_collectives_group("", (int)t.nranks),
 			.ranks = (int)t.nranks,
-			.kind = GF_COLLECTIVE_ALL_REDUCE,
 		};
 
 		rc = r ? 0 : -EINVAL;

@@ -29,7 +29,7 @@
 struct gf_refined {
 	struct gf_measured measured;
 	struct gf_model_profile *model;
-	struct gf_network *network;
+	struct gf_network *network; /* NULL: no all-reduce has a known cost */
 	struct gf_processing processing;
 };
 

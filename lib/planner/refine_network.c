@@ -215,27 +215,39 @@ static struct gf_allreduce_cost *entry_for(struct gf_network *n,
 	return c;
 }
 
+static bool selects(const struct gf_plan *p)
+{
+	return !gf_selection_has(&p->selection, GF_SELECT_LOSSLESS);
+}
+
 /* An entry for every algorithm and codec that the plan uses: those measured
- * before, and those whose closed forms the plan was made of. */
+ * before, and those whose closed forms the plan was made of. Messages of a
+ * selection show what the selection takes, and no all-reduce: NULL if none was
+ * measured before. */
 static int used_network(const struct gf_refining *r, struct gf_network **out,
 			struct gf_error *err)
 {
 	const struct gf_plan *p = r->plan;
-	struct gf_network *n = p->network ? gf_network_copy(p->network)
-					  : gf_xcalloc(1, sizeof(*n));
+	struct gf_network *n;
 	size_t i;
 	int rc = 0;
 
+	*out = p->network ? gf_network_copy(p->network) : NULL;
+	if (selects(p))
+		return 0;
+	if (!*out)
+		*out = gf_xcalloc(1, sizeof(**out));
+	n = *out;
 	n->ranks = p->ranks + p->servers;
 	for (i = 0; i < p->nmessages && rc == 0; i++)
 		rc = take_lines(r->fabric, &p->messages[i],
 				entry_for(n, &p->messages[i],
 					  r->traffic.messages[i].mutual),
 				err);
-	if (rc < 0)
+	if (rc < 0) {
 		gf_network_free(n);
-	else
-		*out = n;
+		*out = NULL;
+	}
 	return rc;
 }
 
@@ -286,11 +298,6 @@ static void release_fits(struct gf_network *n)
 		free(n->allreduce[i].fit.extra);
 		memset(&n->allreduce[i].fit, 0, sizeof(n->allreduce[i].fit));
 	}
-}
-
-static bool selects(const struct gf_plan *p)
-{
-	return !gf_selection_has(&p->selection, GF_SELECT_LOSSLESS);
 }
 
 int gf_refine_network(const struct gf_refining *r, struct gf_network **out,

@@ -16,7 +16,8 @@ struct gf_refining {
 };
 
 /* Entries for the algorithms and codecs that the plan used, and the others as
- * they were; notes say what changed. */
+ * they were; notes say what changed. A plan with a selection leaves them all,
+ * and *out NULL if there are none. */
 int gf_refine_network(const struct gf_refining *r, struct gf_network **out,
 		      struct gf_text *notes, struct gf_error *err);
 /* The cost of the plan's selection, in place of that in `p`. */

@@ -6,6 +6,7 @@
 
 #include "base/heap.h"
 #include "coll/algorithm.h"
+#include "doc/plan_brief.h"
 #include "planner/make.h"
 #include "planner/plan_sweep.h"
 #include "report/report_parts.h"
@@ -102,7 +103,10 @@ int gf_report_plan(struct gf_report_whole *r, const struct gf_documents *d,
 		   struct gf_error *err)
 {
 	struct gf_documents known = {.topology = d->topology,
+				     .plan = d->plan,
 				     .profile = (struct gf_profile *)own};
+	const bool whole = d->plan && !d->plan->rule;
+	const char *codecs[GF_CODECS + 1];
 	struct gf_request request = {0};
 	struct gf_error why = {""};
 	struct gf_axes axes;
@@ -112,7 +116,13 @@ int gf_report_plan(struct gf_report_whole *r, const struct gf_documents *d,
 		return 0;
 	gf_axes_init(&axes);
 	request.axes = &axes;
+	/* what the job does to gradients stays */
+	if (whole) {
+		gf_axes_follow(&axes, d->plan);
+		request.codecs = gf_plan_codecs(d->plan, codecs);
+	}
 	gf_request_documents(&request, &known);
+	request.rule = NULL;
 	if (!request.fabric.ranks)
 		request.fabric.ranks = r->of_ranks;
 	if (request.fabric.ranks < 2 || request.fabric.ranks > SCALE_MOST)

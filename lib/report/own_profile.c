@@ -20,7 +20,9 @@ static int refined(const char *path, const struct gf_plan *p,
 		return rc;
 	out->producer = gf_xstrdup("gf-report " GF_VERSION);
 	out->model = gf_model_profile_copy(r.model);
-	out->network = gf_network_copy(r.network);
+	if (r.network)
+		out->network = gf_network_copy(r.network);
+	gf_processing_add(&out->processing, &r.processing);
 	gf_refined_release(&r);
 	return 0;
 }

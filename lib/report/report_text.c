@@ -93,13 +93,17 @@ static void add_best(const struct gf_report_whole *r, struct gf_text *out)
 	const struct gf_plan *p = r->best;
 	const struct gf_report_scale *last;
 	struct gf_human a;
+	bool selects;
 
 	if (!p)
 		return;
+	selects = !gf_selection_has(&p->selection, GF_SELECT_LOSSLESS);
 	gf_text_addf(out,
-		     "by the best plan (%s, %zu message%s) it is "
+		     "by the best plan (%s, %zu message%s%s%s) it is "
 		     "predicted to take %s",
 		     p->policy, p->nmessages, p->nmessages == 1 ? "" : "s",
+		     selects ? ", selection " : "",
+		     selects ? gf_selection_name(&p->selection) : "",
 		     gf_human_time(p->predicted->iteration_s, &a));
 	add_interval(p->predicted->iteration_low_s,
 		     p->predicted->iteration_high_s, out);
