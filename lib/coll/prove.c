@@ -115,6 +115,20 @@ static int build_own(void *ctx, int rank, struct gf_schedule *s,
 	return gf_algorithm_schedule(own->algorithm, own->args, rank, s, err);
 }
 
+/* A stage that a library carries out: its steps are not ours. */
+static int check_stages(const struct gf_coll_args *args, struct gf_error *err)
+{
+	size_t i;
+
+	for (i = 0; args->stage_algorithms && i < args->nfactors; i++)
+		if (gf_stage_has(args->stage_algorithms[i], GF_STAGE_CALL))
+			return gf_error_set(err, -ENOTSUP,
+					    "stage %zu: %s has no steps of its "
+					    "own, which could be proved",
+					    i, args->stage_algorithms[i]);
+	return 0;
+}
+
 int gf_prove_line(const struct gf_way *way, const struct gf_coll_args *args,
 		  const char *type, gf_prove_build *build, void *ctx,
 		  struct gf_text *out, struct gf_error *err)
@@ -131,9 +145,11 @@ int gf_prove_line(const struct gf_way *way, const struct gf_coll_args *args,
 				  "a proof, got more",
 				  words, GF_PROVE_STEPS_MOST);
 	} else if (!known(out, words)) {
-		rc = gf_prove(args->ranks, args->half,
-			      build ? build : build_own, build ? ctx : &own,
-			      &steps, err);
+		rc = check_stages(args, err);
+		rc = rc ? rc
+			: gf_prove(args->ranks, args->half,
+				   build ? build : build_own,
+				   build ? ctx : &own, &steps, err);
 		if (rc)
 			gf_error_prefix(err, "%s", words);
 		else

@@ -37,7 +37,7 @@ char *gf_prove_words(const struct gf_way *way, const struct gf_coll_args *args,
  * Proves how a message goes, as a line of out that begins with these words; a
  * message whose line is there needs no proof. build NULL: the schedules are the
  * algorithm's own. Errors as gf_prove's, after the words; -ENOTSUP, too: the
- * algorithm has no steps of its own.
+ * algorithm, or a stage of it, has no steps of its own.
  */
 int gf_prove_line(const struct gf_way *way, const struct gf_coll_args *args,
 		  const char *type, gf_prove_build *build, void *ctx,

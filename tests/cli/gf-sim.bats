@@ -852,6 +852,9 @@ run_trace() {
 	gf-plan -q --model digits-mlp --policy single --algorithm library "$net" > plan.json
 	wants 1 gf-sim --verify plan.json
 	says "library has no steps of its own"
+	gf-plan -q --model digits-mlp --policy single --factors 2:ring,4:mpi "$net" > plan.json
+	wants 1 gf-sim --verify plan.json
+	says "stage 1: mpi has no steps of its own, which could be proved"
 }
 
 @test "what --topology and --profile name must hold one" {

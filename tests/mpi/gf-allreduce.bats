@@ -113,6 +113,8 @@ adds() {
 	says 'stage 0: nccl runs between GPUs'
 	wants 1 mpi 4 gf-allreduce $quick -a blueconnect --factors 2x2 --stages ring,mpi --codec f16 -b 64 -e 64
 	says 'stage 1: mpi moves f32 as they are, without a codec'
+	wants 1 mpi 4 gf-allreduce $quick -a blueconnect --factors 2x2 --stages ring,mpi -b 64 -e 64 --verify
+	says 'stage 1: mpi has no steps of its own, which could be proved'
 }
 
 @test "factors, stages, lanes" {
