@@ -364,6 +364,13 @@ $(FAKE_NVML): tests/gpu/fake_nvml.c lib/probe/nvml.h $(FLAGS_FILE) Makefile
 	  $(if $(WERROR),-Werror) $(if $(findstring old,$@),-DGF_FAKE_NVML_OLD) \
 	  $(CFLAGS) -o $@ $<
 
+# Preloaded into gf-topo, adapters that libibverbs would show.
+FAKE_VERBS := $(if $(filter 1,$(WITH_VERBS)),$(BUILD)/fake/verbs.so)
+$(BUILD)/fake/verbs.so: tests/faults/fake_verbs.c $(FLAGS_FILE) Makefile
+	@mkdir -p $(@D)
+	$(call say,CC)$(CC) -shared -fPIC -std=gnu11 $(WARNINGS) \
+	  $(if $(WERROR),-Werror) $(CFLAGS) -o $@ $<
+
 # Tests of the kernels on a GPU: they need its driver and nothing else.
 $(BUILD)/gpu/%: $(BUILD)/obj/tests/gpu/%.o $(BUILD)/obj/tests/gpu/memory_cuda.o \
 	$(foreach l,gpu base kernels,$(call archive,$(l)))
@@ -524,7 +531,7 @@ fuzz: deps
 
 check-build: all $(UNIT:%=$(BUILD)/tests/%) $(FUZZ:%=$(BUILD)/fuzz/%) \
 	$(BENCH:%=$(BUILD)/bench/%) $(EMULATED:%=$(BUILD)/tests/%) $(FAKE_NVML) \
-	$(if $(SO),$(EMBED) $(WHEEL) $(BUILD)/faults/strike.so) \
+	$(if $(SO),$(EMBED) $(WHEEL) $(BUILD)/faults/strike.so $(FAKE_VERBS)) \
 	$(if $(filter 1,$(CUDA)),$(GPU:%=$(BUILD)/gpu/%) \
 	$(BUILD)/gpu/bench_kernels $(if $(wildcard $(CUDA_HOME)/include/cupti.h),\
 	$(BUILD)/gpu/kernel_trace.so)) \

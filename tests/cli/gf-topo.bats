@@ -19,6 +19,23 @@ load common
 	cmp first.txt out.txt
 }
 
+@test "ports that libibverbs alone shows: rates, links, and what cannot be opened" {
+	local verbs=$GF_SOURCE/$BUILD/fake/verbs.so
+	case $BUILD in /*) verbs=$BUILD/fake/verbs.so ;; esac
+	[ -e "$verbs" ] || skip "this build has no libibverbs, or is one that nothing may be preloaded into"
+	# four lanes of EDR and of NDR, one of HDR that is down, RoCE of 25 Gb/s, unknown codes
+	export GF_FAKE_VERBS="mlx5_0:32,2,active,infiniband mlx5_0:128,2,active,infiniband mlx5_1:64,1,down,infiniband rocep1:32,1,active,ethernet mlx5_9:3,7,active,infiniband broken:32,2,active,infiniband"
+	LD_PRELOAD=$verbs wants 0 gf-topo
+	jq -e '[.hosts[0].nics[] | select(.link == "infiniband" or .link == "roce") |
+		[.name, .link, .state, .bandwidth_bytes_per_s, .bandwidth_origin]] ==
+		[["mlx5_0:1", "infiniband", "up", 12.5e9, "reported"], ["mlx5_0:2", "infiniband", "up", 50e9, "reported"],
+		 ["mlx5_1:1", "infiniband", "down", 6.25e9, "reported"], ["rocep1:1", "roce", "up", 3.125e9, "reported"],
+		 ["mlx5_9:1", "infiniband", "up", null, null]]' out.txt
+	# a saved machine is not this one
+	LD_PRELOAD=$verbs wants 0 gf-topo --hwloc "$data/hwloc/gpu-node.xml" --sysfs "$data/sysfs/gpu-node"
+	jq -e 'all(.hosts[0].nics[]; .name != "rocep1:1")' out.txt
+}
+
 @test "a saved GPU node: GPUs, ports and their rates" {
 	wants 0 gf-topo --hwloc "$data/hwloc/gpu-node.xml" --sysfs "$data/sysfs/gpu-node"
 	jq -e '.hosts[0].name == "gpu-node"' out.txt
