@@ -62,10 +62,12 @@ const struct gf_select_plan gf_select_plan_randomk = {
 	.name = "randomk",
 	.description = "k random elements, the same on all ranks",
 	.source = "Sparsified SGD with memory (Stich et al. 2018)",
-	.traits = GF_SELECT_ADDS | GF_SELECT_HALVES | GF_SELECT_SCALES,
+	.traits = GF_SELECT_ADDS | GF_SELECT_HALVES | GF_SELECT_SCALES |
+		  GF_SELECT_SELDOM,
 	.record = &record,
 	.defaults = &defaults,
 	.less_momentum = "an element goes out as the sum of many steps at once",
+	.clipped_share = 0.3, /* docs/methods.md, "Accuracy" */
 	.wire = wire,
 	.warm = gf_density_warm,
 };

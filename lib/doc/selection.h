@@ -46,6 +46,9 @@ enum {
 	GF_SELECT_BARE = 1 << 10,
 	/* it works on the shapes of tensors: flat ones go whole */
 	GF_SELECT_SHAPES = 1 << 9,
+	/* most elements get nothing in most steps, however large they are: the
+	 * mean of their squares says little */
+	GF_SELECT_SELDOM = 1 << 11,
 };
 
 /* How something travels. */
@@ -103,6 +106,9 @@ struct gf_select_plan {
 	/* Then: the most momentum, and the share of a suitable rate / (1 -
 	 * momentum), (0, 1]; 0: the whole. */
 	double most_momentum, rate_share;
+	/* The latter where gradients are clipped at a norm, and have a rate
+	 * that they would not bear otherwise; 0: rate_share. */
+	double clipped_share;
 	/* Why no codec goes on top, after the selection's name; NULL: one may.
 	 * It encodes sums where GF_SELECT_ADDS, else sets (codec/codec.h). */
 	const char *encoding;

@@ -93,15 +93,17 @@ static double usual_rate(const struct gf_model *m)
 
 /* The gradients of attention and of norms are of unlike sizes, and SGD's rate
  * suits few of them. A selection that corrects momentum, or has its own, wants
- * an optimiser with momentum all the same. */
+ * an optimiser with momentum all the same, and one whose elements come seldom
+ * wants none that goes by their squares. */
 static void fill_for_attention(struct gf_training *t, const struct gf_model *m,
 			       const struct gf_selection *s)
 {
-	const bool momentum = gf_selection_has(s, GF_SELECT_PIECES) ||
-			      gf_selection_has(s, GF_SELECT_MOMENTUM);
+	const bool sgd = gf_selection_has(s, GF_SELECT_PIECES) ||
+			 gf_selection_has(s, GF_SELECT_MOMENTUM) ||
+			 gf_selection_has(s, GF_SELECT_SELDOM);
 	struct gf_training own;
 
-	if (momentum || !has_layer(m, GF_LAYER_ATTENTION))
+	if (sgd || !has_layer(m, GF_LAYER_ATTENTION))
 		return;
 	gf_training_init(&own);
 	own.optimizer = (char *)"adamw";
@@ -198,6 +200,8 @@ static void suit_plan(struct gf_train_config *k, const struct gf_training *own)
 		gf_optimizer_find(t->optimizer, NULL);
 	const double before = momentum_of(t), peak = gf_train_peak(k);
 	const double usual = isnan(t->momentum) ? 0 : defaults.momentum;
+	const double clipped =
+		gf_selection_plan(&k->plan->selection)->clipped_share;
 	struct gf_text why = {0}, out = {0};
 	struct gf_wants wants;
 
@@ -206,6 +210,8 @@ static void suit_plan(struct gf_train_config *k, const struct gf_training *own)
 	wants = gf_plan_wants(k->plan, ops->nesterov, before, &why);
 	if (!why.length)
 		return;
+	if (t->clip_norm > 0 && clipped > 0)
+		wants.share = fmin(wants.share, clipped);
 	if (!own->optimizer && ops->nesterov)
 		gf_text_addf(&out, "optimizer %s (--optimizer) instead of %s, ",
 			     t->optimizer, defaults.optimizer);

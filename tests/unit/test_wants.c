@@ -7,6 +7,7 @@
 #include "doc/select_dgc.h"
 #include "doc/select_ef21.h"
 #include "doc/select_onebit.h"
+#include "doc/select_randomk.h"
 #include "doc/select_topk.h"
 #include "doc/wants.h"
 #include "test.h"
@@ -61,6 +62,11 @@ static const struct gf_onebit_params onebit = {.chunk_elems = 8};
 static const struct gf_topk_params topk = {.density = .1};
 static const struct gf_dgc_params dgc = {.density = .1};
 static const struct gf_ef21_params ef21 = {.density = .1};
+static const struct gf_randomk_params randomk = {.density = .1, .seed = 1};
+#define RANDOMK                                                                \
+	{                                                                      \
+		&gf_select_plan_randomk, (void *)&randomk                      \
+	}
 #define DGC                                                                    \
 	{                                                                      \
 		&gf_select_plan_dgc, (void *)&dgc                              \
@@ -87,6 +93,8 @@ static const struct {
 	const char *own_optimizer;
 	double peak, momentum;
 	const char *optimizer, *remark; /* a part of it; NULL: there is none */
+	double own_clip_norm;
+	bool attention; /* the model has some */
 } cases[] = {
 	{"dense", 4, 1, {0}, 0, 0, NULL, .1, .9, "sgd", NULL},
 	{"dense, 8 ranks", 8, 1, {0}, 0, 0, NULL, .2, .9, "sgd", NULL},
@@ -196,6 +204,17 @@ static const struct {
 	 "instead of 0.1, because the estimate"},
 	{"ef21, late", 4, 2, EF21, 0, 0, NULL, .04, .8, "sgd",
 	 "peak rate 0.04 (--lr) instead of 0.1, because the estimate"},
+	{"randomk", 4, 1, RANDOMK, 0, 0, NULL, 1, 0, "sgd",
+	 "peak rate 1 (--lr) instead of 0.1"},
+	{"randomk, clipped", 4, 1, RANDOMK, 0, 0, NULL, .3, 0, "sgd",
+	 "peak rate 0.3 (--lr) instead of 0.1", 5},
+	{"onebit, clipped", 4, 1, ONEBIT, 0, 0, NULL, 1, 0, "sgd",
+	 "peak rate 1 (--lr) instead of 0.1", 5},
+	{"attention", 4, 1, {0}, 0, 0, NULL, 1e-3, 0, "adamw", NULL, 0, true},
+	{"attention, topk", 4, 1, TOPK, 0, 0, NULL, 1e-3, 0, "adamw", NULL, 0,
+	 true},
+	{"attention, randomk", 4, 1, RANDOMK, 0, 0, NULL, 1, 0, "sgd",
+	 "momentum 0", 0, true},
 	{"in large pieces, late", 4, 2, ONEBIT, 0, 0, NULL, .2, 0, "sgd",
 	 "steps later, and gradients are 1 step late"},
 };
@@ -205,7 +224,11 @@ static void test_defaults(void)
 	size_t i;
 
 	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++) {
-		const struct gf_model model = {0};
+		struct gf_layer attention = {.type = GF_LAYER_ATTENTION};
+		const struct gf_model model = {
+			.layers = &attention,
+			.nlayers = cases[i].attention,
+		};
 		struct gf_model_profile profile = {.batch_per_rank = 16};
 		const struct gf_plan plan = {.ranks = cases[i].ranks,
 					     .staleness = cases[i].staleness,
@@ -220,6 +243,8 @@ static void test_defaults(void)
 		own.optimizer = (char *)cases[i].own_optimizer;
 		if (cases[i].own_rate > 0)
 			own.rate = cases[i].own_rate;
+		if (cases[i].own_clip_norm > 0)
+			own.clip_norm = cases[i].own_clip_norm;
 		if (cases[i].own_momentum > 0)
 			own.momentum = cases[i].own_momentum;
 		gf_training_fill(t, &own);
