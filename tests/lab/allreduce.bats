@@ -29,6 +29,18 @@ teardown() {
 	jq -se 'map(select(.size_bytes == 524288)) | all(.min_s > (524288 - 65536) / 12.5e6)' out.txt
 }
 
+@test "cluster: a rule's algorithms of levels go by the hosts of the job" {
+	while IFS='|' read -r algorithm stages; do
+		jq -n --arg a "$algorithm" '{format: "gf-plan", version: 1, rule: {threshold_bytes: 1e6, lanes: 1, algorithms: [
+			{min_bytes: 0, algorithm: $a}]}}' > rule.json
+		wants 0 lab run ballr --timeout 60 gf-allreduce -q -a auto --plan rule.json -b 64K -e 64K -n 3 --json
+		jq -se --arg a "$algorithm" --arg s "$stages" 'all(.chosen == $a and .factors == "2x2" and .stages == $s and .wrong == 0)' out.txt
+	done <<- 'END'
+		blueconnect|halving,halving
+		hierarchical|
+	END
+}
+
 @test "cluster: codecs make the transfer shorter" {
 	wants 0 lab run ballr --timeout 100 gf-allreduce -a blueconnect -n 3 -w 1 -b 1M -e 1M --codec q8 --json
 	cp out.txt q8.txt
