@@ -296,7 +296,8 @@ static int measure(struct session *s, struct gf_error *err)
 	if (s->a->plan && !s->plan.rule)
 		return measure_plan(s, err);
 	s->config.rule = s->a->plan ? &s->plan : NULL;
-	rc = gf_choose_place(s->comm, &s->plan, err);
+	rc = gf_choose_place(s->comm, &s->plan, s->config.device.nccl != NULL,
+			     err);
 	if (rc)
 		return rc;
 	gf_progress_start(&s->progress, &s->a->cli, "measuring");

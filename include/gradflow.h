@@ -99,7 +99,8 @@ struct gradflow_exchange_options {
 	 * or NULL. */
 	const char *ways;
 	size_t epoch_steps; /* steps of an epoch, for the warm-up of selections
-			     * by a density; 0: no warm-up */
+			     * by a density, and one that the plan has in
+			     * epochs; 0: unknown, and the former is left out */
 	double timeout_s;   /* without progress, once open; 0: never */
 	double momentum;    /* the optimiser's, for plans with dgc and csc */
 	/* How ranks find each other. All zeros: they are those of the job that

@@ -33,7 +33,7 @@ int gf_choose_layout(struct gf_comm *comm, size_t *nfactors, int factors[2],
 	return rc;
 }
 
-int gf_choose_place(struct gf_comm *comm, struct gf_plan *plan,
+int gf_choose_place(struct gf_comm *comm, struct gf_plan *plan, bool gpus,
 		    struct gf_error *err)
 {
 	int factors[2], rc;
@@ -46,7 +46,7 @@ int gf_choose_place(struct gf_comm *comm, struct gf_plan *plan,
 		return rc;
 	if (n == 0)
 		factors[n++] = comm->ranks;
-	gf_rule_place(plan, factors, n);
+	gf_rule_place(plan, factors, n, gpus);
 	return 0;
 }
 

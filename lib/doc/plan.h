@@ -40,6 +40,8 @@ struct gf_message {
 	struct gf_stage *stages; /* product = the ranks that exchange; none:
 				  * not decomposed */
 	size_t nstages;
+	bool unsaid; /* what carries the stages out is left to the runtime; in
+		      * no document */
 	char *codec; /* codec/codec.h */
 	char *extra;
 };
@@ -68,6 +70,7 @@ struct gf_rule_algorithm {
 	char *algorithm;
 	struct gf_stage *stages; /* on as many ranks as they make; or none */
 	size_t nstages;
+	bool unsaid; /* as a message's */
 	char *codec; /* NULL: f32 */
 	char *extra;
 };

@@ -63,6 +63,7 @@ static void decompose(const struct gf_plan *whole,
 	if (is_for(entry, whole->ranks)) {
 		m->stages = gf_stages_copy(entry->stages, entry->nstages);
 		m->nstages = entry->nstages;
+		m->unsaid = entry->unsaid;
 		return;
 	}
 	if (!gf_algorithm_has(m->algorithm, GF_ALGORITHM_LEVELS) ||
@@ -73,10 +74,12 @@ static void decompose(const struct gf_plan *whole,
 		if (whole->levels[i].size > 1)
 			factors[n++] = (int)whole->levels[i].size;
 	set_stages(m->algorithm, factors, n, calls, &m->stages, &m->nstages);
+	m->unsaid = true;
 	free(factors);
 }
 
-void gf_rule_place(struct gf_plan *rule, const int *factors, size_t n)
+void gf_rule_place(struct gf_plan *rule, const int *factors, size_t n,
+		   bool gpus)
 {
 	int ranks = 1;
 	size_t i;
@@ -96,8 +99,30 @@ void gf_rule_place(struct gf_plan *rule, const int *factors, size_t n)
 		gf_stages_free(a->stages, a->nstages);
 		a->stages = NULL;
 		a->nstages = 0;
-		set_stages(a->algorithm, factors, n, false, &a->stages,
-			   &a->nstages);
+		set_stages(a->algorithm, factors, n,
+			   gpus && (!a->codec || gf_codec_is_plain(a->codec)),
+			   &a->stages, &a->nstages);
+		a->unsaid = true;
+	}
+}
+
+void gf_plan_use_calls(struct gf_plan *p)
+{
+	size_t i, k;
+
+	for (i = 0; i < p->nmessages; i++) {
+		struct gf_message *m = &p->messages[i];
+
+		if (!m->unsaid || !gf_codec_is_plain(m->codec) ||
+		    !gf_algorithm_has(m->algorithm, GF_ALGORITHM_STAGES))
+			continue;
+		for (k = 0; k < m->nstages; k++) {
+			struct gf_stage *s = &m->stages[k];
+
+			free(s->algorithm);
+			s->algorithm =
+				gf_xstrdup(gf_stage_unsaid(s->factor, true));
+		}
 	}
 }
 

@@ -204,8 +204,9 @@ int gf_job_bind(struct gf_job *g, const struct gradflow_tensor *tensors,
 	model = list_tensors(g, tensors);
 	place(g, tensors);
 	rc = same_tensors(g, model, err);
-	rc = rc ? rc : gf_choose_place(g->comm, &g->plan, err);
+	rc = rc ? rc : gf_choose_place(g->comm, &g->plan, false, err);
 	if (!rc) {
+		gf_plan_settle(&g->plan, (double)g->epoch_steps, 0);
 		rc = fit(&g->plan, model, g->comm->ranks, err);
 		if (!rc && from->settle)
 			rc = from->settle(g, from->ctx, err);

@@ -48,8 +48,11 @@ API int gradflow_exchange_check(const char *plan_text, int on_device)
 	struct gf_plan plan = {0};
 	int rc = plan_text ? gf_embed_plan_text(&plan, plan_text, err) : 0;
 
-	if (!rc && plan_text)
+	/* how long an epoch is, is said later */
+	if (!rc && plan_text) {
+		gf_plan_settle(&plan, 1, 0);
 		rc = gf_embed_plan_check(&plan, on_device, err);
+	}
 	gf_plan_release(&plan);
 	gf_locale_leave(before);
 	return rc;

@@ -86,15 +86,28 @@ static int make_program(const struct gf_engine *e, const struct gf_work *w,
 		       : make_values(&r, rank, r.element.codec, program, err);
 }
 
+static bool is_call(const struct gf_lane_step *step)
+{
+	return step->op == GF_LANE_ALL_REDUCE ||
+	       step->op == GF_LANE_REDUCE_SCATTER ||
+	       step->op == GF_LANE_ALL_GATHER;
+}
+
 int gf_streams_schedule(const struct gf_engine *e, const struct gf_work *w,
 			int rank, struct gf_schedule *s, struct gf_error *err)
 {
 	struct gf_lane_program program = {0};
 	int rc = make_program(e, w, rank, &program, err);
+	size_t i;
 
 	if (!rc && w->way && !w->way->algorithm->build)
 		rc = gf_error_set(err, -ENOTSUP, "%s has no steps of its own",
 				  w->way->algorithm->name);
+	for (i = 0; i < program.nsteps && !rc; i++)
+		if (is_call(&program.steps[i]))
+			rc = gf_error_set(err, -ENOTSUP,
+					  "a call of NCCL has no steps of its "
+					  "own, which could be proved");
 	if (!rc)
 		gf_lane_program_schedule(&program, s);
 	gf_lane_program_release(&program);

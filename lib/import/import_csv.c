@@ -106,12 +106,13 @@ static int read_tensor(const struct gf_csv *csv, size_t row,
 	return rc;
 }
 
-static int read_tensors(const struct gf_csv *csv, struct gf_model_profile *m,
-			struct gf_error *err)
+/* needs: read the column need_s, if there is one. */
+static int read_tensors(const struct gf_csv *csv, bool needs,
+			struct gf_model_profile *m, struct gf_error *err)
 {
 	struct columns c = {
 		.dtype = gf_csv_column(csv, "dtype"),
-		.need = gf_csv_column(csv, "need_s"),
+		.need = needs ? gf_csv_column(csv, "need_s") : -1,
 	};
 	size_t i;
 	int rc = gf_csv_need(csv, "name", &c.name, err);
@@ -158,8 +159,11 @@ static int read_csv(const struct gf_import *in, struct gf_profile *out,
 		if (!is_known(csv.columns[i]))
 			gf_imported_leave(in->imported,
 					  "columns of other names", 1);
+	if (isnan(in->forward_s) && gf_csv_column(&csv, "need_s") >= 0)
+		gf_imported_leave(in->imported,
+				  "columns need_s, which want --forward", 1);
 	out->model = gf_import_model(in, NULL, remarks);
-	rc = read_tensors(&csv, out->model, err);
+	rc = read_tensors(&csv, !isnan(in->forward_s), out->model, err);
 	if (rc == 0)
 		rc = gf_import_finish_model(in, out->model, err);
 	gf_csv_release(&csv);

@@ -47,6 +47,14 @@ static double ready_s(const struct gf_traced_step *s, const double *latest_s,
 							    : NAN;
 }
 
+/* The trace of gradflow.Record names no algorithms. */
+static bool sends_sets(const struct gf_plan *p, size_t message)
+{
+	const struct gf_message *m = &p->messages[message];
+
+	return gf_plan_runs(p, m->first, m->last, m) != m->algorithm;
+}
+
 static void add_messages(const struct gf_import_job_message *like,
 			 const struct gf_traced_step *s,
 			 const struct gf_plan *p, size_t step,
@@ -64,8 +72,9 @@ static void add_messages(const struct gf_import_job_message *like,
 
 		if (isnan(of->end_s))
 			continue;
-		m.kind = of->sets ? GF_COLLECTIVE_SETS
-				  : GF_COLLECTIVE_ALL_REDUCE;
+		m.kind = of->sets || (p && sends_sets(p, of->number))
+				 ? GF_COLLECTIVE_SETS
+				 : GF_COLLECTIVE_ALL_REDUCE;
 		m.sequence = step << 32 | of->number;
 		m.size_bytes = of->size_bytes ? of->size_bytes
 			       : p ? gf_plan_message_bytes(p, of->number)

@@ -231,6 +231,12 @@ static void note_times(const struct gf_emitter *e, const struct gf_plan *p,
 /* --- a plan for a target --------------------------------------------------
  */
 
+static bool sends_sets(const struct gf_request *r)
+{
+	return r->axes && r->axes->selection >= 0 &&
+	       !(gf_select_plans[r->axes->selection]->traits & GF_SELECT_ADDS);
+}
+
 /* As gf_request_plan; with the cheapest of all algorithms where nothing says
  * what the backend's own costs. */
 static int plan_library(const struct gf_request *r, struct gf_plan *p,
@@ -240,7 +246,7 @@ static int plan_library(const struct gf_request *r, struct gf_plan *p,
 	struct gf_text own_notes = {0};
 	int rc;
 
-	if (r->algorithm || r->system)
+	if (r->algorithm || r->system || sends_sets(r))
 		return gf_request_plan(r, p, notes, err);
 	own.algorithm = backends_own;
 	rc = gf_request_plan(&own, p, &own_notes, err);

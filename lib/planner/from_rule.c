@@ -13,7 +13,6 @@
 #include "doc/plan_brief.h"
 #include "doc/plan_rule.h"
 #include "planner/make.h"
-#include "planner/refine.h"
 #include "planner/workbench.h"
 #include "sim/doubt.h"
 #include "sim/predict.h"

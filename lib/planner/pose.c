@@ -10,6 +10,7 @@
 #include "base/heap.h"
 #include "base/registry.h"
 #include "codec/codec.h"
+#include "doc/algorithm_traits.h"
 #include "planner/menu.h"
 #include "planner/policies.h"
 #include "sim/doubt.h"
@@ -111,7 +112,9 @@ static void factor_by_levels(struct gf_task *t, struct gf_text *notes)
 	size_t n = 0, i;
 	int left = f->ranks;
 
-	if (!t->system.by_levels || p->nfactors || !f->nlevels)
+	if (!t->system.by_levels || p->nfactors || !f->nlevels ||
+	    (p->algorithm &&
+	     !gf_algorithm_has(p->algorithm, GF_ALGORITHM_LEVELS)))
 		return;
 	t->by_levels = gf_xcalloc(f->nlevels, sizeof(*t->by_levels));
 	for (i = 0; i < f->nlevels && left > 1; i++) {

@@ -62,8 +62,6 @@ static struct gf_model_profile *refine_model(const struct gf_plan *p,
 	double forward_s = gf_model_forward_s(model), longer = 0;
 
 	model->forward_s = m->forward_s;
-	if (forward_s > 0)
-		longer = gf_model_forward_s(model) / forward_s;
 	model->update_s = m->update_s / gf_plan_update_share(p);
 	memcpy(at_s, m->ready_s, n * sizeof(*at_s));
 	at_s[n] = m->backward_end_s;
@@ -72,9 +70,12 @@ static struct gf_model_profile *refine_model(const struct gf_plan *p,
 		issued = issued_s(&in, i, &next, issued);
 		ready = fmax(ready, work_s[i] - issued);
 		model->tensors[i].ready_s = ready;
-		model->tensors[i].need_s *= longer;
 	}
 	model->backward_s = fmax(work_s[n] - gf_sim_issues_s(&in), ready);
+	if (forward_s > 0)
+		longer = gf_model_forward_s(model) / forward_s;
+	for (i = 0; i < n; i++)
+		model->tensors[i].need_s *= longer;
 	if (m->alone_s > 0 && batch_s(model) > 0)
 		gf_model_slow(model, m->alone_s / batch_s(model));
 	free(times);

@@ -14,8 +14,10 @@
 #include "base/units.h"
 #include "ckpt/safetensors.h"
 #include "ckpt/set.h"
+#include "codec/codec.h"
 #include "coll/runnable.h"
 #include "choose/chooser.h"
+#include "doc/plan_rule.h"
 #include "run/snapshot.h"
 
 bool gf_train_is_open(const struct gf_plan *plan)
@@ -337,8 +339,10 @@ int gf_train_choose(struct gf_train_config *config, struct gf_plan *plan,
 
 	if (gf_train_is_open(plan) && config->resume)
 		rc = take_stored(config, plan, err);
-	if (config->place.nccl)
+	if (config->place.nccl) {
 		gf_train_use_library(plan, true);
+		gf_plan_use_calls(plan);
+	}
 	/* sets go by an algorithm of their own, whatever is chosen */
 	if (!gf_selection_has(&plan->selection, GF_SELECT_ADDS))
 		use(plan, true, "ring");

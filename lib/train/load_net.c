@@ -158,7 +158,7 @@ int gf_train_load(const struct gf_train_options *o,
 		rc = load_model(o, comm, t, in, err);
 	if (rc)
 		return rc;
-	rc = gf_choose_place(comm, &in->plan, err);
+	rc = gf_choose_place(comm, &in->plan, false, err);
 	if (rc)
 		return rc;
 	rc = gf_train_bind(&in->plan, o->replay ? NULL : &in->model,

@@ -349,6 +349,8 @@ staged() { # FILE
 	wants 1 gf-plan --emit ddp --system gtopk "$share/profiles/six.json"
 	one_line
 	says "DistributedDataParallel has no selection gtopk (gradflow.ddp runs the plan)"
+	wants 1 gf-plan --emit ddp --selection topk "$share/profiles/six.json"
+	says "DistributedDataParallel has no selection topk (gradflow.ddp runs the plan)"
 }
 
 @test "--emit ompi: a rule where a variant is faster, and nothing where none is" {

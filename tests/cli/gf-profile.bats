@@ -82,6 +82,15 @@ quick="--batch 2 --warmup 1 --repeats 3 --threads 1"
 	wants 0 gf-profile --import "$data/import/six.csv" --name other --batch 7
 	says 'the forward time is not known and taken as 0'
 	jq -e '.model | .name == "other" and .batch_per_rank == 7' out.txt
+	# when forward needs a tensor says nothing without the time of forward
+	printf 'name,count_elems,ready_s,need_s\na,4,1,2.5\nb,8,2,0\n' > need.csv
+	wants 0 gf-profile --import need.csv --forward 3s
+	jq -e '[.model.tensors[].need_s] == [2.5, 0]' out.txt
+	wants 0 gf-profile --import need.csv
+	says 'columns need_s, which want --forward'
+	jq -e 'all(.model.tensors[]; has("need_s") | not)' out.txt
+	wants 2 gf-profile --import need.csv --forward 2s
+	says 'tensors/0/need_s: want a number <= 2, the time of a forward pass, got 2.5'
 	wants 0 gf-profile --import "$data/import/kineto-cpu.json" --params "$data/import/params.csv"
 	jq -e '[.model.tensors[].name] == ["fc2.bias", "fc2.weight", "fc1.bias", "fc1.weight"]' out.txt
 	jq -e '.model.device == "cpu" and .measured.imported_from == "kineto"' out.txt

@@ -805,8 +805,8 @@ class Weight(nn.Module):
 
 def stale():
     """The weights at which gradients are taken, w' = w - .1 w of the step before."""
-    def weights(steps, staleness, warmup):
-        model = gradflow.ddp(Weight(), rule(None, staleness, warmup))
+    def weights(steps, staleness, warmup, **how):
+        model = gradflow.ddp(Weight(), rule(None, staleness, warmup), **how)
         optimizer, found = torch.optim.SGD(model.parameters(), lr=0.1), []
         for _ in range(steps):
             found.append(round(model.module.weight.item(), 4))
@@ -822,6 +822,8 @@ def stale():
     # two synchronous steps, then the pipeline fills again
     found = weights(6, 2, 2)
     check(found == [1, .9, .81, .81, .729, .648], found)
+    # the same in epochs of four steps
+    check(weights(6, 2, {"epochs": .5}, epoch_steps=4) == found)
     for view in (False, True):  # every step's means, a step later, as buckets change
         stock, model = [wrap(build(), bucket_cap_mb=0.02, gradient_as_bucket_view=view)
                         for wrap in (DDP, lambda m, **how: gradflow.ddp(m, rule(None, 2), **how))]
@@ -836,6 +838,14 @@ def stale():
             former = made
         model.gradflow.close()
     raises(lambda: gradflow.ddp(build(), rule(None, 3)), "/pipeline/staleness", "1 or 2", "3")
+    raises(lambda: gradflow.ddp(build(), rule(None, 2, {"epochs": 2})), "/pipeline/warmup_steps",
+           "epochs beside epoch_steps", '{"epochs": 2}')
+    raises(lambda: gradflow.ddp(build(), rule(None, 2, {"run_share": .1})), "warmup_steps")
+    # a selection's warm-up, too
+    csc = rule("csc")
+    csc["selection"] = {**csc["selection"], "warmup_steps": {"epochs": 1}}
+    gradflow.ddp(build(), csc, momentum=.9, epoch_steps=3).gradflow.close()
+    raises(lambda: gradflow.ddp(build(), csc, momentum=.9), "warmup_steps", "want a number of steps")
 
 
 def judged():

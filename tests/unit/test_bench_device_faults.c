@@ -15,7 +15,7 @@ struct job {
 	const char *what;
 	struct fake_faults faults;
 	bool proves;
-	const char *algorithms[4];
+	const char *algorithms[4], *factors;
 	double density;
 	int rc;           /* every rank's */
 	const char *says; /* in the reason of some rank; or in the proofs */
@@ -43,6 +43,7 @@ static void sweep_on(struct gf_comm *c, void *ctx)
 					 .max_bytes = 40000,
 					 .step_factor = 100,
 					 .algorithms = job->algorithms,
+					 .factors = job->factors,
 					 .density = job->density};
 	struct gf_contest_rows rows = {0};
 	struct gf_error err = {""};
@@ -77,6 +78,12 @@ static const struct job jobs[] = {
 	 .rc = -ENOTSUP,
 	 .says = "rank 0: library, 100 elements, f32, 4 ranks: library has no "
 		 "steps of its own"},
+	{.what = "a stage by NCCL to prove",
+	 .proves = true,
+	 .algorithms = {"blueconnect", NULL},
+	 .factors = "2x2",
+	 .rc = -ENOTSUP,
+	 .says = "a call of NCCL has no steps of its own"},
 	{.what = "a call that fails",
 	 .algorithms = {"ring", NULL},
 	 .faults = {.fails = 2, .after = 15},

@@ -227,7 +227,7 @@ class State:
         try:
             if plan is not None:
                 check_names(plan, where, self.parameters)
-            late = staleness(plan, where)
+            late = staleness(plan, where, epoch_steps)
         except PlanError as e:
             failure = e
         agree(self.group, failure)

@@ -100,12 +100,16 @@ def wants_momentum(plan):
     return _of(plan, "selection", "decay") == "momentum"
 
 
-def staleness(plan, where):
+def staleness(plan, where, epoch_steps=0):
     """(K, the steps before it begins): the means of K - 1 steps ago are handed out."""
     pipeline = (plan or {}).get("pipeline", {})
     late, begins = pipeline.get("staleness", 1), pipeline.get("warmup_steps", 0)
     want(late in (1, 2), f"{where}: /pipeline/staleness",
          "1 or 2 (gf-plan --staleness)", late)
+    if isinstance(begins, dict):
+        want("epochs" in begins and epoch_steps, f"{where}: /pipeline/warmup_steps",
+             "steps, or epochs beside epoch_steps", json.dumps(begins))
+        begins = round(begins["epochs"] * epoch_steps)
     return late, begins
 
 
