@@ -115,6 +115,8 @@ static void test_levels(void)
 	       "stages");
 	EXPECT_TEXT(whole.messages[0].stages[0].algorithm, "halving");
 	EXPECT_TEXT(whole.messages[0].stages[1].algorithm, "ring");
+	gf_plan_use_calls(&whole);
+	EXPECT_TEXT(whole.messages[0].stages[0].algorithm, "nccl");
 	EXPECT(gf_plan_bind(&whole, m, 6, &rule, &err) == -EINVAL,
 	       "a whole plan is no rule");
 	gf_plan_release(&whole);
@@ -135,6 +137,8 @@ static void test_levels(void)
 	       "stages of the rule");
 	EXPECT_TEXT(whole.messages[0].stages[0].algorithm, "shm");
 	EXPECT_TEXT(whole.messages[0].codec, "bf16");
+	gf_plan_use_calls(&whole);
+	EXPECT_TEXT(whole.messages[0].stages[0].algorithm, "shm");
 	EXPECT(whole.segment_bytes == 512, "segments of the rule");
 	gf_plan_release(&whole);
 	EXPECT(!gf_plan_bind(&rule, m, 4, &whole, &err), "%s", err.text);
