@@ -204,7 +204,7 @@ int gf_job_bind(struct gf_job *g, const struct gradflow_tensor *tensors,
 	model = list_tensors(g, tensors);
 	place(g, tensors);
 	rc = same_tensors(g, model, err);
-	rc = rc ? rc : gf_choose_place(g->comm, &g->plan, false, err);
+	rc = rc ? rc : gf_choose_place(g->comm, &g->plan, g->on_device, err);
 	if (!rc) {
 		gf_plan_settle(&g->plan, (double)g->epoch_steps, 0);
 		rc = fit(&g->plan, model, g->comm->ranks, err);

@@ -43,6 +43,7 @@ struct gf_job {
 	size_t nfolders, folders_capacity;
 	const char *owned;
 	size_t epoch_steps;
+	bool on_device; /* gradients stay on GPUs, and go by NCCL */
 	double timeout_s;
 	size_t former; /* run/heirs.h */
 	uint64_t steps;

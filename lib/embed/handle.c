@@ -211,6 +211,7 @@ static int open_all(struct gradflow_exchange *x,
 
 	x->on_device = o->on_device;
 	job->epoch_steps = o->epoch_steps;
+	job->on_device = o->on_device;
 	job->timeout_s = o->timeout_s;
 	job->former = o->former;
 	x->momentum = o->momentum;
