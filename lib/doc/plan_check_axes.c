@@ -28,12 +28,9 @@ static int check_stages(const struct gf_json_at *at,
 {
 	const struct gf_plan *p = x->p;
 	const struct gf_message *m = &p->messages[index];
+	const double product = gf_stages_ranks(m->stages, m->nstages);
 	char reason[96];
-	double product = 1;
-	size_t i;
 
-	for (i = 0; i < m->nstages; i++)
-		product *= m->stages[i].factor;
 	if (!m->nstages || product == p->ranks)
 		return 0;
 	snprintf(reason, sizeof(reason),

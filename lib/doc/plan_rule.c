@@ -12,12 +12,8 @@
 /* Stages are of the ranks that they were found on. */
 static bool is_for(const struct gf_rule_algorithm *entry, int ranks)
 {
-	double product = 1;
-	size_t i;
-
-	for (i = 0; i < entry->nstages; i++)
-		product *= entry->stages[i].factor;
-	return entry->nstages && product == ranks;
+	return entry->nstages &&
+	       gf_stages_ranks(entry->stages, entry->nstages) == ranks;
 }
 
 static bool levels_fit(const struct gf_plan *p, int ranks)

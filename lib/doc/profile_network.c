@@ -189,16 +189,13 @@ static int check_stages(const struct gf_json_at *at,
 			struct gf_error *err)
 {
 	const struct gf_allreduce_cost *cost = &net->allreduce[index];
+	const double product = gf_stages_ranks(cost->stages, cost->nstages);
 	struct gf_error why;
 	char place[64];
-	double product = 1;
-	size_t i;
 
 	snprintf(place, sizeof(place), "allreduce/%zu/stages", index);
 	if (gf_stages_check(cost->algorithm, cost->stages, cost->nstages, &why))
 		return gf_json_refuse(at, place, err, "%s", why.text);
-	for (i = 0; i < cost->nstages; i++)
-		product *= cost->stages[i].factor;
 	if (!cost->nstages || !net->ranks || product == net->ranks)
 		return 0;
 	return gf_json_refuse(at, place, err,

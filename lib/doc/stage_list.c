@@ -46,6 +46,16 @@ bool gf_stages_same(const struct gf_stage *a, size_t na,
 	return true;
 }
 
+double gf_stages_ranks(const struct gf_stage *stages, size_t n)
+{
+	double product = 1;
+	size_t i;
+
+	for (i = 0; i < n; i++)
+		product *= stages[i].factor;
+	return product;
+}
+
 bool gf_stages_call(const struct gf_stage *stages, size_t n)
 {
 	size_t i;

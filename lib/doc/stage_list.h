@@ -22,6 +22,8 @@ void gf_stages_free(struct gf_stage *stages, size_t n);
 /* The same factors by the same algorithms? */
 bool gf_stages_same(const struct gf_stage *a, size_t na,
 		    const struct gf_stage *b, size_t nb);
+/* The product of the factors; 1 of none. */
+double gf_stages_ranks(const struct gf_stage *stages, size_t n);
 /* Is one of them a call of a library, which moves f32 as they are? */
 bool gf_stages_call(const struct gf_stage *stages, size_t n);
 

@@ -16,8 +16,7 @@ void gf_axes_init(struct gf_axes *a)
 		.pipeline_warmup_steps = SIZE_MAX,
 	};
 	a->noptions = gf_axis_options(&gf_axis_selection, a->options, 0);
-	a->noptions =
-		gf_axis_options(&gf_axis_period, a->options, a->noptions);
+	a->noptions = gf_axis_options(&gf_axis_period, a->options, a->noptions);
 }
 
 bool gf_axes_asked(const void *axes, const char *option)
@@ -123,11 +122,8 @@ void gf_axes_follow(struct gf_axes *a, const struct gf_plan *p)
 static int check_factors(const struct gf_axes *a, int ranks,
 			 const char *algorithm, struct gf_error *err)
 {
-	double product = 1;
-	size_t i;
+	const double product = gf_stages_ranks(a->factors, a->nfactors);
 
-	for (i = 0; i < a->nfactors; i++)
-		product *= a->factors[i].factor;
 	if (product != ranks)
 		return gf_error_set(
 			err, -EINVAL,
