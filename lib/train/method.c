@@ -213,14 +213,15 @@ static void learn(struct gf_method *m)
 		return;
 	overflow = gf_loss_scale_note(&m->scale, m->ahead->scale, bad);
 	m->skipped += bad;
+	if (!bad || overflow || m->env.skip_bad)
+		return;
 	gf_loss_scale_blame(&m->scale, why);
-	if (bad && !overflow && !m->env.skip_bad)
-		keep(m,
-		     gf_error_set(&err, 1,
-				  "a gradient is infinite or not a number in "
-				  "step %zu: %s",
-				  m->ahead->step, why),
-		     &err);
+	keep(m,
+	     gf_error_set(&err, 1,
+			  "a gradient is infinite or not a number in step "
+			  "%zu: %s",
+			  m->ahead->step, why),
+	     &err);
 }
 
 float *gf_method_begin(struct gf_method *m, size_t step)
