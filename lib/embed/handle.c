@@ -168,11 +168,12 @@ static int adapt(struct gf_job *job, void *ctx, struct gf_error *err)
 	if (rc)
 		return rc;
 	gf_exchange_set_codecs(plan, s->x->dtypes);
-	if (s->x->on_device) /* without a plan as NCCL has it */
+	if (s->x->job.on_device) /* without a plan as NCCL has it */
 		gf_train_use_library(plan,
 				     s->options->plan || s->options->plan_text);
-	rc = gf_embed_plan_check(plan, s->x->on_device, err);
-	return rc || !s->x->on_device ? rc : open_device(s->x, s->options, err);
+	rc = gf_embed_plan_check(plan, s->x->job.on_device, err);
+	return rc || !s->x->job.on_device ? rc
+					  : open_device(s->x, s->options, err);
 }
 
 static int same_dtypes(struct gradflow_exchange *x, struct gf_error *err)
@@ -209,7 +210,6 @@ static int open_all(struct gradflow_exchange *x,
 	struct gradflow_tensor *tensors = NULL;
 	int rc = gf_embed_check_exchange(o, err);
 
-	x->on_device = o->on_device;
 	job->epoch_steps = o->epoch_steps;
 	job->on_device = o->on_device;
 	job->timeout_s = o->timeout_s;
@@ -255,7 +255,7 @@ static void close_all(struct gradflow_exchange *x)
 {
 	struct gf_comm *comm = x->job.comm;
 
-	if (comm->broken && (x->on_device || !gf_comm_sever(comm)))
+	if (comm->broken && (x->job.on_device || !gf_comm_sever(comm)))
 		gf_job_stay(&x->job);
 	else
 		free_all(x);

@@ -26,7 +26,7 @@ struct gf_embed_host {
 struct gradflow_exchange {
 	struct gf_job job;
 	/* On a GPU; the pool is what messages are packed into. */
-	bool on_device, owns_gpu;
+	bool owns_gpu;
 	struct gf_embed_device device;
 	struct gf_gpu_stream *stream;
 	void *pool;

@@ -53,7 +53,7 @@ int gf_embed_between(const struct gradflow_exchange *x, const char *call,
 static int on_host(const struct gradflow_exchange *x, const char *call,
 		   struct gf_error *err)
 {
-	return x->on_device
+	return x->job.on_device
 		       ? gf_error_set(
 				 err, -ENOTSUP,
 				 "%s: on a GPU want gradflow_wait for "
