@@ -234,7 +234,7 @@ static void note_times(const struct gf_emitter *e, const struct gf_plan *p,
 static bool sends_sets(const struct gf_request *r)
 {
 	return r->axes && r->axes->selection >= 0 &&
-	       !(gf_select_plans[r->axes->selection]->traits & GF_SELECT_ADDS);
+	       gf_select_plans[r->axes->selection]->traits & GF_SELECT_SETS;
 }
 
 /* As gf_request_plan; with the cheapest of all algorithms where nothing says

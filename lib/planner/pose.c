@@ -157,7 +157,7 @@ static int apply_system(struct gf_task *t, struct gf_text *notes,
 		p->codecs = NULL;
 	/* what sets go by is theirs */
 	if (p->algorithm || !s->algorithm ||
-	    !gf_selection_has(&t->selection, GF_SELECT_ADDS))
+	    gf_selection_has(&t->selection, GF_SELECT_SETS))
 		return 0;
 	p->algorithm = s->algorithm;
 	rc = gf_menu_init(&menu, p, err);
@@ -303,7 +303,7 @@ static int pose_whole(const struct gf_request *r, struct gf_task *t,
 				    "--servers: want a rank beside the server, "
 				    "got %d ranks in all",
 				    r->fabric.ranks);
-	if (r->algorithm && !gf_selection_has(&t->selection, GF_SELECT_ADDS))
+	if (r->algorithm && gf_selection_has(&t->selection, GF_SELECT_SETS))
 		return gf_error_set(err, -EINVAL,
 				    "--algorithm: want none with selection %s, "
 				    "which has an exchange of its own, got %s",

@@ -344,7 +344,7 @@ int gf_train_choose(struct gf_train_config *config, struct gf_plan *plan,
 		gf_plan_use_calls(plan);
 	}
 	/* sets go by an algorithm of their own, whatever is chosen */
-	if (!gf_selection_has(&plan->selection, GF_SELECT_ADDS))
+	if (gf_selection_has(&plan->selection, GF_SELECT_SETS))
 		use(plan, true, "ring");
 	if (!rc && gf_train_is_open(plan)) {
 		began_s = gf_clock_s();
