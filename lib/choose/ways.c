@@ -46,7 +46,9 @@ int gf_choose_place(struct gf_comm *comm, struct gf_plan *plan, bool gpus,
 		return rc;
 	if (n == 0)
 		factors[n++] = comm->ranks;
-	gf_rule_place(plan, factors, n, gpus);
+	gf_rule_place(plan, factors, n);
+	if (gpus)
+		gf_plan_use_calls(plan);
 	return 0;
 }
 

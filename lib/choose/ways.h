@@ -17,7 +17,8 @@ int gf_choose_layout(struct gf_comm *comm, size_t *nfactors, int factors[2],
 
 /* A rule's entries that go by levels take those of the job, as gf_rule_place
  * says: ranks of a host, then hosts; all ranks at once where hosts differ. A
- * plan without a rule stays as it is. Collective. */
+ * plan without a rule stays as it is. gpus: gf_plan_use_calls follows.
+ * Collective. */
 int gf_choose_place(struct gf_comm *comm, struct gf_plan *plan, bool gpus,
 		    struct gf_error *err);
 

@@ -23,7 +23,7 @@ static bool levels_fit(const struct gf_plan *p, int ranks)
 
 /* One stage a factor; an algorithm of two levels has the outer ones as one. */
 static void set_stages(const char *algorithm, const int *factors, size_t n,
-		       bool calls, struct gf_stage **stages, size_t *nstages)
+		       struct gf_stage **stages, size_t *nstages)
 {
 	bool two = gf_algorithm_has(algorithm, GF_ALGORITHM_TWO_LEVELS);
 	bool own = gf_algorithm_has(algorithm, GF_ALGORITHM_STAGES);
@@ -39,7 +39,7 @@ static void set_stages(const char *algorithm, const int *factors, size_t n,
 		stage = gf_array_push(stages, nstages, &capacity);
 		stage->factor = factors[i];
 		stage->algorithm = gf_xstrdup(
-			own ? gf_stage_unsaid(factors[i], calls) : "ring");
+			own ? gf_stage_unsaid(factors[i], false) : "ring");
 	}
 }
 
@@ -50,9 +50,6 @@ static void decompose(const struct gf_plan *whole,
 		      const struct gf_rule_algorithm *entry,
 		      struct gf_message *m)
 {
-	/* NCCL's calls take no codec */
-	bool calls = gf_device_is_gpu(whole->model->device) &&
-		     gf_codec_is_plain(m->codec);
 	int *factors;
 	size_t n = 0, i;
 
@@ -69,13 +66,12 @@ static void decompose(const struct gf_plan *whole,
 	for (i = 0; i < whole->nlevels; i++)
 		if (whole->levels[i].size > 1)
 			factors[n++] = (int)whole->levels[i].size;
-	set_stages(m->algorithm, factors, n, calls, &m->stages, &m->nstages);
+	set_stages(m->algorithm, factors, n, &m->stages, &m->nstages);
 	m->unsaid = true;
 	free(factors);
 }
 
-void gf_rule_place(struct gf_plan *rule, const int *factors, size_t n,
-		   bool gpus)
+void gf_rule_place(struct gf_plan *rule, const int *factors, size_t n)
 {
 	int ranks = 1;
 	size_t i;
@@ -95,30 +91,43 @@ void gf_rule_place(struct gf_plan *rule, const int *factors, size_t n,
 		gf_stages_free(a->stages, a->nstages);
 		a->stages = NULL;
 		a->nstages = 0;
-		set_stages(a->algorithm, factors, n,
-			   gpus && (!a->codec || gf_codec_is_plain(a->codec)),
-			   &a->stages, &a->nstages);
+		set_stages(a->algorithm, factors, n, &a->stages, &a->nstages);
 		a->unsaid = true;
+	}
+}
+
+static void use_calls(const char *algorithm, const char *codec,
+		      struct gf_stage *stages, size_t n)
+{
+	size_t i;
+
+	if (!gf_algorithm_has(algorithm, GF_ALGORITHM_STAGES) ||
+	    (codec && !gf_codec_is_plain(codec)))
+		return;
+	for (i = 0; i < n; i++) {
+		free(stages[i].algorithm);
+		stages[i].algorithm =
+			gf_xstrdup(gf_stage_unsaid(stages[i].factor, true));
 	}
 }
 
 void gf_plan_use_calls(struct gf_plan *p)
 {
-	size_t i, k;
+	size_t i;
 
 	for (i = 0; i < p->nmessages; i++) {
 		struct gf_message *m = &p->messages[i];
 
-		if (!m->unsaid || !gf_codec_is_plain(m->codec) ||
-		    !gf_algorithm_has(m->algorithm, GF_ALGORITHM_STAGES))
-			continue;
-		for (k = 0; k < m->nstages; k++) {
-			struct gf_stage *s = &m->stages[k];
+		if (m->unsaid)
+			use_calls(m->algorithm, m->codec, m->stages,
+				  m->nstages);
+	}
+	for (i = 0; p->rule && i < p->rule->nalgorithms; i++) {
+		struct gf_rule_algorithm *a = &p->rule->algorithms[i];
 
-			free(s->algorithm);
-			s->algorithm =
-				gf_xstrdup(gf_stage_unsaid(s->factor, true));
-		}
+		if (a->unsaid)
+			use_calls(a->algorithm, a->codec, a->stages,
+				  a->nstages);
 	}
 }
 
@@ -181,6 +190,8 @@ int gf_plan_bind(const struct gf_plan *rule,
 	w.segment_bytes = rule->rule->segment_bytes;
 	w.threshold_bytes = rule->rule->threshold_bytes;
 	fuse(&w, rule->rule);
+	if (gf_device_is_gpu(model->device))
+		gf_plan_use_calls(&w);
 	gf_plan_set_types(&w);
 	rc = gf_plan_check(&w, err);
 	if (rc)

@@ -23,12 +23,10 @@ int gf_plan_bind(const struct gf_plan *rule,
  * Gives the entries whose algorithm goes by levels the stages of a job whose
  * ranks are the product of these factors, innermost first. An entry with stages
  * of as many ranks keeps them, and so does a plan whose levels are of as many.
- * gpus: stages without a codec are NCCL's.
  */
-void gf_rule_place(struct gf_plan *rule, const int *factors, size_t n,
-		   bool gpus);
-/* The stages of messages that leave it to the runtime are carried out by NCCL,
- * which takes no codec. */
+void gf_rule_place(struct gf_plan *rule, const int *factors, size_t n);
+/* Stages of messages and of a rule's entries that leave it to the runtime are
+ * carried out by NCCL, which takes no codec. */
 void gf_plan_use_calls(struct gf_plan *p);
 
 #endif

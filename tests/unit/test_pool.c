@@ -173,14 +173,16 @@ static void test_place(void)
 
 		rule_of(&rule, 0, 1, NULL, 0, cases[i].algorithm);
 		a = rule.rule->algorithms;
-		gf_rule_place(&rule, cases[i].factors, cases[i].n, false);
+		gf_rule_place(&rule, cases[i].factors, cases[i].n);
 		gf_stages_text_of(&got, a->algorithm, a->stages, a->nstages);
 		EXPECT_TEXT(got.data, cases[i].want);
 		gf_text_release(&got);
 		if (i == 0) {
-			gf_rule_place(&rule, (const int[]){3, 2}, 2, false);
+			gf_plan_use_calls(&rule);
+			EXPECT_TEXT(a->stages[1].algorithm, "nccl");
+			gf_rule_place(&rule, (const int[]){3, 2}, 2);
 			EXPECT(a->stages[0].factor == 2, "own stages stay");
-			gf_rule_place(&rule, (const int[]){4}, 1, false);
+			gf_rule_place(&rule, (const int[]){4}, 1);
 			EXPECT(a->nstages == 1, "stages of other ranks");
 		}
 		gf_plan_release(&rule);
