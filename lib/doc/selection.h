@@ -107,7 +107,7 @@ struct gf_select_plan {
 	 * momentum), (0, 1]; 0: the whole. */
 	double most_momentum, rate_share;
 	/* The latter where gradients are clipped at a norm, and have a rate
-	 * that they would not bear otherwise; 0: rate_share. */
+	 * that they would not bear otherwise, <= rate_share; 0: that. */
 	double clipped_share;
 	/* Why no codec goes on top, after the selection's name; NULL: one may.
 	 * It encodes sums where GF_SELECT_ADDS, else sets (codec/codec.h). */

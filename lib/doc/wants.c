@@ -50,6 +50,7 @@ struct gf_wants gf_plan_wants(const struct gf_plan *p, bool nesterov,
 		.share = select->rate_share > 0 ? select->rate_share : 1,
 	};
 
+	w.clipped = select->clipped_share > 0 ? select->clipped_share : w.share;
 	if (less && why)
 		gf_text_addf(why, "%s", less);
 	if (late < 1)
@@ -61,6 +62,7 @@ struct gf_wants gf_plan_wants(const struct gf_plan *p, bool nesterov,
 	w.share = fmin(w.share, gf_delay_bound((size_t)late, nesterov && ahead,
 					       momentum) /
 					(1 - momentum) / MARGIN);
+	w.clipped = fmin(w.clipped, w.share);
 	w.nesterov = ahead && w.momentum > 0;
 	return w;
 }

@@ -34,6 +34,7 @@
 struct gf_wants {
 	double momentum; /* at most; INFINITY: any */
 	double share;    /* of a suitable rate / (1 - momentum), (0, 1] */
+	double clipped;  /* that share if gradients are clipped, <= share */
 	bool nesterov;   /* it bears more if momentum looks ahead */
 };
 

@@ -71,6 +71,11 @@ static void put_wants(const struct gf_plan *plan, double momentum,
 	if (w.share < 1)
 		gf_text_addf(out, "%.2g of a rate that suits dense gradients, ",
 			     w.share);
+	if (w.clipped < w.share)
+		gf_text_addf(out,
+			     "%.2g of a rate that suits dense gradients if "
+			     "they are clipped, ",
+			     w.clipped);
 	if (out->length)
 		gf_text_addf(out, "because %s", why.data);
 	gf_text_release(&why);

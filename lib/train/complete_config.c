@@ -200,8 +200,6 @@ static void suit_plan(struct gf_train_config *k, const struct gf_training *own)
 		gf_optimizer_find(t->optimizer, NULL);
 	const double before = momentum_of(t), peak = gf_train_peak(k);
 	const double usual = isnan(t->momentum) ? 0 : defaults.momentum;
-	const double clipped =
-		gf_selection_plan(&k->plan->selection)->clipped_share;
 	struct gf_text why = {0}, out = {0};
 	struct gf_wants wants;
 
@@ -210,8 +208,8 @@ static void suit_plan(struct gf_train_config *k, const struct gf_training *own)
 	wants = gf_plan_wants(k->plan, ops->nesterov, before, &why);
 	if (!why.length)
 		return;
-	if (t->clip_norm > 0 && clipped > 0)
-		wants.share = fmin(wants.share, clipped);
+	if (t->clip_norm > 0)
+		wants.share = wants.clipped;
 	if (!own->optimizer && ops->nesterov)
 		gf_text_addf(&out, "optimizer %s (--optimizer) instead of %s, ",
 			     t->optimizer, defaults.optimizer);

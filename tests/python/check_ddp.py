@@ -850,12 +850,13 @@ def stale():
 
 def judged():
     """Rank 0 tells what a plan wants of the optimiser, once."""
-    for method, late, make, wanted in (("randomk", 1, momentum, "SGD momentum 0, not 0.9, because an element"),
+    for method, late, make, wanted in (("randomk", 1, momentum, "SGD momentum 0, not 0.9, 0.3 of a rate that suits dense "
+                                        "gradients if they are clipped, because an element"),
                                        ("randomk", 1, adamw, None), ("powersgd", 1, momentum, None),
                                        ("topk", 1, momentum, "SGD momentum 0, not 0.9, 0.5 of a rate"),
                                        (None, 2, momentum, "SGD 0.2 of a rate that suits dense gradients"),
                                        (None, 2, adamw, None),
-                                       ("randomk", 1, grouped, "SGD momentum 0, not 0.9, because an element")):
+                                       ("randomk", 1, grouped, "SGD momentum 0, not 0.9, 0.3 of a rate")):
         with warnings.catch_warnings(record=True) as told:
             warnings.simplefilter("always")
             model = train(gradflow.ddp(build(), rule(method, late)), make, steps=2)
