@@ -48,22 +48,12 @@ static int check_factors(const struct gf_coll_args *args, struct gf_error *err)
 			"got %s%lld",
 			args->ranks, i < args->nfactors ? "at least " : "",
 			product);
-	for (i = 0; args->stage_algorithms && i < args->nfactors; i++) {
-		const char *name = args->stage_algorithms[i];
-		int f = args->factors[i];
-
-		if (!gf_stage_algorithm(name)) {
-			gf_stage_refuse(name, err);
+	for (i = 0; args->stage_algorithms && i < args->nfactors; i++)
+		if (gf_stage_check(args->stage_algorithms[i], args->factors[i],
+				   err)) {
 			gf_error_prefix(err, "stage %zu", i);
 			return -EINVAL;
 		}
-		if (!gf_stage_takes(name, f))
-			return gf_error_set(
-				err, -EINVAL,
-				"stage %zu: halving wants a power of "
-				"two, got factor %d",
-				i, f);
-	}
 	return 0;
 }
 

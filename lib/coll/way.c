@@ -70,8 +70,8 @@ int gf_way_of(const char *algorithm, const struct gf_stage *stages,
 	for (i = 0; i < nstages; i++) {
 		way->factors[i] = stages[i].factor;
 		way->stages[i] = gf_stage_algorithm(stages[i].algorithm);
-		if (!way->stages[i]) {
-			gf_stage_refuse(stages[i].algorithm, err);
+		if (gf_stage_check(stages[i].algorithm, stages[i].factor,
+				   err)) {
 			gf_error_prefix(err, "stage %zu", i);
 			return -EINVAL;
 		}

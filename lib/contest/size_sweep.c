@@ -76,12 +76,11 @@ static int parse_stages(const char *text, struct gf_way *way,
 	int rc = 0;
 
 	while (rc == 0 && (word = strsep(&rest, ","))) {
-		const char *name = gf_stage_algorithm(word);
+		bool known = n < way->nfactors;
 
-		if (!name)
-			rc = gf_stage_refuse(word, err);
-		else if (n < way->nfactors)
-			way->stages[n] = name;
+		rc = gf_stage_check(word, known ? way->factors[n] : 1, err);
+		if (known)
+			way->stages[n] = gf_stage_algorithm(word);
 		n++;
 	}
 	free(copy);

@@ -106,11 +106,17 @@ const char *gf_stage_unsaid(int factor, bool gpus)
 								    : "ring");
 }
 
-int gf_stage_refuse(const char *name, struct gf_error *err)
+int gf_stage_check(const char *name, int factor, struct gf_error *err)
 {
 	struct gf_text names = {0};
 	size_t i;
 
+	if (gf_stage_algorithm(name) && gf_stage_takes(name, factor))
+		return 0;
+	if (gf_stage_algorithm(name))
+		return gf_error_set(err, -EINVAL,
+				    "%s wants a power of two, got factor %d",
+				    name, factor);
 	for (i = 0; gf_stage_names[i]; i++)
 		add_name(&names, gf_stage_names[i], !gf_stage_names[i + 1]);
 	gf_error_set(err, -EINVAL, "want %s, got \"%s\"", names.data, name);

@@ -131,7 +131,8 @@ const char *gf_stage_unsaid(int factor, bool gpus);
 bool gf_stage_takes(const char *name, int factor);
 /* All names, in the order of listings; NULL-terminated. */
 extern const char *const gf_stage_names[];
-/* Sets the error of a name that is no stage algorithm; -EINVAL. */
-int gf_stage_refuse(const char *name, struct gf_error *err);
+/* -EINVAL: there is no stage algorithm of that name, or it does not take that
+ * factor. */
+int gf_stage_check(const char *name, int factor, struct gf_error *err);
 
 #endif

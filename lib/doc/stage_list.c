@@ -84,19 +84,16 @@ int gf_stages_check(const char *algorithm, const struct gf_stage *stages,
 	for (i = 0; i < n; i++) {
 		const char *name = stages[i].algorithm;
 
-		if (name && !gf_stage_algorithm(name))
-			return gf_stage_refuse(name, err);
+		if (name && gf_stage_check(name, stages[i].factor, err)) {
+			gf_error_prefix(err, "stage %zu", i);
+			return -EINVAL;
+		}
 		if (name && !gf_stage_has(name, GF_STAGE_RING) &&
 		    !gf_algorithm_has(algorithm, GF_ALGORITHM_STAGES))
 			return gf_error_set(err, -EINVAL,
 					    "want rings with algorithm %.40s, "
 					    "got %s",
 					    algorithm, name);
-		if (name && !gf_stage_takes(name, stages[i].factor))
-			return gf_error_set(err, -EINVAL,
-					    "stage %zu: %s wants a power of "
-					    "two, got factor %d",
-					    i, name, stages[i].factor);
 	}
 	return 0;
 }

@@ -15,13 +15,7 @@ static int read_algorithm(const char *name, struct gf_stage *stage,
 			  struct gf_error *err)
 {
 	stage->algorithm = (char *)gf_stage_algorithm(name);
-	if (!stage->algorithm)
-		return gf_stage_refuse(name, err);
-	if (!gf_stage_takes(name, stage->factor))
-		return gf_error_set(err, -EINVAL,
-				    "want a power of two to halve, got %d",
-				    stage->factor);
-	return 0;
+	return gf_stage_check(name, stage->factor, err);
 }
 
 static int add_factor(struct gf_axes *a, char *text, struct gf_error *err)

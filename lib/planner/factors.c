@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "doc/algorithm_traits.h"
 
 #define MOST_FACTORS 24 /* of the most ranks there can be */
 /* The planner prices each way and keeps it. A price takes a time that rises
@@ -58,7 +59,7 @@ static void each_algorithm(struct walk *w, size_t depth, int factor, int rest)
 		return;
 	}
 	with(w, depth, factor, rest / factor, "ring");
-	if (factor > 2 && (factor & (factor - 1)) == 0)
+	if (factor > 2 && gf_stage_takes("halving", factor))
 		with(w, depth, factor, rest / factor, "halving");
 }
 

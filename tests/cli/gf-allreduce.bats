@@ -144,6 +144,7 @@ load common
 -a hierarchical --factors 2x2 --stages ring,ring|--stages: want blueconnect or all in --algorithms
 --stages ring|--stages goes with --factors
 --factors 2x2 --stages ring|--stages: want one per factor (2), got 1
+--factors 3x2 --stages halving,ring|halving wants a power of two, got factor 3
 --factors 2x2 --stages ring,square|want ring, halving, shm, mpi or nccl, got "square"
 -d f8|want f32, f64, f16, bf16 or i32
 --op mul|want sum, prod, max, min or avg

@@ -1040,7 +1040,7 @@ ms() { # OPTION...: of a plan of the job, as people read it
 	--factors: want two for hierarchical, got 3|--factors 2,2,2 --algorithm hierarchical
 	--algorithm: want blueconnect or hierarchical with --factors, got ring|--factors 2,4 --algorithm ring
 	want --factors or --servers, got both|--factors 2,4 --servers 1
-	--factors: want a power of two to halve, got 3|--factors 3:halving
+	--factors: halving wants a power of two, got factor 3|--factors 3:halving
 	--factors: want ring, halving, shm, mpi or nccl, got "star"|--factors 2:star,4
 	--factors: want an integer from 1 to 16777216, got ""|--factors 2,,4
 	--factors: want an integer from 1 to 16777216, got "0"|--factors 0,4
