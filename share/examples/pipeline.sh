@@ -2,11 +2,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Pipe-SGD where exchange takes one to three times as long as compute, on an emulated
 # cluster (root, gf-lab). Each method trains with each rate from each seed, and the table
-# has the one that reaches the accuracy first: medians of the seeds. All hosts share this
+# has the one that reaches the accuracy first: medians of the seeds. With gnuplot there is a
+# picture of accuracy over seconds, too, as the paper's Figure 4. All hosts share this
 # machine's processors, so that exchange slows compute.
 #   pipeline.sh [MODEL [RATE [HOSTS]]]       (digits-cnn 100mbit 4)
 # Environment: BATCH, EPOCHS, TARGET, SEEDS, RATES (LR:MOMENTUM, a
-# list), DATA, OUT (a folder to keep, with logs and rows.tsv).
+# list), DATA, OUT (a folder to keep, with logs, rows.tsv and accuracy.svg).
 set -euo pipefail
 model=${1:-digits-cnn} rate=${2:-100mbit} hosts=${3:-4}
 target=${TARGET:-0.95}
@@ -22,9 +23,9 @@ gf-topo -q --synthetic "net:$hosts@${rate%bit}b/s,50us" > "$OUT/topo.json"
 methods='D-Sync|--staleness 1 --policy single
 overlapped|--staleness 1
 Pipe-SGD|--staleness 2 --policy single
-D-Sync, trunc16|--staleness 1 --policy single --codecs trunc16
-overlapped, trunc16|--staleness 1 --codecs trunc16
-Pipe-SGD, trunc16|--system pipe-sgd'
+D-Sync trunc16|--staleness 1 --policy single --codecs trunc16
+overlapped trunc16|--staleness 1 --codecs trunc16
+Pipe-SGD trunc16|--system pipe-sgd'
 
 : > "$OUT/rows.tsv"
 while IFS='|' read -r label options; do
@@ -54,7 +55,23 @@ while IFS='|' read -r label options; do
 	done
 done <<< "$methods"
 # of each method the rate that gets there first; the others stay in rows.tsv
+sort -t$'\t' -k1,1 -k8,8g "$OUT/rows.tsv" | sort -t$'\t' -k1,1 -u -s | sort -t$'\t' -k8,8gr > "$OUT/best.tsv"
 printf '%-20s %7s %8s %8s %8s %9s %6s %9s\n' method lr:m step compute waits accuracy epochs reached
-sort -t$'\t' -k1,1 -k8,8g "$OUT/rows.tsv" | sort -t$'\t' -k1,1 -u -s | sort -t$'\t' -k8,8gr |
-	awk -F'\t' '{printf "%-20s %7s %8.2f %8.2f %8.2f %7.2f %% %6s %9s\n", $1, $2, 1e3 * $3, 1e3 * $4, 1e3 * $5, 100 * $6,
-		($7 > 1e9 ? "-" : $7), ($8 > 1e9 ? "never" : sprintf("%.2f s", $8))}'
+awk -F'\t' '{printf "%-20s %7s %8.2f %8.2f %8.2f %7.2f %% %6s %9s\n", $1, $2, 1e3 * $3, 1e3 * $4, 1e3 * $5, 100 * $6,
+	($7 > 1e9 ? "-" : $7), ($8 > 1e9 ? "never" : sprintf("%.2f s", $8))}' "$OUT/best.tsv"
+
+command -v gnuplot > /dev/null || { echo 'no picture: want gnuplot (Debian: gnuplot-nox)' >&2; exit 0; }
+# after each epoch, means of the seeds
+echo method,seconds,accuracy > "$OUT/accuracy.csv"
+while IFS=$'\t' read -r label lr _; do
+	jq -rs --arg name "$label" '
+		def mean: add / length;
+		reduce (.[] | select(.part != "batch")) as $r ({s: 0, rows: []};
+			if $r.part == "train" then .s = (if $r.epoch == 1 then 0 else .s end) + $r.time_s
+			else .rows += [{epoch: $r.epoch, s, accuracy: $r.accuracy}] end) |
+		.rows | group_by(.epoch)[] | [$name, (map(.s) | mean), (map(.accuracy) | mean)] | @csv' \
+		"$OUT/$label $lr "*.jsonl >> "$OUT/accuracy.csv"
+done < "$OUT/best.tsv"
+gnuplot -d -e "data='$OUT/accuracy.csv'; out='$OUT/accuracy.svg'; title='$model on $hosts hosts at $rate'; series='method'; \
+	x='seconds'; xlabel='time'; xunit='s'; y='accuracy'; ylabel='test accuracy'; yunit='%'; yfrom=1; columns=2" "$share/plots/curves.gp"
+echo "accuracy over seconds: $OUT/accuracy.svg"
