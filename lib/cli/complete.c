@@ -26,7 +26,8 @@ static const char *paths_of(const struct gf_setting *s)
 
 	if (n >= 3 && strcmp(arg + n - 3, "DIR") == 0)
 		return "folders";
-	return s->share || (n >= 4 && strcmp(arg + n - 4, "FILE") == 0)
+	return s->share || (n >= 4 && strcmp(arg + n - 4, "FILE") == 0) ||
+			       strcmp(arg, "TRACE") == 0
 		       ? "files"
 		       : "";
 }
@@ -54,7 +55,10 @@ static void add_options(struct gf_text *out, const struct gf_setting *settings,
 		gf_text_addf(out, "option\t%s\t%.1s\t%s\t%s\t%s\t%s\n", s->name,
 			     (char[]){(char)s->letter, '\0'}, or_empty(s->arg),
 			     s->repeats ? "1" : "", paths_of(s), s->help);
-		for (i = 0; s->names && s->names[i]; i++)
+		/* a choice's names are those of its registry */
+		for (i = 0; s->names && s->names[i] &&
+			    !(s->kind == GF_SETTING_CHOICE && s->from->entries);
+		     i++)
 			gf_text_addf(out, "word\t%s\t\n", s->names[i]);
 		for (i = 0; i < GF_ARRAY_LENGTH(s->from); i++)
 			add_registry(out, &s->from[i]);

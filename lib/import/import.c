@@ -105,6 +105,11 @@ int gf_import_want_ranks(const struct gf_import *in, struct gf_error *err)
 			    in->file, in->imported->kind);
 }
 
+bool gf_import_profiles(const void *importer)
+{
+	return ((const struct gf_importer *)importer)->read != NULL;
+}
+
 const struct gf_importer *gf_import_find(const char *format, const char *text,
 					 size_t size)
 {
@@ -121,7 +126,7 @@ const struct gf_importer *gf_import_find(const char *format, const char *text,
 int gf_import_refuse(const struct gf_import *in, const char *format,
 		     struct gf_error *err)
 {
-	const struct gf_registry all = {gf_importers, 0, NULL};
+	const struct gf_registry all = {gf_importers, 0, gf_import_profiles};
 	const char *other = gf_import_other(in->text, in->size);
 	const char *zero = memchr(in->text, '\0', in->size);
 	struct gf_text known = {0};
@@ -164,6 +169,11 @@ int gf_import_profile(const struct gf_import *in, const char *format,
 		return gf_error_set(err, -EINVAL,
 				    "%s: want one file of %s, got a folder",
 				    in->file, importer->name);
+	if (!importer->read)
+		return gf_error_set(err, -EINVAL,
+				    "%s: %s goes with its plan: gf-plan "
+				    "--refine",
+				    in->file, importer->description);
 	if (!in->imported)
 		read.imported = &own;
 	read.imported->kind = importer->name;

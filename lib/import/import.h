@@ -55,7 +55,8 @@ struct gf_importer {
 	/* 1 if a text looks like this format. */
 	int (*recognise)(const char *text, size_t size);
 	/* Fills a zeroed profile; remarks: one line each. -EINVAL names the
-	 * file and the place. */
+	 * file and the place. NULL: no profile comes of it, and gf-plan
+	 * --refine takes it. */
 	int (*read)(const struct gf_import *in, struct gf_profile *out,
 		    struct gf_text *remarks, struct gf_error *err);
 	/* Adds to a job what the file's ranks did (import/job.h). NULL: the
@@ -65,6 +66,8 @@ struct gf_importer {
 };
 
 extern const struct gf_importer *const gf_importers[]; /* NULL-terminated */
+/* Does a profile come of that importer's files? */
+bool gf_import_profiles(const void *importer);
 
 /* By the importer of that name, or (NULL, "auto") the first that recognises
  * the text; fills producer and `measured`, and checks the result. */

@@ -23,17 +23,6 @@ static int recognise(const char *text, size_t size)
 		strstr(text, "\"cat\":\"forward\""));
 }
 
-static int read_train(const struct gf_import *in, struct gf_profile *out,
-		      struct gf_text *remarks, struct gf_error *err)
-{
-	(void)out;
-	(void)remarks;
-	return gf_error_set(err, -EINVAL,
-			    "%s: a trace of gf-train or gradflow.Record goes "
-			    "with its plan: gf-plan --refine",
-			    in->file);
-}
-
 /* When the last of its gradients was there. latest_s: up to each gradient. */
 static double ready_s(const struct gf_traced_step *s, const double *latest_s,
 		      const struct gf_traced_message *m,
@@ -142,6 +131,5 @@ const struct gf_importer gf_importer_train = {
 	.name = "gf-train",
 	.description = "a trace of gf-train or gradflow.Record",
 	.recognise = recognise,
-	.read = read_train,
 	.job = read_job,
 };

@@ -22,6 +22,9 @@ cases() {
 	gf-topo --device |+auto +cpu +gpu -topo.json
 	gf-topo --export |+nccl -hwloc
 	gf-profile -a rin|+ring
+	gf-profile --format |+kineto -gf-train
+	gf-report --against to|+topo.json
+	gf-sim --without-stragglers to|+topo.json
 	gf-allreduce -a ring,top|+ring,topk
 	gf-allreduce --datatype i|+i32
 	gf-allreduce -o to|+topo.json
@@ -54,6 +57,17 @@ expect() {
 		printf '%s\n' "${COMPREPLY[@]%/}"
 	}
 	expect
+}
+
+@test "no word is offered twice" {
+	local command
+	for command in gf-topo gf-profile gf-plan gf-sim gf-allreduce gf-train gf-report; do
+		# the words of one option
+		"$command" --completion | awk -F'\t' -v command="$command" '
+			$1 == "option" {option = $2; split("", seen)}
+			$1 == "word" && seen[$2]++ {print command, "--" option, $2; bad = 1}
+			END {exit bad}' || return 1
+	done
 }
 
 @test "bash completes what stands after an equals sign" {
