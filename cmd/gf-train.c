@@ -132,7 +132,8 @@ static const struct gf_setting own_settings[] = {
 	 "compute on auto, cpu, cuda, cuda:N, or a backend by name (auto)",
 	 .names = devices},
 	{"precision", "TYPE", 5, GF_SETTING_CHOICE, AT(precision),
-	 "type of weights and activations on a GPU: f32, f16 or bf16 (f32)",
+	 "compute on a GPU in f32, f16 or bf16, on processors in f32 or "
+	 "bf16 (f32)",
 	 .names = precision_names},
 	{"transport", "NAME", 5, GF_SETTING_CHOICE, AT(transport),
 	 "send gradients of GPUs by nccl, and from the host by mpi or ucx; or "
