@@ -107,7 +107,7 @@ one_model() { # setting model
 # take what dear does if it may split messages in halves.
 summary() {
 	jq -sr '
-		def quantile(q): sort | .[((length - 1) * q) | round];
+		def quantile(q): sort as $s | ((length - 1) * q) as $p | $s[$p | floor] * (1 - $p + ($p | floor)) + $s[$p | ceil] * ($p - ($p | floor));
 		(map(.ratio - 1 | if . < 0 then -. else . end)) as $e
 		| ([group_by([.setting, .model])[] | . as $g | $g[] as $a | $g[] | select($a.predicted_s * 1.05 < .predicted_s) | $a.measured_s < .measured_s]) as $pairs
 		| "error: median \($e | quantile(0.5) * 1000 | round / 10) %, p90 \($e | quantile(0.9) * 1000 | round / 10) %",
