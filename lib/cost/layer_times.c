@@ -178,7 +178,7 @@ int gf_model_estimate(const struct gf_model *m, const struct gf_estimate *in,
 		p->tensors[i].ready_s =
 			p->backward_s * (double)(i + 1) / (double)p->ntensors;
 	p->name = gf_xstrdup(m->name);
-	p->device = gf_xstrdup("estimate");
+	p->device = gf_xstrdup(GF_DEVICE_ESTIMATE);
 	p->batch_per_rank = in->batch;
 	p->overlap_slowdown = 1;
 	*profile = p;

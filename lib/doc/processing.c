@@ -8,6 +8,7 @@
 
 #include "base/heap.h"
 #include "codec/codec.h"
+#include "doc/profile.h"
 #include "doc/selection.h"
 #include "json/record.h"
 
@@ -164,12 +165,18 @@ static size_t index_of(const struct gf_record *r, const void *items,
 	return i;
 }
 
+/* Estimates are taken for a processor's (gf_device_is_gpu). */
+static const char *device_of(const char *device)
+{
+	return strcmp(device, GF_DEVICE_ESTIMATE) == 0 ? "cpu" : device;
+}
+
 const struct gf_codec_cost *gf_processing_codec(const struct gf_processing *p,
 						const char *codec,
 						const char *device)
 {
 	size_t i = index_of(&gf_codec_cost_record, p->codecs, p->ncodecs, codec,
-			    device);
+			    device_of(device));
 
 	return i < p->ncodecs ? &p->codecs[i] : NULL;
 }
@@ -179,7 +186,7 @@ gf_processing_selection(const struct gf_processing *p, const char *method,
 			const char *device)
 {
 	size_t i = index_of(&gf_selection_cost_record, p->selections,
-			    p->nselections, method, device);
+			    p->nselections, method, device_of(device));
 
 	return i < p->nselections ? &p->selections[i] : NULL;
 }

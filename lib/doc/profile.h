@@ -59,6 +59,8 @@ struct gf_model_profile {
 	size_t ntensors; /* >= 1 */
 	char *extra;
 };
+/* The device of a model whose times are estimated. */
+#define GF_DEVICE_ESTIMATE "estimate"
 /* Is that a GPU, which exchanges by NCCL? NULL: no. Of estimates it is not
  * known, so they are taken for a processor's. */
 bool gf_device_is_gpu(const char *device);

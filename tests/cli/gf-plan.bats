@@ -1165,6 +1165,11 @@ ms() { # OPTION...: of a plan of the job, as people read it
 	wants 0 gf-plan --model resnet20 sites.json --period diloco --period-level rack --outer-codecs q8 -o sites-plan.json
 	says "blueconnect on 256 ranks has too many steps to replay: its cost is a closed form's"
 	says "no profile says what this costs the processor, and it is taken for free: q8"
+	# an estimated model takes what was measured on processors
+	jq -n '{format: "gf-profile", version: 1, codecs: [{codec: "q8", device: "cpu", encode_s_per_byte: 1e-9, decode_s_per_byte: 1e-9}]}' > q8.json
+	wants 0 gf-plan --model resnet20 --codecs q8 "$data/valid/topology-4x2-1gbe.json" q8.json -o q8-plan.json
+	fails grep -q 'for free' err.txt
+	jq -e '.codecs[0].codec == "q8"' q8-plan.json
 	# gf-sim says the same of the plan, from its levels alone
 	for policy in asc-wfbp optimal mg-wfbp; do
 		wants 0 gf-plan -q --lanes 3 --policy $policy --model resnet20 "$data/valid/topology-4x2-1gbe.json"
