@@ -37,6 +37,16 @@ int gf_embed_plan_text(struct gf_plan *plan, const char *text,
 int gf_embed_plan_check(const struct gf_plan *plan, bool on_device,
 			struct gf_error *err)
 {
+	size_t i;
+
+	for (i = 0; i < plan->nmessages; i++)
+		if (plan->messages[i].half != GF_HALF_ALL)
+			return gf_error_set(err, -ENOTSUP,
+					    "message %zu: want half \"all\", "
+					    "got \"split\", whose all-gather "
+					    "ends in a forward pass, which is "
+					    "the caller's",
+					    i);
 	return on_device ? gf_exchange_check_gpu(plan, false, err)
 			 : gf_exchange_check_plan(plan, err);
 }

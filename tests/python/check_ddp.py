@@ -846,6 +846,18 @@ def stale():
     csc["selection"] = {**csc["selection"], "warmup_steps": {"epochs": 1}}
     gradflow.ddp(build(), csc, momentum=.9, epoch_steps=3).gradflow.close()
     raises(lambda: gradflow.ddp(build(), csc, momentum=.9), "warmup_steps", "want a number of steps")
+    topk = rule("topk")
+    topk["selection"] = {**topk["selection"], "warmup_densities": [.5]}
+    for epoch_steps in 0, 3:
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            gradflow.ddp(build(), topk, epoch_steps=epoch_steps).gradflow.close()
+        check(any("warmup_densities count epochs" in str(w.message) for w in told) ==
+              (not epoch_steps and not rank()), epoch_steps, [str(w.message) for w in told])
+    # halves, whose second part would end in the caller's forward pass
+    split = whole(build(), (2, 5, 7))
+    split["messages"][0]["half"] = "split"
+    raises(lambda: gradflow.ddp(build(), split), 'half "all"', "split")
 
 
 def judged():

@@ -19,7 +19,8 @@ from .common import agree, on_gradient, trained, want_module, want_number, weakl
 from .exchange import Exchange, agreed, check_plan, device_of, job, misfit, runs_between_gpus, wants
 from .measure import Clock
 from .plan import (PlanError, bucket_bytes, check_names, in_order, inner, read, selects_all,
-                   slower_than_none, staleness, synchronous, wants_momentum)
+                   slower_than_none, staleness, synchronous, wants_momentum,
+                   warms_up_by_epochs)
 from .tune import Tuner
 from .way import Bucket, choose
 
@@ -220,6 +221,10 @@ class State:
             warnings.warn(f"gradflow: {where}: /selection/decay is the optimiser's momentum, and "
                           "momentum is 0: what is not sent waits undiminished: give momentum= of "
                           "the optimiser, or plan with a decay of its own")
+        if warms_up_by_epochs(plan) and not epoch_steps and dist.get_rank(self.group) == 0:
+            warnings.warn(f"gradflow: {where}: /selection/warmup_densities count epochs, and "
+                          "epoch_steps is 0: the warm-up is left out: give epoch_steps=, or plan "
+                          "with --warmup-densities none")
         device = device_of(self.parameters)
         self.settings = {"group": self.group, "momentum": momentum, "library": library,
                          "epoch_steps": epoch_steps, "timeout_s": timeout_s}

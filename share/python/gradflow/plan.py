@@ -100,6 +100,11 @@ def wants_momentum(plan):
     return _of(plan, "selection", "decay") == "momentum"
 
 
+def warms_up_by_epochs(plan):
+    """Densities that fall from epoch to epoch (topk, gtopk)."""
+    return bool(_of(plan, "selection", "warmup_densities"))
+
+
 def staleness(plan, where, epoch_steps=0):
     """(K, the steps before it begins): the means of K - 1 steps ago are handed out."""
     pipeline = (plan or {}).get("pipeline", {})
