@@ -99,12 +99,6 @@ int gf_plan_runnable(const struct gf_plan *plan, struct gf_error *err)
 		return gf_error_set(err, -EINVAL,
 				    "want a plan bound to a model, got a "
 				    "rule");
-	if (plan->servers &&
-	    !gf_selection_has(&plan->selection, GF_SELECT_SERVERS))
-		return gf_error_set(err, -ENOTSUP,
-				    "servers: add whole gradients, and "
-				    "selection \"%s\" sends others",
-				    gf_selection_name(&plan->selection));
 	for (i = 0; i < plan->model->ntensors && !rc; i++)
 		if (plan->model->tensors[i].dtype != GF_F32)
 			rc = gf_error_set(

@@ -48,6 +48,22 @@ void gf_algorithm_list(unsigned traits, struct gf_text *out)
 		add_name(out, before->name, true);
 }
 
+int gf_algorithm_check(const char *name, struct gf_error *err)
+{
+	const struct gf_algorithm_traits *a;
+	struct gf_text names = {0};
+
+	if (gf_algorithm_has(name, 0) &&
+	    !gf_algorithm_has(name, GF_ALGORITHM_SETS))
+		return 0;
+	/* those of sets come last */
+	for (a = gf_algorithm_traits; !(a->traits & GF_ALGORITHM_SETS); a++)
+		add_name(&names, a->name, a[1].traits & GF_ALGORITHM_SETS);
+	gf_error_set(err, -EINVAL, "want %s, got \"%.40s\"", names.data, name);
+	gf_text_release(&names);
+	return -EINVAL;
+}
+
 bool gf_algorithm_reproduces(const char *name, const char *codec)
 {
 	const struct gf_codec *c = gf_codec_find(codec);

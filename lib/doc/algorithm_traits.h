@@ -11,8 +11,7 @@
 /*
  * The traits of all-reduce algorithms: what documents are checked with. Callers
  * never compare names: they ask for the trait that they need. A name that is
- * not listed here, such as one that only a profile knows, has no trait: every
- * use that needs one is refused.
+ * not listed here has no trait, and documents with it are refused.
  */
 enum gf_algorithm_trait {
 	/* Takes factors: groups of ranks reduce one level after the other. */
@@ -92,6 +91,8 @@ extern const struct gf_algorithm_traits gf_algorithm_traits[];
 
 /* Has the algorithm of that name all of these traits? */
 bool gf_algorithm_has(const char *name, unsigned traits);
+/* -EINVAL: no plan can name it. */
+int gf_algorithm_check(const char *name, struct gf_error *err);
 /* The names of those that have them: "a, b or c". */
 void gf_algorithm_list(unsigned traits, struct gf_text *out);
 /* Are the sums of that algorithm, of messages in that codec, the same bits

@@ -199,6 +199,9 @@ static int check_whole(const struct gf_json_at *at, struct gf_plan *p,
 		       struct gf_error *err)
 {
 	const struct gf_plan inner = gf_period_inner_view(p);
+	int (*suits)(const void *, size_t, struct gf_error *) =
+		gf_selection_plan(&p->selection)->suits;
+	struct gf_error why;
 	int rc;
 
 	if (!p->ranks)
@@ -213,6 +216,15 @@ static int check_whole(const struct gf_json_at *at, struct gf_plan *p,
 	if (!p->model->tensors)
 		return gf_json_refuse(at, "tensors", err,
 				      "want at least one tensor, got none");
+	if (p->servers && !gf_selection_has(&p->selection, GF_SELECT_SERVERS))
+		return gf_json_refuse(at, "servers", err,
+				      "want 0 with selection %s, which no "
+				      "server can add up, got %d",
+				      gf_selection_name(&p->selection),
+				      p->servers);
+	if (suits &&
+	    suits(p->selection.params, gf_model_profile_elems(p->model), &why))
+		return gf_json_refuse(at, "selection", err, "%s", why.text);
 	rc = gf_tensors_check(at, p->model, "model/backward_s", err);
 	rc = rc ? rc
 		: check_exchange(at,
@@ -243,8 +255,8 @@ static int check_rule(const struct gf_json_at *at, struct gf_plan *p,
 {
 	const struct gf_rule *r = p->rule;
 	static const char *const others[] = {
-		"ranks", "servers",  "lanes",     "segment_bytes",
-		"model", "messages", "predicted", "period",
+		"ranks",    "servers",   "lanes",  "segment_bytes", "model",
+		"messages", "predicted", "period", "fusion",
 	};
 	char place[64];
 	size_t i;

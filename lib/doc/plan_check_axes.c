@@ -29,10 +29,19 @@ static int check_stages(const struct gf_json_at *at,
 	const struct gf_plan *p = x->p;
 	const struct gf_message *m = &p->messages[index];
 	const double product = gf_stages_ranks(m->stages, m->nstages);
+	struct gf_error why;
 	char reason[96];
 
-	if (!m->nstages || product == p->ranks)
+	if (!m->nstages)
 		return 0;
+	if (product == p->ranks)
+		return gf_levels_ranks(p->levels, p->nlevels) == p->ranks &&
+				       gf_stages_check_hosts(
+					       m->stages, m->nstages, p->levels,
+					       p->nlevels, &why)
+			       ? gf_plan_refuse(at, x, index, "stages", err,
+						why.text)
+			       : 0;
 	snprintf(reason, sizeof(reason),
 		 "want factors whose product is the %d ranks that exchange, "
 		 "got %.0f",
@@ -111,6 +120,9 @@ int gf_plan_check_way(const struct gf_json_at *at, const char *place,
 	char key[80];
 	int rc;
 
+	snprintf(key, sizeof(key), "%s/algorithm", place);
+	if (!gf_message_is_open(m) && gf_algorithm_check(m->algorithm, &why))
+		return gf_json_refuse(at, key, err, "%s", why.text);
 	snprintf(key, sizeof(key), "%s/stages", place);
 	if (gf_stages_check(m->algorithm, m->stages, m->nstages, &why))
 		return gf_json_refuse(at, key, err, "%s", why.text);
@@ -142,7 +154,7 @@ int gf_plan_check_axes(const struct gf_json_at *at,
 			 gf_selection_name(&p->selection),
 			 gf_selection_has(&p->selection, GF_SELECT_RECUTS)
 				 ? "cuts its messages anew in every step"
-				 : "has no reduce-scatter half");
+				 : "gives its sums back at once");
 		return gf_plan_refuse(at, x, index, "half", err, reason);
 	}
 	if (m->half == GF_HALF_SPLIT && !halves) {

@@ -21,7 +21,8 @@ static bool levels_fit(const struct gf_plan *p, int ranks)
 	return p->nlevels && gf_levels_ranks(p->levels, p->nlevels) == ranks;
 }
 
-/* One stage a factor; an algorithm of two levels has the outer ones as one. */
+/* One stage a factor; an algorithm of two levels has the outer ones as one, and
+ * none for a single factor. */
 static void set_stages(const char *algorithm, const int *factors, size_t n,
 		       struct gf_stage **stages, size_t *nstages)
 {
@@ -29,7 +30,7 @@ static void set_stages(const char *algorithm, const int *factors, size_t n,
 	bool own = gf_algorithm_has(algorithm, GF_ALGORITHM_STAGES);
 	size_t capacity = 0, i;
 
-	for (i = 0; i < n; i++) {
+	for (i = 0; i < n && (n > 1 || !two); i++) {
 		struct gf_stage *stage;
 
 		if (two && *nstages == 2) {
@@ -84,9 +85,7 @@ void gf_rule_place(struct gf_plan *rule, const int *factors, size_t n)
 		struct gf_rule_algorithm *a = &rule->rule->algorithms[i];
 
 		if (!gf_algorithm_has(a->algorithm, GF_ALGORITHM_LEVELS) ||
-		    is_for(a, ranks) ||
-		    (n < 2 &&
-		     gf_algorithm_has(a->algorithm, GF_ALGORITHM_TWO_LEVELS)))
+		    is_for(a, ranks))
 			continue;
 		gf_stages_free(a->stages, a->nstages);
 		a->stages = NULL;

@@ -193,6 +193,9 @@ static int check_stages(const struct gf_json_at *at,
 	struct gf_error why;
 	char place[64];
 
+	snprintf(place, sizeof(place), "allreduce/%zu/algorithm", index);
+	if (gf_algorithm_check(cost->algorithm, &why))
+		return gf_json_refuse(at, place, err, "%s", why.text);
 	snprintf(place, sizeof(place), "allreduce/%zu/stages", index);
 	if (gf_stages_check(cost->algorithm, cost->stages, cost->nstages, &why))
 		return gf_json_refuse(at, place, err, "%s", why.text);

@@ -70,6 +70,18 @@ static size_t wire(const void *params, const struct gf_wired *message,
 	return 1;
 }
 
+static int suits(const void *params, size_t model_elems, struct gf_error *err)
+{
+	const struct gf_csc_params *p = params;
+
+	return p->chunk_elems <= model_elems
+		       ? 0
+		       : gf_error_set(err, -EINVAL,
+				      "want chunk_elems of 1 to %zu, the "
+				      "model's elements, got %zu",
+				      model_elems, p->chunk_elems);
+}
+
 /* A norm per chunk, and every rank's place of a bad gradient. */
 static size_t own_elems(const void *params, size_t count_elems, int ranks)
 {
@@ -88,10 +100,9 @@ static int fit(void *params, const struct gf_model_profile *model,
 	       const void *ctx, struct gf_text *notes, struct gf_error *err)
 {
 	struct gf_csc_params *p = params;
-	size_t elems = 0, i, before = p->chunk_elems;
+	const size_t elems = gf_model_profile_elems(model);
+	const size_t before = p->chunk_elems;
 
-	for (i = 0; i < model->ntensors; i++)
-		elems += model->tensors[i].count_elems;
 	if (asked(ctx, "chunk") && before > elems)
 		return gf_error_set(err, -EINVAL,
 				    "--chunk: want at most the %zu elements of "
@@ -154,6 +165,7 @@ const struct gf_select_plan gf_select_plan_csc = {
 	.defaults = &defaults,
 	.wire = wire,
 	.warm = warm,
+	.suits = suits,
 	.own_elems = own_elems,
 	.fit = fit,
 };

@@ -62,7 +62,7 @@ const struct gf_select_plan gf_select_plan_randomk = {
 	.name = "randomk",
 	.description = "k random elements, the same on all ranks",
 	.source = "Sparsified SGD with memory (Stich et al. 2018)",
-	.traits = GF_SELECT_ADDS | GF_SELECT_HALVES | GF_SELECT_SCALES |
+	.traits = GF_SELECT_ADDS | GF_SELECT_SCALES |
 		  GF_SELECT_SELDOM,
 	.record = &record,
 	.defaults = &defaults,

@@ -115,6 +115,9 @@ struct gf_select_plan {
 	/* Fills wires with what a message sends in a step; returns how many. */
 	size_t (*wire)(const void *params, const struct gf_wired *message,
 		       struct gf_wire wires[GF_WIRES_MOST]);
+	/* -EINVAL: not for a model of so many elements. (optional) */
+	int (*suits)(const void *params, size_t model_elems,
+		     struct gf_error *err);
 	/* How many numbers of its own that many ranks sum in a step, after all
 	 * messages, for a model of so many elements (optional: none). They go
 	 * as gf_select_own_message. */

@@ -76,7 +76,7 @@ int gf_stages_check(const char *algorithm, const struct gf_stage *stages,
 				    "want none with algorithm %.40s, which "
 				    "takes no factors, got %zu",
 				    algorithm, n);
-	if (n > 2 && gf_algorithm_has(algorithm, GF_ALGORITHM_TWO_LEVELS))
+	if (n && n != 2 && gf_algorithm_has(algorithm, GF_ALGORITHM_TWO_LEVELS))
 		return gf_error_set(err, -EINVAL,
 				    "want 2 factors with algorithm %.40s, got "
 				    "%zu",
@@ -94,6 +94,29 @@ int gf_stages_check(const char *algorithm, const struct gf_stage *stages,
 					    "want rings with algorithm %.40s, "
 					    "got %s",
 					    algorithm, name);
+	}
+	return 0;
+}
+
+int gf_stages_check_hosts(const struct gf_stage *stages, size_t n,
+			  const struct gf_level *levels, size_t nlevels,
+			  struct gf_error *err)
+{
+	const int host = gf_levels_host(levels, nlevels);
+	int together = 1;
+	size_t i;
+
+	if (!host || host >= gf_stages_ranks(stages, n))
+		return 0;
+	for (i = 0; i < n; i++) {
+		together *= stages[i].factor;
+		if (host % together &&
+		    gf_stage_has(stages[i].algorithm, GF_STAGE_ONE_HOST))
+			return gf_error_set(
+				err, -ENOTSUP,
+				"stage %zu: %s wants ranks of one host, which "
+				"has %d, got %d",
+				i, stages[i].algorithm, host, together);
 	}
 	return 0;
 }

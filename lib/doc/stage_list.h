@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "doc/topology.h"
 
 /* One factor of a decomposition (BlueConnect). A list of them is innermost
  * first. */
@@ -32,6 +33,11 @@ bool gf_stages_call(const struct gf_stage *stages, size_t n);
  * alone; a stage's algorithm may be NULL. -EINVAL. */
 int gf_stages_check(const char *algorithm, const struct gf_stage *stages,
 		    size_t n, struct gf_error *err);
+/* -ENOTSUP: a stage that works in a host's memory goes between hosts, as far as
+ * the levels tell. */
+int gf_stages_check_hosts(const struct gf_stage *stages, size_t n,
+			  const struct gf_level *levels, size_t nlevels,
+			  struct gf_error *err);
 
 /* "2:shm,4:ring", with that text between them. */
 void gf_stages_text(struct gf_text *out, const char *between,

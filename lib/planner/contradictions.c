@@ -52,7 +52,7 @@ int gf_task_check_axes(const struct gf_task *t, const struct gf_policy *policy,
 				    s->traits & GF_SELECT_RECUTS
 					    ? "cuts its messages anew in every "
 					      "step"
-					    : "has no reduce-scatter half",
+					    : "gives its sums back at once",
 				    policy->name);
 	if (t->system.staleness > 1)
 		return gf_error_set(err, -EINVAL,

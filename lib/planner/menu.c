@@ -179,37 +179,27 @@ static bool prime(int n)
 static bool can_run(struct filling *f, const char *algorithm)
 {
 	const struct gf_problem *in = f->in;
-	const int host = gf_levels_host(in->fabric.levels, in->fabric.nlevels);
 	const char *device = f->fabric.device;
 	const unsigned here = gf_device_is_gpu(device) ? GF_STAGE_BY_GPU
 			      : device && strcmp(device, "cpu") == 0
 				      ? GF_STAGE_BY_HOST
 				      : 0; /* it may be either */
-	int together = 1;
 	size_t i;
 
-	if (gf_stages_check(algorithm, in->factors, in->nfactors, &f->why)) {
+	if (gf_stages_check(algorithm, in->factors, in->nfactors, &f->why) ||
+	    gf_stages_check_hosts(in->factors, in->nfactors, in->fabric.levels,
+				  in->fabric.nlevels, &f->why)) {
 		gf_error_prefix(&f->why, "--factors");
 		return false;
 	}
 	for (i = 0; i < in->nfactors; i++) {
 		const char *name = in->factors[i].algorithm;
 
-		together *= in->factors[i].factor;
 		if (name && !gf_stage_has(name, here)) {
 			gf_error_set(&f->why, -ENOTSUP,
 				     "--factors: stage %zu: %s does not run on "
 				     "device %s, as the profile has it",
 				     i, name, device);
-			return false;
-		}
-		if (host && host < f->fabric.ranks && host % together &&
-		    gf_stage_has(name, GF_STAGE_ONE_HOST)) {
-			gf_error_set(
-				&f->why, -ENOTSUP,
-				"--factors: stage %zu: %s wants ranks of one "
-				"host, which has %d, got %d",
-				i, name, host, together);
 			return false;
 		}
 	}

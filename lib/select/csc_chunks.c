@@ -111,11 +111,6 @@ int gf_csc_init(struct gf_csc *c, const struct gf_select_env *env,
 		.means = env->scaled,
 		.depth = env->depth,
 	};
-	if (c->chunk_elems < 1 || c->chunk_elems > layout->count_elems)
-		return gf_error_set(err, -EINVAL,
-				    "selection: want chunk_elems of 1 to %zu, "
-				    "the model's elements, got %zu",
-				    layout->count_elems, c->chunk_elems);
 	c->nchunks = (layout->count_elems - 1) / c->chunk_elems + 1;
 	c->pack_chunks =
 		env->plan->threshold_bytes / (c->chunk_elems * sizeof(float)) +

@@ -361,26 +361,6 @@ static void test_bytes(void)
 	EXPECT(share > 3. / 11 && share < 3. / 11 + .08, "share %g", share);
 }
 
-static void test_chunk_too_large(void)
-{
-	static const size_t counts[] = {5, 3};
-	struct gf_pool layout = {.count_elems = 8, .ntensors = 2};
-	struct gf_plan plan;
-	struct gf_error err = {""};
-	const struct gf_select_env env = {
-		.plan = &plan, .pools = &layout, .depth = 1};
-	struct gf_csc c;
-
-	plan_of(&plan, counts, 2, 2, 0, 1, "ring");
-	plan.selection =
-		(struct gf_selection)SELECT_CSC(.chunk_elems = 9, .keep = 1);
-	EXPECT(gf_csc_init(&c, &env, &err) == -EINVAL, "taken");
-	EXPECT_TEXT(err.text, "selection: want chunk_elems of 1 to 8, the "
-			      "model's elements, got 9");
-	plan.selection = (struct gf_selection){0};
-	gf_plan_release(&plan);
-}
-
 int main(void)
 {
 	watchdog(250);
@@ -388,6 +368,5 @@ int main(void)
 	test_vector();
 	test_serial();
 	test_bytes();
-	test_chunk_too_large();
 	return TEST_END();
 }

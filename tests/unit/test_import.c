@@ -585,8 +585,8 @@ static void test_refused(void)
 		 "or gradflow.Record), kineto (a trace of PyTorch's "
 		 "profiler), found none of them"},
 		{"abacus", "", "",
-		 "--format: want csv, gf-allreduce, nccl-tests, osu, inspector, "
-		 "gf-train or kineto, got \"abacus\""},
+		 "--format: want csv, gf-allreduce, nccl-tests, osu, inspector "
+		 "or kineto, got \"abacus\""},
 		{"csv", "", "name,ready_s\na,1\n",
 		 "f:1: want a column count_elems, got none"},
 		{"csv", head, "", "f: want tensors, got none"},

@@ -108,9 +108,13 @@ static const struct doc_case whole_cases[] = {
 	{"\"method\": \"dense\"", "\"method\": \"csc\"",
 	 "l.json: /selection/keep: want a number, got nothing"},
 	{"\"method\": \"dense\"",
-	 "\"method\": \"csc\", \"keep\": 0.1, \"decay\": 1, \"x-y\": 0", NULL},
+	 "\"method\": \"csc\", \"chunk_elems\": 45, \"keep\": 0.1, \"decay\": "
+	 "1, \"x-y\": 0",
+	 NULL},
 	{"\"method\": \"dense\"",
-	 "\"method\": \"csc\", \"keep\": 0.1, \"decay\": \"momentum\"", NULL},
+	 "\"method\": \"csc\", \"chunk_elems\": 45, \"keep\": 0.1, \"decay\": "
+	 "\"momentum\"",
+	 NULL},
 	{"\"method\": \"dense\"",
 	 "\"method\": \"csc\", \"keep\": 0.1, \"decay\": \"none\"",
 	 "l.json: /selection/decay: want \"momentum\", got \"none\""},
@@ -152,13 +156,13 @@ static const struct doc_case axis_cases[] = {
 	{"\"codec\": \"f32\"", "\"codec\": \"q8\"", NULL},
 	{"\"half\": \"all\"", "\"half\": \"split\"",
 	 "l.json: /messages/0/half: want \"all\" with selection gtopk, which "
-	 "has no reduce-scatter half, got \"split\""},
+	 "gives its sums back at once, got \"split\""},
 	{"\"mode\": \"normal\"", "\"mode\": \"merged\"",
 	 "l.json: /messages/0/mode: want \"normal\" or \"simultaneous\", got "
 	 "\"merged\", which is a tensor's"},
 	{"\"lanes\": 1", "\"lanes\": 1, \"servers\": 1",
-	 "l.json: /messages/0/algorithm: want \"ps\" in a plan with a server, "
-	 "got \"ring\""},
+	 "l.json: /servers: want 0 with selection gtopk, which no server can "
+	 "add up, got 1"},
 	{"\"lanes\": 1", "\"lanes\": 1, \"servers\": 2",
 	 "l.json: /servers: want an integer <= 1, got 2"},
 };
@@ -180,17 +184,17 @@ static const struct doc_case dense_axis_cases[] = {
 	 "l.json: /messages/0/half: want \"all\" with algorithm tree, which "
 	 "has "
 	 "no reduce-scatter half, got \"split\""},
-	/* nobody knows what it can do */
-	{"\"half\": \"all\", \"algorithm\": \"ring\"",
-	 "\"half\": \"split\", \"algorithm\": \"other\"",
-	 "l.json: /messages/0/half: want \"all\" with algorithm other, which "
-	 "has no reduce-scatter half, got \"split\""},
-	{"\"algorithm\": \"ring\", \"codec\": \"f32\"",
-	 "\"algorithm\": \"other\", \"codec\": \"q8\"",
-	 "l.json: /messages/0/codec: want \"f32\", \"f16\" or \"bf16\" with "
-	 "algorithm other, which cannot sum encoded data, got \"q8\""},
-	{"\"algorithm\": \"ring\", \"codec\": \"f32\"",
-	 "\"algorithm\": \"other\", \"codec\": \"f16\"", NULL},
+	{"\"algorithm\": \"ring\"", "\"algorithm\": \"other\"",
+	 "l.json: /messages/0/algorithm: want ring, rhd, butterfly, tree, "
+	 "linear, hierarchical, blueconnect, direct, swing, ps or library, got "
+	 "\"other\""},
+	{"\"algorithm\": \"ring\"", "\"algorithm\": \"gtopk\"",
+	 "l.json: /messages/0/algorithm: want ring, rhd, butterfly, tree, "
+	 "linear, hierarchical, blueconnect, direct, swing, ps or library, got "
+	 "\"gtopk\""},
+	{"\"lanes\": 1", "\"lanes\": 1, \"servers\": 1",
+	 "l.json: /messages/0/algorithm: want \"ps\" in a plan with a server, "
+	 "got \"ring\""},
 	{"\"half\": \"all\", \"algorithm\": \"ring\"",
 	 "\"half\": \"split\", \"algorithm\": \"ring\", \"x-y\": 1", NULL},
 };
@@ -217,6 +221,9 @@ static const struct doc_case rule_cases[] = {
 	 "l.json: /tensors: want a model beside them, got none"},
 	{"\"rule\": {", "\"lanes\": 2, \"rule\": {",
 	 "l.json: /lanes: want none of it in a plan with a rule, which binds "
+	 "to any model and ranks, got it"},
+	{"\"rule\": {", "\"fusion\": {\"threshold_bytes\": 100}, \"rule\": {",
+	 "l.json: /fusion: want none of it in a plan with a rule, which binds "
 	 "to any model and ranks, got it"},
 	{"\"rule\": {", "\"ranks\": 2, \"rule\": {",
 	 "l.json: /ranks: want none of it in a plan with a rule, which binds "

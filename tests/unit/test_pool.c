@@ -129,16 +129,16 @@ static void test_levels(void)
 	for (i = 0; i < 2; i++) {
 		rule.rule->algorithms[0].stages[i].factor = i ? 2 : 3;
 		rule.rule->algorithms[0].stages[i].algorithm =
-			gf_xstrdup(i ? "ring" : "shm");
+			gf_xstrdup(i ? "halving" : "ring");
 	}
 	EXPECT(!gf_plan_bind(&rule, m, 6, &whole, &err), "%s", err.text);
 	EXPECT(whole.messages[0].stages[0].factor == 3 &&
 		       whole.messages[0].stages[1].factor == 2,
 	       "stages of the rule");
-	EXPECT_TEXT(whole.messages[0].stages[0].algorithm, "shm");
+	EXPECT_TEXT(whole.messages[0].stages[0].algorithm, "ring");
 	EXPECT_TEXT(whole.messages[0].codec, "bf16");
 	gf_plan_use_calls(&whole);
-	EXPECT_TEXT(whole.messages[0].stages[0].algorithm, "shm");
+	EXPECT_TEXT(whole.messages[0].stages[0].algorithm, "ring");
 	EXPECT(whole.segment_bytes == 512, "segments of the rule");
 	gf_plan_release(&whole);
 	EXPECT(!gf_plan_bind(&rule, m, 4, &whole, &err), "%s", err.text);
