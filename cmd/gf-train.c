@@ -340,7 +340,7 @@ static int run(struct session *s, struct gf_error *err)
 	rc = rc ? rc : gf_train_load(s->o, &s->config, &s->inputs, err);
 	if (!rc && s->o->print_training)
 		return gf_launch_print(&s->a->cli, s->comm,
-				       gf_training_write(&s->config.training),
+				       gf_train_document(&s->config.training),
 				       err);
 	rc = rc ? rc : gf_train_split(&s->config, err);
 	s->comm = s->config.comm;

@@ -25,6 +25,9 @@ static int load_training(const struct gf_train_options *o,
 		rc = gf_cli_share("training", o->training_file, &path, err);
 	rc = gf_train_read_training(config->comm, rc, path, &given, err);
 	if (!rc) {
+		rc = gf_train_document_heeded(&given, err);
+		if (rc)
+			gf_error_prefix(err, "%s", o->training_file);
 		gf_training_fill(&config->training, &given);
 		gf_training_release(&given);
 	}

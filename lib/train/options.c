@@ -57,81 +57,128 @@ static int read_scale(const char *text, struct gf_training *t,
 	return 0;
 }
 
-/* "--OPTION: want --optimizer A, B or C, got D" */
-static int refuse_setting(const char *option, unsigned setting, const char *got,
-			  struct gf_error *err)
+/* Numbers that some optimisers or one schedule use. */
+#define AT(field) offsetof(struct gf_training, field)
+static const struct use {
+	const char *option, *place; /* in a document */
+	size_t offset;
+	unsigned setting; /* of optimisers; 0: a schedule's */
+	int schedule;
+} uses[] = {
+	{"momentum", "optimizer/momentum", AT(momentum), GF_OPTIM_MOMENTUM},
+	{"beta1", "optimizer/beta1", AT(beta1), GF_OPTIM_BETAS},
+	{"beta2", "optimizer/beta2", AT(beta2), GF_OPTIM_BETAS},
+	{"eta", "optimizer/eta", AT(eta), GF_OPTIM_ETA},
+	{"epsilon", "optimizer/epsilon", AT(epsilon), GF_OPTIM_EPSILON},
+	{"drop-factor", "rate/drop_factor", AT(drop_factor), 0,
+	 GF_SCHEDULE_STEP},
+	{"power", "rate/power", AT(power), 0, GF_SCHEDULE_POLY},
+	{"floor", "rate/floor", AT(floor), 0, GF_SCHEDULE_COSINE},
+};
+static const struct use drops = {"drop-epochs", "rate/drop_epochs", 0, 0,
+				 GF_SCHEDULE_STEP};
+#undef AT
+
+static double *number_of(struct gf_training *t, const struct use *u)
+{
+	return (double *)((char *)t + u->offset);
+}
+
+/* An optimiser or a schedule that is not named may be any. */
+static bool is_used(const struct use *u, const struct gf_optimizer_ops *ops,
+		    int schedule)
+{
+	return u->setting ? !ops || ops->settings & u->setting
+			  : schedule < 0 || schedule == u->schedule;
+}
+
+/* "--power: want --schedule poly, got cosine", or in the words of a document */
+static int refuse_use(const struct use *u, const struct gf_training *t,
+		      bool document, struct gf_error *err)
 {
 	struct gf_text names = {0};
 	size_t i, left = 0;
-	int rc;
 
-	for (i = 0; gf_optimizers[i]; i++)
-		left += (gf_optimizers[i]->settings & setting) != 0;
-	for (i = 0; gf_optimizers[i]; i++)
-		if (gf_optimizers[i]->settings & setting)
+	for (i = 0; u->setting && gf_optimizers[i]; i++)
+		left += (gf_optimizers[i]->settings & u->setting) != 0;
+	for (i = 0; u->setting && gf_optimizers[i]; i++)
+		if (gf_optimizers[i]->settings & u->setting)
 			gf_text_addf(&names, "%s%s", gf_optimizers[i]->name,
 				     --left > 1  ? ", "
 				     : left == 1 ? " or "
 						 : "");
-	rc = gf_error_set(err, -EINVAL, "--%s: want --optimizer %s, got %s",
-			  option, names.data, got);
+	gf_error_set(
+		err, -EINVAL, "%s%s: want %s%s %s, got %s",
+		document ? "/" : "--", document ? u->place : u->option,
+		document ? "" : "--", u->setting ? "optimizer" : "schedule",
+		u->setting ? names.data : gf_schedule_names[u->schedule],
+		u->setting ? t->optimizer : gf_schedule_names[t->schedule]);
 	gf_text_release(&names);
-	return rc;
+	return -EINVAL;
 }
 
-static int optimizer_heeds(const struct gf_training *given, const char *name,
-			   struct gf_error *err)
+/* Does that training, by its optimiser and schedule, use all numbers given? */
+static int heeds(const struct gf_training *given, const struct gf_training *by,
+		 bool document, struct gf_error *err)
 {
-	const struct {
-		const char *option;
-		double value;
-		unsigned setting;
-	} of[] = {
-		{"momentum", given->momentum, GF_OPTIM_MOMENTUM},
-		{"beta1", given->beta1, GF_OPTIM_BETAS},
-		{"beta2", given->beta2, GF_OPTIM_BETAS},
-		{"eta", given->eta, GF_OPTIM_ETA},
-		{"epsilon", given->epsilon, GF_OPTIM_EPSILON},
-	};
-	const struct gf_optimizer_ops *ops = gf_optimizer_find(name, err);
+	const struct gf_optimizer_ops *ops = NULL;
+	struct gf_training *values = (struct gf_training *)given;
 	size_t i;
 
-	for (i = 0; ops && i < GF_ARRAY_LENGTH(of); i++)
-		if (!isnan(of[i].value) && !(ops->settings & of[i].setting))
-			return refuse_setting(of[i].option, of[i].setting, name,
-					      err);
-	return ops ? 0 : -EINVAL;
+	if (by->optimizer && !(ops = gf_optimizer_find(by->optimizer, err)))
+		return -EINVAL;
+	for (i = 0; i < GF_ARRAY_LENGTH(uses); i++)
+		if (!isnan(*number_of(values, &uses[i])) &&
+		    !is_used(&uses[i], ops, by->schedule))
+			return refuse_use(&uses[i], by, document, err);
+	if (given->ndrops && !is_used(&drops, ops, by->schedule))
+		return refuse_use(&drops, by, document, err);
+	return 0;
 }
 
 int gf_train_options_heeded(const struct gf_train_options *o,
 			    const struct gf_training *complete,
 			    struct gf_error *err)
 {
-	const struct gf_training *t = &o->training;
-	const char *schedule = gf_schedule_names[complete->schedule];
-	const struct {
-		const char *option;
-		bool given;
-		const char *of, *wanted, *got;
-	} of[] = {
-		{"drop-epochs", t->ndrops > 0, "schedule", "step", schedule},
-		{"drop-factor", !isnan(t->drop_factor), "schedule", "step",
-		 schedule},
-		{"power", !isnan(t->power), "schedule", "poly", schedule},
-		{"floor", !isnan(t->floor), "schedule", "cosine", schedule},
-	};
-	size_t i;
-	int rc = optimizer_heeds(t, complete->optimizer, err);
+	return heeds(&o->training, complete, false, err);
+}
 
-	if (rc)
-		return rc;
-	for (i = 0; i < GF_ARRAY_LENGTH(of); i++)
-		if (of[i].given && strcmp(of[i].wanted, of[i].got) != 0)
-			return gf_error_set(err, -EINVAL,
-					    "--%s: want --%s %s, got %s",
-					    of[i].option, of[i].of,
-					    of[i].wanted, of[i].got);
-	return 0;
+int gf_train_document_heeded(const struct gf_training *t, struct gf_error *err)
+{
+	const char *mode = t->scaling >= 0 ? gf_scaling_names[t->scaling] : "";
+
+	if (t->scaling == GF_SCALING_NONE && !isnan(t->scale))
+		return gf_error_set(err, -EINVAL,
+				    "/loss_scale/initial: want a mode that "
+				    "scales, got %s",
+				    mode);
+	if ((t->scaling == GF_SCALING_NONE ||
+	     t->scaling == GF_SCALING_STATIC) &&
+	    t->growth_steps)
+		return gf_error_set(err, -EINVAL,
+				    "/loss_scale/growth_steps: want mode "
+				    "dynamic or auto, got %s",
+				    mode);
+	return heeds(t, t, true, err);
+}
+
+char *gf_train_document(const struct gf_training *t)
+{
+	const struct gf_optimizer_ops *ops =
+		gf_optimizer_find(t->optimizer, NULL);
+	struct gf_training used = *t;
+	size_t i;
+
+	for (i = 0; i < GF_ARRAY_LENGTH(uses); i++)
+		if (!is_used(&uses[i], ops, t->schedule))
+			*number_of(&used, &uses[i]) = NAN;
+	if (!is_used(&drops, ops, t->schedule))
+		used.ndrops = 0;
+	if (t->scaling == GF_SCALING_NONE)
+		used.scale = NAN;
+	if (t->scaling == GF_SCALING_NONE || t->scaling == GF_SCALING_STATIC)
+		used.growth_steps = 0;
+	return gf_training_write(&used);
 }
 
 int gf_train_options_finish(struct gf_train_options *o, struct gf_error *err)

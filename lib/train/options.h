@@ -40,6 +40,12 @@ int gf_train_options_finish(struct gf_train_options *o, struct gf_error *err);
 int gf_train_options_heeded(const struct gf_train_options *o,
 			    const struct gf_training *complete,
 			    struct gf_error *err);
+/* -EINVAL: the optimiser, the schedule or the mode of loss_scale that a
+ * document names has no use for another of its keys. */
+int gf_train_document_heeded(const struct gf_training *t, struct gf_error *err);
+/* A complete training as a document of the keys that it uses; the caller
+ * frees. */
+char *gf_train_document(const struct gf_training *t);
 struct gf_train_wish gf_train_options_wish(const struct gf_train_options *o);
 void gf_train_options_release(struct gf_train_options *o);
 

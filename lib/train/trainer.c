@@ -11,6 +11,7 @@
 #include "comm/pages.h"
 #include "doc/plan_brief.h"
 #include "train/choose_ways.h"
+#include "train/options.h"
 #include "run/reshard.h"
 #include "train/weights.h"
 
@@ -375,7 +376,7 @@ int gf_trainer_open(struct gf_trainer *t, const struct gf_train_config *config,
 	t->config = config;
 	t->result = result;
 	t->team.comm = config->comm;
-	t->training = gf_training_write(&config->training);
+	t->training = gf_train_document(&config->training);
 	t->codecs = gf_plan_codecs_text(config->plan);
 	t->ways = gf_train_ways(config->plan);
 	t->period = gf_period_text(&config->plan->period);

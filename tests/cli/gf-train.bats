@@ -659,6 +659,24 @@ flip() {
 	says 'rate: want a peak (--lr) for the batch of 256'
 	wants 2 gf-train -q --training "$share/models/digits-mlp.json"
 	says 'digits-mlp.json: want a gf-training document, found a gf-model'
+	# keys that what else is named does not use
+	while IFS='|' read -r keys text; do
+		echo "{\"format\": \"gf-training\", \"version\": 1, $keys}" > idle.json
+		wants 2 gf-train -q --training idle.json
+		one_line
+		says "gf-train: idle.json: $text"
+	done <<- 'END'
+		"optimizer": {"name": "adamw", "momentum": 0.3}|/optimizer/momentum: want optimizer sgd, nesterov, lars or lars-paper, got adamw
+		"optimizer": {"name": "sgd", "beta2": 0.3}|/optimizer/beta2: want optimizer adamw, got sgd
+		"rate": {"schedule": "cosine", "drop_epochs": [1]}|/rate/drop_epochs: want schedule step, got cosine
+		"rate": {"schedule": "linear", "floor": 0.9}|/rate/floor: want schedule cosine, got linear
+		"loss_scale": {"mode": "none", "initial": 8}|/loss_scale/initial: want a mode that scales, got none
+		"loss_scale": {"mode": "static", "growth_steps": 8}|/loss_scale/growth_steps: want mode dynamic or auto, got static
+	END
+	# an option may name another optimizer than the document
+	echo '{"format": "gf-training", "version": 1, "optimizer": {"name": "sgd", "momentum": 0.3}}' > sgd.json
+	wants 0 gf-train --print-training --training sgd.json --optimizer adamw
+	jq -e '.optimizer.name == "adamw" and (.optimizer | has("momentum") | not)' out.txt
 	wants 3 gf-train -q --training nowhere
 	one_line
 }
