@@ -210,6 +210,10 @@ static int read_predicted(struct gf_json_at *at, const char *key, void *place,
 	rc = read_times(&inner, p->nmessages, pr, err);
 	if (!rc)
 		rc = gf_fields_read(&inner, &prediction_record, pr, err);
+	if (!rc && pr->iteration_low_s > 0 && pr->iteration_high_s == 0)
+		rc = gf_json_refuse(&inner, "iteration_high_s", err,
+				    "want it beside iteration_low_s, got "
+				    "nothing");
 	if (!rc && pr->iteration_low_s > pr->iteration_high_s)
 		rc = gf_json_refuse(&inner, "iteration_low_s", err,
 				    "want at most iteration_high_s, %g, got %g",

@@ -272,6 +272,16 @@ static int finish_network(const struct gf_json_at *at, void *item,
 				gf_allreduce_codec(&net->allreduce[i]));
 		}
 	}
+	for (i = 0; i < net->nlevels; i++)
+		for (k = 0; k < i; k++) {
+			if (strcmp(net->levels[i].name, net->levels[k].name))
+				continue;
+			snprintf(place, sizeof(place), "levels/%zu/name", i);
+			return gf_json_refuse(at, place, err,
+					      "want each level once, got "
+					      "\"%.40s\" again",
+					      net->levels[i].name);
+		}
 	return check_variants(at, net, err);
 }
 
