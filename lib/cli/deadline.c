@@ -32,7 +32,7 @@ struct gf_deadline {
 	const char *why; /* ": a rank is late", likely under a launcher */
 	double asked_s;  /* after which a stopped process ends the wait */
 	double limit_s;  /* after which anything does */
-	int failed;      /* a status that was told; 0: none */
+	int alone;       /* the status of a rank alone; -1: it is not */
 	pthread_t thread;
 	pthread_mutex_t lock;
 	pthread_cond_t off_now;
@@ -130,8 +130,8 @@ static void *watch(void *arg)
 	pthread_mutex_unlock(&d->lock);
 	if (off)
 		return NULL;
-	if (d->failed)
-		_exit(d->failed);
+	if (d->alone >= 0)
+		_exit(d->alone);
 	(void)gf_end_within(TELL_S, status);
 	if (stopped)
 		gf_cli_warn(d->cli,
@@ -150,7 +150,7 @@ double gf_cli_open_limit_s(double timeout_s)
 
 /* what is given away. NULL: without it the wait has no end, as before. */
 static struct gf_deadline *begin(const struct gf_cli *cli, char *what,
-				 const char *why, int failed, double asked_s,
+				 const char *why, int alone, double asked_s,
 				 double limit_s)
 {
 	struct gf_deadline *d = gf_xcalloc(1, sizeof(*d));
@@ -159,7 +159,7 @@ static struct gf_deadline *begin(const struct gf_cli *cli, char *what,
 	d->cli = cli;
 	d->what = what;
 	d->why = why;
-	d->failed = failed;
+	d->alone = alone;
 	d->asked_s = asked_s;
 	d->limit_s = limit_s;
 	pthread_mutex_init(&d->lock, NULL);
@@ -183,21 +183,21 @@ struct gf_deadline *gf_cli_start_deadline(const struct gf_cli *cli,
 		return NULL;
 	if (join)
 		return begin(cli, gf_xstrdup("the ranks have not met"),
-			     late_rank, 0, joined_s, joined_s);
-	return begin(cli, gf_xstrdup("MPI has not started"), late_rank, 0,
+			     late_rank, -1, joined_s, joined_s);
+	return begin(cli, gf_xstrdup("MPI has not started"), late_rank, -1,
 		     timeout_s, fmax(timeout_s, GF_TIMEOUT_START_S));
 }
 
 struct gf_deadline *gf_cli_close_deadline(const struct gf_cli *cli,
-					  double timeout_s, int failed)
+					  double timeout_s, int alone)
 {
 	const double limit_s =
-		failed ? fmin(timeout_s, GF_TIMEOUT_BETWEEN_STEPS_S)
-		       : timeout_s;
+		alone >= 0 ? fmin(timeout_s, GF_TIMEOUT_BETWEEN_STEPS_S)
+			   : timeout_s;
 
 	if (timeout_s <= 0)
 		return NULL;
-	return begin(cli, gf_xstrdup("MPI has not ended"), late_rank, failed,
+	return begin(cli, gf_xstrdup("MPI has not ended"), late_rank, alone,
 		     limit_s, limit_s);
 }
 
@@ -208,7 +208,7 @@ struct gf_deadline *gf_cli_call_deadline(const struct gf_cli *cli,
 
 	if (timeout_s <= 0)
 		return NULL;
-	return begin(cli, gf_xstrdup(what), late_rank, 0, limit_s, limit_s);
+	return begin(cli, gf_xstrdup(what), late_rank, -1, limit_s, limit_s);
 }
 
 struct gf_deadline *gf_cli_reader_deadline(const struct gf_cli *cli,

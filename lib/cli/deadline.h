@@ -24,11 +24,11 @@ struct gf_deadline;
  * themselves: the deadline is for what has none, as the look-up of a host. */
 struct gf_deadline *gf_cli_start_deadline(const struct gf_cli *cli,
 					  const char *join, double timeout_s);
-/* The deadline of the end, in which nothing takes long. failed: the exit status
- * of a rank alone that has said why it fails, else 0. Such a rank ends with it,
- * soon, and says no more. */
+/* The deadline of the end, in which nothing takes long. alone: the exit status
+ * of a rank that is alone and has told its result, else -1. Such a rank ends
+ * with it, soon, and says no more: nobody waits for it. */
 struct gf_deadline *gf_cli_close_deadline(const struct gf_cli *cli,
-					  double timeout_s, int failed);
+					  double timeout_s, int alone);
 /* A call of a library, what being a clause that says so. It may take longer by
  * what other waits take before their own limit is told. */
 struct gf_deadline *gf_cli_call_deadline(const struct gf_cli *cli,

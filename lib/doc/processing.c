@@ -165,18 +165,24 @@ static size_t index_of(const struct gf_record *r, const void *items,
 	return i;
 }
 
-/* Estimates are taken for a processor's (gf_device_is_gpu). */
-static const char *device_of(const char *device)
+/* index_of, and of an estimate the processor's (gf_device_is_gpu) where a data
+ * sheet has none. */
+static size_t index_for(const struct gf_record *r, const void *items,
+			size_t count, const char *name, const char *device)
 {
-	return strcmp(device, GF_DEVICE_ESTIMATE) == 0 ? "cpu" : device;
+	size_t i = index_of(r, items, count, name, device);
+
+	return i == count && strcmp(device, GF_DEVICE_ESTIMATE) == 0
+		       ? index_of(r, items, count, name, "cpu")
+		       : i;
 }
 
 const struct gf_codec_cost *gf_processing_codec(const struct gf_processing *p,
 						const char *codec,
 						const char *device)
 {
-	size_t i = index_of(&gf_codec_cost_record, p->codecs, p->ncodecs, codec,
-			    device_of(device));
+	size_t i = index_for(&gf_codec_cost_record, p->codecs, p->ncodecs,
+			     codec, device);
 
 	return i < p->ncodecs ? &p->codecs[i] : NULL;
 }
@@ -185,8 +191,8 @@ const struct gf_selection_cost *
 gf_processing_selection(const struct gf_processing *p, const char *method,
 			const char *device)
 {
-	size_t i = index_of(&gf_selection_cost_record, p->selections,
-			    p->nselections, method, device_of(device));
+	size_t i = index_for(&gf_selection_cost_record, p->selections,
+			     p->nselections, method, device);
 
 	return i < p->nselections ? &p->selections[i] : NULL;
 }

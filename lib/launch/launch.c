@@ -82,7 +82,7 @@ int gf_launch_run(const struct gf_launch *l)
 	rc = gf_session_end(&session, rc, &err);
 	status = tell(l, comm, rc, &err);
 	end = gf_cli_close_deadline(l->cli, gf_session_limit_s(l->timeout_s),
-				    comm && comm->ranks == 1 ? status : 0);
+				    comm && comm->ranks == 1 ? status : -1);
 	if (l->release)
 		l->release(l->ctx);
 	gf_comm_close(comm);

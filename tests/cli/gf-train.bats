@@ -466,7 +466,7 @@ flip() {
 		.selection = {method: "topk", density: 0}||plan.json: /selection/density: want a number > 0, got 0
 		.selection = {method: "gtopk", density: 1.5}||plan.json: /selection/density: want a number <= 1, got 1.5
 		.selection = {method: "csc", chunk_elems: 100, keep: 0}||plan.json: /selection/keep: want a number > 0, got 0
-		.selection = {method: "csc", chunk_elems: 17227, keep: 0.1}||selection: want chunk_elems of 1 to 17226, the model's elements, got 17227
+		.selection = {method: "csc", chunk_elems: 17227, keep: 0.1}||plan.json: /selection: want chunk_elems of 1 to 17226, the model's elements, got 17227
 		.selection = {method: "topk", density: 0.1}|--loss-scale dynamic|loss_scale: selection "topk" sends gradients as they are, want "none"
 		.pipeline = {staleness: 2, warmup_steps: 0}|--batch 1000|staleness 2: want at most the 1 steps of the run
 	END
