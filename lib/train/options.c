@@ -79,9 +79,9 @@ static const struct use drops = {"drop-epochs", "rate/drop_epochs", 0, 0,
 				 GF_SCHEDULE_STEP};
 #undef AT
 
-static double *number_of(struct gf_training *t, const struct use *u)
+static double number_of(const struct gf_training *t, const struct use *u)
 {
-	return (double *)((char *)t + u->offset);
+	return *(const double *)((const char *)t + u->offset);
 }
 
 /* An optimiser or a schedule that is not named may be any. */
@@ -122,13 +122,12 @@ static int heeds(const struct gf_training *given, const struct gf_training *by,
 		 bool document, struct gf_error *err)
 {
 	const struct gf_optimizer_ops *ops = NULL;
-	struct gf_training *values = (struct gf_training *)given;
 	size_t i;
 
 	if (by->optimizer && !(ops = gf_optimizer_find(by->optimizer, err)))
 		return -EINVAL;
 	for (i = 0; i < GF_ARRAY_LENGTH(uses); i++)
-		if (!isnan(*number_of(values, &uses[i])) &&
+		if (!isnan(number_of(given, &uses[i])) &&
 		    !is_used(&uses[i], ops, by->schedule))
 			return refuse_use(&uses[i], by, document, err);
 	if (given->ndrops && !is_used(&drops, ops, by->schedule))
@@ -171,7 +170,7 @@ char *gf_train_document(const struct gf_training *t)
 
 	for (i = 0; i < GF_ARRAY_LENGTH(uses); i++)
 		if (!is_used(&uses[i], ops, t->schedule))
-			*number_of(&used, &uses[i]) = NAN;
+			*(double *)((char *)&used + uses[i].offset) = NAN;
 	if (!is_used(&drops, ops, t->schedule))
 		used.ndrops = 0;
 	if (t->scaling == GF_SCALING_NONE)
