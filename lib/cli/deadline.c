@@ -222,7 +222,7 @@ struct gf_deadline *gf_cli_reader_deadline(const struct gf_cli *cli,
 		return NULL;
 	what = path ? gf_xasprintf("%s: nobody has read it", path)
 		    : gf_xstrdup("nobody has read what this rank prints");
-	return begin(cli, what, "", 0, cli->reader_s, cli->reader_s);
+	return begin(cli, what, "", -1, cli->reader_s, cli->reader_s);
 }
 
 void gf_cli_end_deadline(struct gf_deadline *d)
