@@ -5,10 +5,13 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "base/registry.h"
 #include "base/text.h"
 #include "codec/codec.h"
 
-#define ROW(name, traits) {#name, traits},
+#define ROW(name, traits)    {#name, traits},
+#define NAME(name, traits)   #name,
+#define TRAITS(name, traits) traits,
 
 const struct gf_algorithm_traits gf_algorithm_traits[] = {
 	GF_ALGORITHMS(ROW) GF_SPARSE_ALGORITHMS(ROW){NULL, 0},
@@ -50,18 +53,12 @@ void gf_algorithm_list(unsigned traits, struct gf_text *out)
 
 int gf_algorithm_check(const char *name, struct gf_error *err)
 {
-	const struct gf_algorithm_traits *a;
-	struct gf_text names = {0};
+	static const char *const names[] = {GF_ALGORITHMS(NAME) NULL};
 
 	if (gf_algorithm_has(name, 0) &&
 	    !gf_algorithm_has(name, GF_ALGORITHM_SETS))
 		return 0;
-	/* those of sets come last */
-	for (a = gf_algorithm_traits; !(a->traits & GF_ALGORITHM_SETS); a++)
-		add_name(&names, a->name, a[1].traits & GF_ALGORITHM_SETS);
-	gf_error_set(err, -EINVAL, "want %s, got \"%.40s\"", names.data, name);
-	gf_text_release(&names);
-	return -EINVAL;
+	return gf_names_refuse(names, name, err);
 }
 
 bool gf_algorithm_reproduces(const char *name, const char *codec)
@@ -81,8 +78,6 @@ bool gf_algorithm_reproduces(const char *name, const char *codec)
 	X(mpi, GF_STAGE_BY_HOST | GF_STAGE_CALL) \
 	X(nccl, GF_STAGE_BY_GPU | GF_STAGE_CALL)
 /* clang-format on */
-#define NAME(name, traits)   #name,
-#define TRAITS(name, traits) traits,
 
 const char *const gf_stage_names[] = {STAGES(NAME) NULL};
 static const unsigned stage_traits[] = {STAGES(TRAITS)};
@@ -124,18 +119,11 @@ const char *gf_stage_unsaid(int factor, bool gpus)
 
 int gf_stage_check(const char *name, int factor, struct gf_error *err)
 {
-	struct gf_text names = {0};
-	size_t i;
-
-	if (gf_stage_algorithm(name) && gf_stage_takes(name, factor))
+	if (!gf_stage_algorithm(name))
+		return gf_names_refuse(gf_stage_names, name, err);
+	if (gf_stage_takes(name, factor))
 		return 0;
-	if (gf_stage_algorithm(name))
-		return gf_error_set(err, -EINVAL,
-				    "%s wants a power of two, got factor %d",
-				    name, factor);
-	for (i = 0; gf_stage_names[i]; i++)
-		add_name(&names, gf_stage_names[i], !gf_stage_names[i + 1]);
-	gf_error_set(err, -EINVAL, "want %s, got \"%s\"", names.data, name);
-	gf_text_release(&names);
-	return -EINVAL;
+	return gf_error_set(err, -EINVAL,
+			    "%s wants a power of two, got factor %d", name,
+			    factor);
 }
