@@ -2,12 +2,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Pipe-SGD where exchange takes one to three times as long as compute, on an emulated
 # cluster (root, gf-lab). Each method trains with each rate from each seed, and the table
-# has the one that reaches the accuracy first: medians of the seeds. With gnuplot there is a
-# picture of accuracy over seconds, too, as the paper's Figure 4. All hosts share this
+# has the one that reaches the accuracy first: medians of the seeds. gnuplot draws accuracy
+# over seconds, as in the paper's Figure 4, where it is installed. All hosts share this
 # machine's processors, so that exchange slows compute.
 #   pipeline.sh [MODEL [RATE [HOSTS]]]       (digits-cnn 100mbit 4)
 # Environment: BATCH, EPOCHS, TARGET, SEEDS, RATES (LR:MOMENTUM, a
-# list), DATA, OUT (a folder to keep, with logs, rows.tsv and accuracy.svg).
+# list), DATA, OUT (a folder to keep: logs, rows.tsv, accuracy.svg).
 set -euo pipefail
 model=${1:-digits-cnn} rate=${2:-100mbit} hosts=${3:-4}
 target=${TARGET:-0.95}
