@@ -149,9 +149,9 @@ double gf_cli_open_limit_s(double timeout_s)
 }
 
 /* what is given away. NULL: without it the wait has no end, as before. */
-static struct gf_deadline *begin(const struct gf_cli *cli, char *what,
-				 const char *why, int alone, double asked_s,
-				 double limit_s)
+static struct gf_deadline *begin_alone(const struct gf_cli *cli, char *what,
+				       const char *why, int alone,
+				       double asked_s, double limit_s)
 {
 	struct gf_deadline *d = gf_xcalloc(1, sizeof(*d));
 	pthread_condattr_t monotonic;
@@ -174,6 +174,13 @@ static struct gf_deadline *begin(const struct gf_cli *cli, char *what,
 	return NULL;
 }
 
+static struct gf_deadline *begin(const struct gf_cli *cli, char *what,
+				 const char *why, double asked_s,
+				 double limit_s)
+{
+	return begin_alone(cli, what, why, -1, asked_s, limit_s);
+}
+
 struct gf_deadline *gf_cli_start_deadline(const struct gf_cli *cli,
 					  const char *join, double timeout_s)
 {
@@ -183,8 +190,8 @@ struct gf_deadline *gf_cli_start_deadline(const struct gf_cli *cli,
 		return NULL;
 	if (join)
 		return begin(cli, gf_xstrdup("the ranks have not met"),
-			     late_rank, -1, joined_s, joined_s);
-	return begin(cli, gf_xstrdup("MPI has not started"), late_rank, -1,
+			     late_rank, joined_s, joined_s);
+	return begin(cli, gf_xstrdup("MPI has not started"), late_rank,
 		     timeout_s, fmax(timeout_s, GF_TIMEOUT_START_S));
 }
 
@@ -197,8 +204,8 @@ struct gf_deadline *gf_cli_close_deadline(const struct gf_cli *cli,
 
 	if (timeout_s <= 0)
 		return NULL;
-	return begin(cli, gf_xstrdup("MPI has not ended"), late_rank, alone,
-		     limit_s, limit_s);
+	return begin_alone(cli, gf_xstrdup("MPI has not ended"), late_rank,
+			   alone, limit_s, limit_s);
 }
 
 struct gf_deadline *gf_cli_call_deadline(const struct gf_cli *cli,
@@ -208,7 +215,7 @@ struct gf_deadline *gf_cli_call_deadline(const struct gf_cli *cli,
 
 	if (timeout_s <= 0)
 		return NULL;
-	return begin(cli, gf_xstrdup(what), late_rank, -1, limit_s, limit_s);
+	return begin(cli, gf_xstrdup(what), late_rank, limit_s, limit_s);
 }
 
 struct gf_deadline *gf_cli_reader_deadline(const struct gf_cli *cli,
@@ -222,7 +229,7 @@ struct gf_deadline *gf_cli_reader_deadline(const struct gf_cli *cli,
 		return NULL;
 	what = path ? gf_xasprintf("%s: nobody has read it", path)
 		    : gf_xstrdup("nobody has read what this rank prints");
-	return begin(cli, what, "", -1, cli->reader_s, cli->reader_s);
+	return begin(cli, what, "", cli->reader_s, cli->reader_s);
 }
 
 void gf_cli_end_deadline(struct gf_deadline *d)
