@@ -32,7 +32,8 @@ static int check_stages(const struct gf_json_at *at,
 	struct gf_error why;
 	char reason[96];
 
-	if (!m->nstages)
+	/* sets have an exchange of their own */
+	if (!m->nstages || gf_selection_has(&p->selection, GF_SELECT_SETS))
 		return 0;
 	if (product == p->ranks)
 		return gf_levels_ranks(p->levels, p->nlevels) == p->ranks &&

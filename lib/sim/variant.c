@@ -24,13 +24,15 @@ static size_t stages_for(const struct gf_message *m, int ranks, int *inner)
 	return i + 1;
 }
 
-/* Factors for other ranks: the inner ones stay, the last takes the rest. */
-static int fit_stages(struct gf_message *m, int ranks, struct gf_error *err)
+/* Factors for other ranks: the inner ones stay, the last takes the rest. Sets
+ * have an exchange of their own. */
+static int fit_stages(struct gf_message *m, const struct gf_selection *s,
+		      int ranks, struct gf_error *err)
 {
 	size_t n, i;
 	int inner;
 
-	if (m->nstages == 0)
+	if (m->nstages == 0 || gf_selection_has(s, GF_SELECT_SETS))
 		return 0;
 	n = stages_for(m, ranks, &inner);
 	if (ranks % inner != 0 || ranks / inner < 2)
@@ -94,7 +96,8 @@ int gf_variant_init(struct gf_variant *v, const struct gf_plan *p,
 	if (w->ranks && w->ranks != p->ranks) {
 		v->plan.ranks = w->ranks;
 		for (i = 0; i < p->nmessages && rc == 0; i++)
-			rc = fit_stages(&v->plan.messages[i], w->ranks, err);
+			rc = fit_stages(&v->plan.messages[i],
+					&v->plan.selection, w->ranks, err);
 	}
 	v->fabric = gf_plan_fabric(&v->plan);
 	v->fabric.derived = &v->derived;
