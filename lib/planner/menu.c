@@ -131,8 +131,16 @@ static void add(struct filling *f, const char *algorithm,
 			continue;
 		}
 		if (!gf_algorithm_has(algorithm, GF_ALGORITHM_ENCODED) &&
-		    !gf_codec_find(codecs[i])->adds)
+		    !gf_codec_find(codecs[i])->adds) {
+			char *names = gf_codec_names(true, "");
+
+			gf_error_set(&f->why, -ENOTSUP,
+				     "want %s with algorithm %s, which cannot "
+				     "sum encoded data",
+				     names, algorithm);
+			free(names);
 			continue;
+		}
 		if (add_lines(f, &priced, codecs[i]) < 0)
 			return;
 	}
