@@ -194,13 +194,10 @@ static size_t same_size(const struct gf_collectives *c, size_t first)
 	return end;
 }
 
-size_t gf_collectives_sizes(const struct gf_collectives *c)
+bool gf_collectives_line(const struct gf_collectives *c)
 {
-	size_t i, sizes = 0;
-
-	for (i = 0; i < c->count; i = same_size(c, i))
-		sizes++;
-	return sizes;
+	return c->count &&
+	       c->all[c->count - 1].size_bytes / 2 >= c->all[0].size_bytes;
 }
 
 static int take_medians(const struct gf_collectives *c, struct gf_readings *all,

@@ -69,8 +69,8 @@ void gf_collectives_add(struct gf_collectives *c, const struct gf_collective *r,
  * once; returns how many ranks that are. Remarks if some are absent. */
 size_t gf_collectives_match(struct gf_collectives *c, const char *file,
 			    int ranks, struct gf_text *remarks);
-/* How many sizes those have that were kept. */
-size_t gf_collectives_sizes(const struct gf_collectives *c);
+/* Is the largest of those that were kept at least twice the smallest? */
+bool gf_collectives_line(const struct gf_collectives *c);
 /* Fills a zeroed network with the median of each size as the algorithm
  * "library", since the library chose by size. -EINVAL: no two sizes. */
 int gf_collectives_finish(const struct gf_collectives *c,

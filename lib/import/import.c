@@ -63,8 +63,7 @@ int gf_import_finish_model(const struct gf_import *in,
 
 int gf_import_curve(const struct gf_import *in, const char *algorithm,
 		    const struct gf_import_points *points,
-		    struct gf_network *net, struct gf_text *remarks,
-		    struct gf_error *err)
+		    struct gf_network *net, struct gf_error *err)
 {
 	const size_t count = points->count;
 	struct gf_measure_curve curve = {0};
@@ -85,8 +84,7 @@ int gf_import_curve(const struct gf_import *in, const char *algorithm,
 		cost->fit.spread_s = gf_xmemdup(
 			points->spread_s, count * sizeof(*points->spread_s));
 	curve.fit = cost->fit;
-	rc = gf_measure_fit(&curve, cost->algorithm, GF_FIT_LINES_MOST, remarks,
-			    err);
+	rc = gf_measure_fit(&curve, GF_FIT_LINES_MOST, err);
 	cost->fit = curve.fit;
 	cost->startup_s = curve.startup_s;
 	cost->per_byte_s = curve.per_byte_s;

@@ -79,8 +79,7 @@ struct gf_import_points {
  * line fits them. */
 int gf_import_curve(const struct gf_import *in, const char *algorithm,
 		    const struct gf_import_points *points,
-		    struct gf_network *net, struct gf_text *remarks,
-		    struct gf_error *err);
+		    struct gf_network *net, struct gf_error *err);
 
 int gf_import_is_folder(const char *path);
 /* gf_import_file of each file in a folder, one per rank of a job: the step of

@@ -170,8 +170,9 @@ static int add_network(struct ranks *r, struct gf_text *remarks,
 	const char *why =
 		present < 2 ? "all-reduces of one rank, whose times hold the "
 			      "waits for the others"
-		: gf_collectives_sizes(c) < 2
-			? "all-reduces of one size, which make no line"
+		: !gf_collectives_line(c)
+			? "all-reduces of one size, or of sizes within a "
+			  "factor of two, which make no line"
 			: NULL;
 
 	if (!why)

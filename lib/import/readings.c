@@ -124,7 +124,7 @@ static int read_stages(const char *text, struct gf_allreduce_cost *cost,
 
 static int add_curve(const struct gf_import *in, const struct gf_readings *all,
 		     const struct gf_readings_curve *c, struct gf_network *net,
-		     struct gf_text *remarks, struct gf_error *err)
+		     struct gf_error *err)
 {
 	struct gf_import_points points = {
 		.count = c->nsizes,
@@ -134,8 +134,9 @@ static int add_curve(const struct gf_import *in, const struct gf_readings *all,
 	};
 	int rc;
 
-	if (c->nsizes < 2) {
-		char *what = gf_xasprintf("algorithms of one size, as %s",
+	if (!c->nsizes || c->size_bytes[c->nsizes - 1] / 2 < *c->size_bytes) {
+		char *what = gf_xasprintf("algorithms of one size, or of sizes "
+					  "within a factor of two, as %s",
 					  c->algorithm);
 
 		gf_imported_leave(all->imported, what, 0);
@@ -144,7 +145,7 @@ static int add_curve(const struct gf_import *in, const struct gf_readings *all,
 	}
 	gf_imported_find(all->imported, "%s of %zu sizes", c->algorithm,
 			 c->nsizes);
-	rc = gf_import_curve(in, c->algorithm, &points, net, remarks, err);
+	rc = gf_import_curve(in, c->algorithm, &points, net, err);
 	if (rc < 0)
 		return rc;
 	if (c->told) {
@@ -212,7 +213,7 @@ int gf_readings_finish(const struct gf_readings *all,
 	if (net->ranks)
 		gf_imported_find(all->imported, "%d ranks", net->ranks);
 	for (i = 0; i < all->ncurves && rc == 0; i++)
-		rc = add_curve(in, all, &all->curves[i], net, remarks, err);
+		rc = add_curve(in, all, &all->curves[i], net, err);
 	if (all->nwrong)
 		gf_text_addf(remarks,
 			     "%s: the run failed its check: results are wrong "
@@ -226,8 +227,9 @@ int gf_readings_finish(const struct gf_readings *all,
 
 		rc = gf_error_set(
 			err, -EINVAL,
-			"%s: want two sizes or more of dense messages "
-			"by one algorithm",
+			"%s: want dense messages by one algorithm of two "
+			"sizes or more, the largest at least twice the "
+			"smallest",
 			found);
 		free(found);
 	}

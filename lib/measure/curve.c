@@ -15,31 +15,6 @@ static const double sweep_share = 0.6;
 /* A message that takes so long tells the pace. */
 static const double telling_s = 0.02;
 
-/* Details begin with a tab: the verdict on the profile is enough for most. */
-static void judge_fit(const struct gf_lines_fit *f,
-		      const struct gf_measure_curve *curve, const char *name,
-		      struct gf_text *remarks)
-{
-	struct gf_cost_lines lines = gf_measure_curve_lines(curve);
-
-	if (f->clamped_startup)
-		gf_text_addf(remarks,
-			     "\t%s: the fit has a negative startup; taken as "
-			     "0\n",
-			     name);
-	if (f->clamped_slope)
-		gf_text_addf(remarks,
-			     "\t%s: times fall as messages grow; taken as "
-			     "constant\n",
-			     name);
-	if (gf_fit_is_rough(&curve->fit, &lines))
-		gf_text_addf(remarks,
-			     "\t%s: startup + bytes * per_byte describes the "
-			     "measurements poorly (R^2 %.3f, off by up to "
-			     "%.0f %%)\n",
-			     name, f->r_squared, 100 * f->residual_max);
-}
-
 struct gf_cost_lines
 gf_measure_curve_lines(const struct gf_measure_curve *curve)
 {
@@ -66,8 +41,8 @@ static void take_lines(struct gf_measure_curve *curve,
 						       NULL});
 }
 
-int gf_measure_fit(struct gf_measure_curve *curve, const char *name,
-		   size_t lines, struct gf_text *remarks, struct gf_error *err)
+int gf_measure_fit(struct gf_measure_curve *curve, size_t lines,
+		   struct gf_error *err)
 {
 	struct gf_fit *fit = &curve->fit;
 	double *sizes = gf_xcalloc(fit->npoints + 1, sizeof(*sizes));
@@ -84,7 +59,6 @@ int gf_measure_fit(struct gf_measure_curve *curve, const char *name,
 		fit->r_squared = f.r_squared;
 		fit->residual_rms = f.residual_rms;
 		fit->residual_max = f.residual_max;
-		judge_fit(&f, curve, name, remarks);
 	}
 	free(sizes);
 	return rc;
@@ -216,8 +190,7 @@ int gf_measure_curve(const struct gf_measure_curve_config *c,
 	remark_time(&sweep_limits, &sweep, subject->name, remarks);
 	rc = measure_points(c, subject, &pace, &sweep, &curve->fit, err);
 	if (rc == 0)
-		rc = gf_measure_fit(curve, subject->name, c->lines, remarks,
-				    err);
+		rc = gf_measure_fit(curve, c->lines, err);
 	if (rc == 0 && c->progress)
 		c->progress(c->progress_ctx, sweep_share);
 	if (rc == 0 && c->lanes > 1)

@@ -51,8 +51,8 @@ struct gf_measure_curve {
 };
 
 /* Collective; all ranks get the same in a zeroed curve, which is empty on
- * failure. remarks: one line, which begins with a tab, for each fit that is
- * unphysical or poor, and for what there was no time for. */
+ * failure. remarks: one line, which begins with a tab, for what there was no
+ * time for. */
 int gf_measure_curve(const struct gf_measure_curve_config *config,
 		     const struct gf_measure_subject *subject,
 		     struct gf_measure_curve *curve, struct gf_text *remarks,
@@ -64,9 +64,8 @@ struct gf_cost_lines
 gf_measure_curve_lines(const struct gf_measure_curve *curve);
 
 /* Startup, per-byte cost (up to so many lines) and quality from the points in
- * curve->fit; a remark if they are unphysical or poor. -EINVAL as
- * gf_fit_linear. */
-int gf_measure_fit(struct gf_measure_curve *curve, const char *name,
-		   size_t lines, struct gf_text *remarks, struct gf_error *err);
+ * curve->fit. -EINVAL as gf_fit_linear. */
+int gf_measure_fit(struct gf_measure_curve *curve, size_t lines,
+		   struct gf_error *err);
 
 #endif

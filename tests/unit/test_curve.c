@@ -132,38 +132,26 @@ static void test_unphysical(void)
 	static const struct {
 		const char *name;
 		double time[4];
-		const char *want;
 	} cases[] = {
-		{"negative startup", {1e-9, 3e-6, 9e-6, 4e-5}, "a negative "},
-		{"falling", {4e-3, 3e-3, 2e-3, 1e-3}, "times fall as"},
-		{"crooked", {1e-3, 9e-3, 1e-3, 9e-3}, "poorly (R^2"},
-		{"fine", {2e-3, 3e-3, 5e-3, 9e-3}, NULL},
+		{"negative startup", {1e-9, 3e-6, 9e-6, 4e-5}},
+		{"falling", {4e-3, 3e-3, 2e-3, 1e-3}},
+		{"crooked", {1e-3, 9e-3, 1e-3, 9e-3}},
+		{"fine", {2e-3, 3e-3, 5e-3, 9e-3}},
 	};
 	static const size_t sizes[4] = {1 << 20, 2 << 20, 4 << 20, 8 << 20};
 	size_t i;
 
 	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++) {
 		struct gf_measure_curve c = {0};
-		struct gf_text remarks = {0};
 		struct gf_error err = {""};
 
 		c.fit.npoints = 4;
 		c.fit.size_bytes = gf_xmemdup(sizes, sizeof(sizes));
 		c.fit.time_s = gf_xmemdup(cases[i].time, sizeof(cases[i].time));
-		EXPECT(!gf_measure_fit(&c, "x", 1, &remarks, &err), "%s",
-		       err.text);
+		EXPECT(!gf_measure_fit(&c, 1, &err), "%s", err.text);
 		EXPECT(c.startup_s >= 0 && c.per_byte_s >= 0, "%s",
 		       cases[i].name);
-		if (cases[i].want)
-			EXPECT(remarks.data &&
-				       strstr(remarks.data, cases[i].want),
-			       "%s: %s", cases[i].name,
-			       remarks.data ? remarks.data : "nothing");
-		else
-			EXPECT(!remarks.data, "%s: %s", cases[i].name,
-			       remarks.data);
 		gf_measure_curve_release(&c);
-		gf_text_release(&remarks);
 	}
 }
 

@@ -638,16 +638,25 @@ static void test_refused(void)
 		{"nccl-tests", "#  Rank 0 on node\n#  Rank 1 on node\n",
 		 "1024 256 float sum -1 1 1 1 0 1 1 1 0\n",
 		 "f: nccl-tests: 2 ranks; left out: algorithms of one size, "
-		 "as library (1): want two sizes or more of dense messages by "
-		 "one "
-		 "algorithm"},
+		 "or of sizes within a factor of two, as library (1): want "
+		 "dense messages by one algorithm of two sizes or more, the "
+		 "largest at least twice the smallest"},
+		{"nccl-tests", "#  Rank 0 on node\n#  Rank 1 on node\n",
+		 "1073741824 268435456 float sum -1 4539.85 236.51 236.51 0 "
+		 "4539.85 236.51 236.51 0\n"
+		 "1074790400 268697600 float sum -1 4542.38 236.61 236.61 0 "
+		 "4542.38 236.61 236.61 0\n",
+		 "f: nccl-tests: 2 ranks; left out: algorithms of one size, "
+		 "or of sizes within a factor of two, as library (1): want "
+		 "dense messages by one algorithm of two sizes or more, the "
+		 "largest at least twice the smallest"},
 		{"nccl-tests", "", "{\"results\": 7}", NULL},
 		{NULL, "# 2 ranks, of\n# size algorithm time algbw\n",
 		 "1024 ring x 7\n",
 		 "f: gf-allreduce: nothing; left out: lines that are no rows "
-		 "(1, first in line 3): want two sizes or more of dense "
-		 "messages by one "
-		 "algorithm"},
+		 "(1, first in line 3): want dense messages by one algorithm "
+		 "of two sizes or more, the largest at least twice the "
+		 "smallest"},
 		{NULL, "# size algorithm time algbw\n",
 		 "1 ring 9 7\n2 ring 10 7\n",
 		 "f: gf-allreduce: it does not say how many ranks there were: "
