@@ -30,12 +30,42 @@ const struct gf_record gf_fit_record = {
 };
 #undef AT
 
-static const double miss_share = 0.25, misses_share = 0.2;
+int gf_fit_check(const struct gf_json_at *at, const struct gf_fit *fit,
+		 struct gf_error *err)
+{
+	size_t i;
+
+	for (i = 1; i < fit->npoints; i++)
+		if (fit->size_bytes[i] < fit->size_bytes[i - 1])
+			return gf_json_refuse(at, "fit/size_bytes", err,
+					      "want rising sizes, got %zu "
+					      "after %zu",
+					      fit->size_bytes[i],
+					      fit->size_bytes[i - 1]);
+	return 0;
+}
+
+static const double miss_share = 0.25, misses_share = 0.2, much = 1.5;
+
+/* >= 1 */
+static double factor_of(const struct gf_fit *fit,
+			const struct gf_cost_lines *lines, size_t i)
+{
+	double factor = fit->time_s[i] /
+			gf_cost_lines_s(lines, (double)fit->size_bytes[i]);
+
+	return fmax(factor, 1 / factor);
+}
 
 size_t gf_fit_misses(const struct gf_fit *fit,
-		     const struct gf_cost_lines *lines)
+		     const struct gf_cost_lines *lines, size_t *most)
 {
 	size_t i, count = 0;
+
+	for (i = 0; most && i < fit->npoints; i++)
+		if (i == 0 ||
+		    factor_of(fit, lines, i) > factor_of(fit, lines, *most))
+			*most = i;
 
 	for (i = 0; i < fit->npoints; i++) {
 		double fitted_s =
@@ -50,6 +80,9 @@ size_t gf_fit_misses(const struct gf_fit *fit,
 bool gf_fit_is_rough(const struct gf_fit *fit,
 		     const struct gf_cost_lines *lines)
 {
-	return (double)gf_fit_misses(fit, lines) >
-	       misses_share * (double)fit->npoints;
+	size_t most = 0, misses = gf_fit_misses(fit, lines, &most);
+
+	return fit->npoints &&
+	       ((double)misses > misses_share * (double)fit->npoints ||
+		factor_of(fit, lines, most) >= much);
 }

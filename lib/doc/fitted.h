@@ -5,6 +5,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "json/json.h"
+
 struct gf_record;
 struct gf_cost_lines;
 
@@ -20,12 +22,15 @@ struct gf_fit {
 	char *extra;
 };
 
-/* How many points are off their line by more than a quarter of it. */
+/* -EINVAL: its sizes do not rise; called by the finish of what has lines. */
+int gf_fit_check(const struct gf_json_at *at, const struct gf_fit *fit,
+		 struct gf_error *err);
+/* How many points are off their line by more than a quarter of it. *most: the
+ * one that is so by the largest factor; or NULL. */
 size_t gf_fit_misses(const struct gf_fit *fit,
-		     const struct gf_cost_lines *lines);
+		     const struct gf_cost_lines *lines, size_t *most);
 /* Do the lines describe the points poorly: are more than a fifth of the points
- * misses? One point may come from a moment when the machine did something
- * else. */
+ * misses, or is one off by half its line or more? */
 bool gf_fit_is_rough(const struct gf_fit *fit,
 		     const struct gf_cost_lines *lines);
 

@@ -89,7 +89,9 @@ static int finish_allreduce(const struct gf_json_at *at, void *item,
 		return gf_json_refuse(at, "per_byte_s", err,
 				      "want a number > 0 where startup_s is 0, "
 				      "got 0");
-	return gf_cost_lines_check(at, &lines, err);
+	return gf_fit_check(at, &cost->fit, err)
+		       ? -EINVAL
+		       : gf_cost_lines_check(at, &lines, err);
 }
 
 static const struct gf_record allreduce_record = {
@@ -118,7 +120,9 @@ static int finish_variant(const struct gf_json_at *at, void *item,
 	const struct gf_allreduce_cost *cost = item;
 	struct gf_cost_lines lines = gf_allreduce_lines(cost);
 
-	return gf_cost_lines_check(at, &lines, err);
+	return gf_fit_check(at, &cost->fit, err)
+		       ? -EINVAL
+		       : gf_cost_lines_check(at, &lines, err);
 }
 
 static const struct gf_record variant_record = {
@@ -157,7 +161,9 @@ static int finish_level(const struct gf_json_at *at, void *item,
 		return gf_json_refuse(at, "larger", err,
 				      "want at most %d lines, got %zu",
 				      GF_LEVEL_LINES_MOST - 1, cost->nlarger);
-	return gf_cost_lines_check(at, &lines, err);
+	return gf_fit_check(at, &cost->fit, err)
+		       ? -EINVAL
+		       : gf_cost_lines_check(at, &lines, err);
 }
 
 static const struct gf_record level_cost_record = {

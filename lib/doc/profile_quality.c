@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#include "cli/human.h"
+
 /* Repeats that scatter by more say something about the machine. */
 static const double much_scatter = 0.1;
 /* Other programs disturb from this share of the processors on, if hardly any
@@ -13,13 +15,14 @@ static const double others_share = 0.1, left_share = 0.15;
 struct fits {
 	size_t count, rough;
 	const char *worst, *kind;
-	size_t misses, points; /* of the worst one */
+	size_t misses, points;               /* of the worst one */
+	double most_bytes, most_s, fitted_s; /* the size it misses most */
 };
 
 static void look(struct fits *f, const char *kind, const char *name,
 		 const struct gf_fit *fit, struct gf_cost_lines lines)
 {
-	size_t misses = gf_fit_misses(fit, &lines);
+	size_t most = 0, misses = gf_fit_misses(fit, &lines, &most);
 
 	if (!fit->npoints)
 		return;
@@ -33,6 +36,9 @@ static void look(struct fits *f, const char *kind, const char *name,
 	f->worst = name;
 	f->misses = misses;
 	f->points = fit->npoints;
+	f->most_bytes = (double)fit->size_bytes[most];
+	f->most_s = fit->time_s[most];
+	f->fitted_s = gf_cost_lines_s(&lines, f->most_bytes);
 }
 
 static struct gf_cost_lines copy_lines(const struct gf_copy_cost *c)
@@ -69,6 +75,7 @@ static double scatter_of(const struct gf_model_profile *m)
 
 struct load {
 	double ranks, processors, own, others;
+	bool imported; /* other programs measured */
 };
 
 /* `measured` may hold anything. */
@@ -90,6 +97,7 @@ static struct load load_of(const struct gf_profile *p)
 	     gf_json_real(&load, "own", 0, 1e9, &l.own, NULL) < 0 ||
 	     gf_json_real(&load, "others", 0, 1e9, &l.others, NULL) < 0))
 		l = (struct load){0};
+	l.imported = at.value && gf_json_has(&at, "imported_from");
 	gf_json_leave(&load);
 	gf_json_leave(&at);
 	gf_json_free(root);
@@ -99,12 +107,18 @@ static struct load load_of(const struct gf_profile *p)
 static void add_findings(const struct fits *f, double scatter,
 			 struct gf_text *out)
 {
+	struct gf_human h[3];
+
 	if (f->rough)
 		gf_text_addf(out,
 			     "%zu of %zu fits %s rough (worst: %s%.40s, %zu "
-			     "of %zu sizes off by more than a quarter)",
+			     "of %zu sizes off by more than a quarter; most at "
+			     "%s: %s measured, %s by the fit)",
 			     f->rough, f->count, f->rough == 1 ? "is" : "are",
-			     f->kind, f->worst, f->misses, f->points);
+			     f->kind, f->worst, f->misses, f->points,
+			     gf_human_size(f->most_bytes, &h[0]),
+			     gf_human_time(f->most_s, &h[1]),
+			     gf_human_time(f->fitted_s, &h[2]));
 	if (scatter > much_scatter)
 		gf_text_addf(out, "%srepeats of compute scatter by %.0f %%",
 			     f->rough ? ", " : "", 100 * scatter);
@@ -137,8 +151,10 @@ void gf_profile_quality(const struct gf_profile *p, struct gf_text *out)
 				     : "",
 			     l.ranks, l.processors,
 			     l.processors == 1 ? "" : "s");
-	gf_text_addf(out, "; measure again %s\n",
-		     busy      ? "on an idle machine"
-		     : crowded ? "with no more ranks than processors"
-			       : "for longer (--time, --repeats)");
+	if (!l.imported)
+		gf_text_addf(out, "; measure again %s",
+			     busy      ? "on an idle machine"
+			     : crowded ? "with no more ranks than processors"
+				       : "for longer (--time, --repeats)");
+	gf_text_addf(out, "\n");
 }

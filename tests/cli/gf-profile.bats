@@ -134,6 +134,17 @@ quick="--batch 2 --warmup 1 --repeats 3 --threads 1"
 	done
 }
 
+@test "--import: one size that the fit misses by a factor is named, and the plan's interval has it" {
+	awk '$1 == 1048576 {$6 *= 4; $7 /= 4; $8 /= 4; $10 *= 4; $11 /= 4; $12 /= 4} {print}' "$data/import/nccl-tests.txt" > slow.txt
+	wants 0 gf-profile --import slow.txt --ranks 16
+	says 'sizes off by more than a quarter; most at 1 MiB: '
+	fails grep -q 'measure again' err.txt
+	jq '.model = {name: "one", forward_s: 0, backward_s: 0, update_s: 0, tensors: [{name: "a", count_elems: 262144, dtype: "f32", ready_s: 0}]}' out.txt > one.json
+	gf-plan -q --policy single one.json > plan.json
+	jq -es '(.[0].network.allreduce[0].fit | .time_s[.size_bytes | index(1048576)]) as $t
+		| .[1].predicted | .iteration_low_s < $t and $t < .iteration_high_s' one.json plan.json
+}
+
 @test "--import unpacks gzip" {
 	gf-profile --import "$data/import/six.csv" --forward 3s > plain.json
 	gzip -c "$data/import/six.csv" > six.csv.gz
