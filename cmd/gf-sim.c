@@ -16,6 +16,7 @@
 #include "cli/window.h"
 #include "planner/plan_sweep.h"
 #include "report/stragglers.h"
+#include "sim/doubt.h"
 #include "sim/picture.h"
 #include "sim/period_time.h"
 #include "sim/sweep_plots.h"
@@ -298,14 +299,20 @@ static int sweep(const struct arguments *a, const struct gf_documents *d,
 	struct gf_sweep s = a->sweep;
 	struct gf_progress progress = {0};
 	struct gf_swept found = {0};
+	struct gf_beyond beyond = {0};
+	struct gf_text notes = {0};
 	int rc;
 
 	s.what = first(a, d);
+	s.what.beyond = &beyond;
 	gf_progress_start(&progress, &a->cli, "simulating");
 	s.progress = gf_progress_report;
 	s.progress_ctx = &progress;
 	rc = gf_sweep_run(&s, &found, err);
 	gf_progress_end(&progress);
+	gf_beyond_text(&beyond, &notes);
+	gf_cli_warn_lines(&a->cli, notes.data);
+	gf_text_release(&notes);
 	if (rc == 0)
 		rc = report(a, found.rows, found.nrows, NULL, &s.what, err);
 	if (rc == 0 && a->strict && found.left_out)

@@ -191,6 +191,7 @@ static int make_row(const struct gf_task *t, struct gf_compared row,
 	row.lower_bound_s = p.predicted->lower_bound_s;
 	row.iteration_low_s = p.predicted->iteration_low_s;
 	row.iteration_high_s = p.predicted->iteration_high_s;
+	gf_beyond_add_plan(&c->beyond, &p);
 	gf_plan_release(&p);
 	if (is_there(c, &row))
 		gf_plan_brief_release(&row.plan);
@@ -228,14 +229,21 @@ static int pose_row(const struct gf_request *r, struct gf_compared row,
 	return rc;
 }
 
+/* Rows with one reason that follow each other are one line. */
 static void note_left_out(struct gf_comparison *c,
 			  const struct gf_compared *row,
 			  const struct gf_error *why, struct gf_text *notes)
 {
+	char *tail = gf_xasprintf(": %s\n", why->text);
+	size_t n = strlen(tail), before = notes->length;
+
 	c->left_out++;
-	gf_text_addf(notes, "%s%s%s is left out: %s\n", row->name,
-		     row->across ? " with " : "",
-		     row->across ? row->across : "", why->text);
+	if (before > n && strcmp(notes->data + before - n, tail) == 0)
+		notes->length -= n;
+	gf_text_addf(notes, "%s%s%s%s%s", notes->length < before ? ", " : "no ",
+		     row->name, row->across ? " with " : "",
+		     row->across ? row->across : "", tail);
+	free(tail);
 }
 
 /* Policies of one task: it is posed once, and keeps what it replays. */
@@ -368,6 +376,7 @@ int gf_request_compare(const struct gf_request *r,
 		gf_comparison_release(c);
 		return rc;
 	}
+	gf_beyond_text(&c->beyond, notes);
 	sort(c->rows, c->nrows);
 	if (axes->axes >> GF_COMPARE_PERIODS & 1)
 		gf_text_addf(notes, "with a period other than every, results "

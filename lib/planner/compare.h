@@ -5,6 +5,7 @@
 #include "base/registry.h"
 #include "doc/plan_brief.h"
 #include "planner/make.h"
+#include "sim/doubt.h"
 
 /*
  * Plans of one problem side by side. One axis is varied, or several, each by
@@ -51,6 +52,7 @@ struct gf_comparison {
 	size_t nrows;
 	struct gf_compare_over over;
 	size_t left_out; /* what does not fit, as notes say */
+	struct gf_beyond beyond;
 };
 
 /* For the option that names axes: "lanes,codecs" each by itself, "lanes:codecs"

@@ -120,7 +120,8 @@ static int plan_whole(const struct gf_request *r, const struct gf_task *t,
 		return rc;
 	if (t->policy ||
 	    (gf_task_is_plain(t) && !r->halves &&
-	     !gf_doubt_recorded(t->problem.model, t->problem.fabric.network)))
+	     !gf_doubt_recorded(t->problem.model, t->problem.fabric.network,
+				t->problem.fabric.ranks)))
 		rc = gf_task_plan(t, t->policy, p, err);
 	else
 		rc = gf_task_best(t, r->halves, false, p, err);

@@ -46,19 +46,6 @@ static void collect(const struct gf_request *r, struct gf_problem *p)
 	};
 }
 
-static void note_rescaled(const struct gf_problem *problem,
-			  struct gf_text *notes)
-{
-	const struct gf_network *n = problem->fabric.network;
-	int ranks = problem->fabric.ranks;
-
-	if (n && n->nallreduce > 0 && n->ranks && n->ranks != ranks)
-		gf_text_addf(notes,
-			     "the network was measured on %d ranks; its costs "
-			     "are carried over to %d by closed forms\n",
-			     n->ranks, ranks);
-}
-
 /* Ranks beyond the topology's are taken for more groups of its outermost level.
  * A host by itself has no more: -EINVAL. */
 static int grow(const struct gf_request *r, const struct gf_problem *p,
@@ -309,7 +296,6 @@ static int pose_whole(const struct gf_request *r, struct gf_task *t,
 				    "which has an exchange of its own, got %s",
 				    gf_selection_name(&t->selection),
 				    r->algorithm);
-	note_rescaled(p, notes);
 	rc = grow(r, p, notes, err);
 	rc = rc ? rc : gf_task_pose_period(t, r, err);
 	if (rc < 0)

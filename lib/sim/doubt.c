@@ -2,37 +2,10 @@
 #include "sim/doubt.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
+#include <stdio.h>
 
-#include "base/heap.h"
 #include "cli/human.h"
-#include "cost/stat.h"
-#include "sim/predict.h"
-
-/* Of its repeats, against their median. */
-static double scatter(const struct gf_fit *fit)
-{
-	double *shares, median;
-	size_t i, n = 0;
-
-	if (!fit->npoints || !fit->spread_s)
-		return 0;
-	shares = gf_xcalloc(fit->npoints, sizeof(*shares));
-	for (i = 0; i < fit->npoints; i++)
-		if (fit->time_s[i] > 0)
-			shares[n++] = fit->spread_s[i] / (2 * fit->time_s[i]);
-	median = n ? gf_stat_median(shares, n) : 0;
-	free(shares);
-	return median;
-}
-
-static double doubt_of_fit(const struct gf_fit *fit)
-{
-	if (!fit->npoints)
-		return 0;
-	return fmin(hypot(fit->residual_rms, scatter(fit)), GF_DOUBT_MOST);
-}
+#include "sim/doubt_lines.h"
 
 static double doubt_of_model(const struct gf_model_profile *m)
 {
@@ -41,39 +14,23 @@ static double doubt_of_model(const struct gf_model_profile *m)
 	return all_s > 0 ? fmin(m->spread_s / (2 * all_s), GF_DOUBT_MOST) : 0;
 }
 
-/* Does one of the plan's messages go by it? */
-static bool serves(const struct gf_plan *p, const struct gf_allreduce_cost *c)
+/* Every doubling of the ranks, or halving, counts once. */
+static double carried(const struct gf_network *net, int ranks)
 {
-	size_t i;
-
-	for (i = 0; i < p->nmessages; i++)
-		if (strcmp(p->messages[i].algorithm, c->algorithm) == 0 &&
-		    (c->nstages == 0 ||
-		     gf_stages_same(p->messages[i].stages,
-				    p->messages[i].nstages, c->stages,
-				    c->nstages)))
-			return true;
-	return false;
+	if (!net->ranks || !net->nallreduce || ranks == net->ranks)
+		return 1;
+	return pow(1 + GF_DOUBT_CARRIED,
+		   fabs(log2((double)ranks / net->ranks)));
 }
 
-struct gf_doubt gf_doubt_of(const struct gf_plan *p)
+static double doubt_of_entry(const struct gf_allreduce_cost *c)
 {
-	const struct gf_network *net = p->network;
-	struct gf_doubt d = {.compute = doubt_of_model(p->model)};
-	bool measured = false;
-	size_t i;
+	return gf_doubt_of_fit(&c->fit, 1 + c->nlarger);
+}
 
-	for (i = 0; net && i < net->nallreduce; i++) {
-		if (!serves(p, &net->allreduce[i]))
-			continue;
-		measured = true;
-		d.network =
-			fmax(d.network, doubt_of_fit(&net->allreduce[i].fit));
-	}
-	/* closed forms stand on the levels */
-	for (i = 0; net && !measured && i < net->nlevels; i++)
-		d.network = fmax(d.network, doubt_of_fit(&net->levels[i].fit));
-	return d;
+static double doubt_of_level(const struct gf_level_cost *c)
+{
+	return gf_doubt_of_fit(&c->fit, 1 + c->nlarger);
 }
 
 double gf_doubt_least(const struct gf_network *net)
@@ -82,28 +39,31 @@ double gf_doubt_least(const struct gf_network *net)
 	size_t i;
 
 	for (i = 0; net && i < net->nallreduce; i++)
-		least = fmin(least, doubt_of_fit(&net->allreduce[i].fit));
+		least = fmin(least, doubt_of_entry(&net->allreduce[i]));
 	for (i = 0; net && net->nallreduce == 0 && i < net->nlevels; i++)
-		least = fmin(least, doubt_of_fit(&net->levels[i].fit));
+		least = fmin(least, doubt_of_level(&net->levels[i]));
 	return isfinite(least) ? least : 0;
 }
 
 bool gf_doubt_recorded(const struct gf_model_profile *m,
-		       const struct gf_network *net)
+		       const struct gf_network *net, int ranks)
 {
 	size_t i;
 
 	for (i = 0; net && i < net->nallreduce; i++)
-		if (doubt_of_fit(&net->allreduce[i].fit) > 0)
+		if (net->allreduce[i].fit.npoints)
 			return true;
 	for (i = 0; net && i < net->nlevels; i++)
-		if (doubt_of_fit(&net->levels[i].fit) > 0)
+		if (net->levels[i].fit.npoints)
 			return true;
-	return doubt_of_model(m) > 0;
+	return (net && carried(net, ranks) > 1) || doubt_of_model(m) > 0;
 }
 
 /* Less is not worth a word. */
 static const double least_doubt = 1e-3;
+/* Into how many parts the sizes of a fit are taken. Closed forms look at every
+ * line of a level for every round. */
+enum { ENTRY_PARTS = 32, LEVEL_PARTS = 4 };
 
 /* --- costs at one end ------------------------------------------------------
  */
@@ -134,28 +94,33 @@ static double factor_of(double doubt, bool high)
 	return high ? 1 + doubt : 1 / (1 + doubt);
 }
 
-static void scale_network(struct gf_network *net, bool high)
+static void scale_network(struct gf_network *net, int ranks, bool high)
 {
+	double carry = net ? factor_of(carried(net, ranks) - 1, high) : 1;
 	size_t i;
 
 	for (i = 0; net && i < net->nallreduce; i++) {
 		struct gf_allreduce_cost *c = &net->allreduce[i];
-		double factor = factor_of(doubt_of_fit(&c->fit), high);
+		struct gf_cost_line first = gf_allreduce_lines(c).first;
 
-		c->startup_s *= factor;
-		c->per_byte_s *= factor;
-		scale_lines(c->larger, c->nlarger, factor);
-		scale_gamma(&c->contention, factor);
+		scale_gamma(&c->contention, factor_of(doubt_of_entry(c), high));
+		gf_doubt_lines(&c->fit, &first, &c->larger, &c->nlarger,
+			       ENTRY_PARTS, high);
+		c->startup_s = first.startup_s * carry;
+		c->per_byte_s = first.per_byte_s * carry;
+		scale_lines(c->larger, c->nlarger, carry);
 	}
 	for (i = 0; net && i < net->nlevels; i++) {
 		struct gf_level_cost *c = &net->levels[i];
-		double factor = factor_of(doubt_of_fit(&c->fit), high);
+		double factor = factor_of(doubt_of_level(c), high);
+		struct gf_cost_line first = gf_level_lines(c).first;
 
-		c->alpha_s *= factor;
-		c->beta_s_per_byte *= factor;
-		c->reduce_s_per_byte *= factor;
-		scale_lines(c->larger, c->nlarger, factor);
 		scale_gamma(&c->contention, factor);
+		c->reduce_s_per_byte *= factor;
+		gf_doubt_lines(&c->fit, &first, &c->larger, &c->nlarger,
+			       LEVEL_PARTS, high);
+		c->alpha_s = first.startup_s;
+		c->beta_s_per_byte = first.per_byte_s;
 	}
 }
 
@@ -174,10 +139,15 @@ static void scale_model(struct gf_model_profile *m, bool high)
 }
 
 void gf_doubt_move(struct gf_model_profile *m, struct gf_network *net,
-		   bool high)
+		   int ranks, bool high)
 {
-	scale_network(net, high);
+	scale_network(net, ranks, high);
 	scale_model(m, high);
+}
+
+static double message_s(const struct gf_sim_message *m)
+{
+	return m->startup_s + m->per_byte_s * m->bytes;
 }
 
 static int predict_end(const struct gf_plan *p, bool high, double *iteration_s,
@@ -190,8 +160,8 @@ static int predict_end(const struct gf_plan *p, bool high, double *iteration_s,
 
 	end.network = gf_network_copy(p->network);
 	end.model = gf_model_profile_copy(p->model);
-	gf_doubt_move(end.model, end.network, high);
 	fabric = gf_plan_fabric(&end);
+	gf_doubt_move(end.model, end.network, fabric.ranks, high);
 	rc = gf_predict_plan(&end, &fabric, &result, err);
 	if (rc == 0)
 		*iteration_s = result.iteration_s;
@@ -223,17 +193,16 @@ void gf_doubt_widen(const struct gf_plan *p, double compute_s,
 int gf_doubt_predict(struct gf_plan *p, struct gf_error *err)
 {
 	struct gf_prediction *pr = p->predicted;
-	struct gf_doubt d = gf_doubt_of(p);
 	double low, high;
 	int rc;
 
 	pr->iteration_low_s = pr->iteration_high_s = 0;
-	if (d.network == 0 && d.compute == 0)
+	if (!gf_doubt_recorded(p->model, p->network, p->ranks + p->servers))
 		return 0;
 	rc = predict_end(p, false, &low, err);
 	if (rc == 0)
 		rc = predict_end(p, true, &high, err);
-	if (rc)
+	if (rc < 0)
 		return rc;
 	gf_doubt_widen(p, pr->compute_s, pr->iteration_s, &low, &high);
 	pr->iteration_low_s = low;
@@ -241,16 +210,112 @@ int gf_doubt_predict(struct gf_plan *p, struct gf_error *err)
 	return 0;
 }
 
+void gf_beyond_add(struct gf_beyond *b, const struct gf_plan *p,
+		   const struct gf_fabric *f, const struct gf_traffic *t)
+{
+	const bool sets = gf_selection_has(&p->selection, GF_SELECT_SETS);
+	struct gf_price price;
+	size_t i, k;
+
+	for (i = 0; !sets && i < t->nmessages; i++) {
+		const struct gf_message *as = gf_traffic_like(t, p, i);
+		const double bytes = t->messages[i].bytes;
+		const struct gf_priced m = {as->algorithm, as->stages,
+					    as->nstages, bytes, as->codec};
+		double least = INFINITY, most = 0;
+
+		if (gf_price_message(f, &m, &price, NULL) < 0 || !price.entry)
+			continue;
+		if (price.origin == GF_PRICE_RESCALED) {
+			b->measured_ranks = f->network->ranks;
+			b->ranks = f->ranks > b->ranks ? f->ranks : b->ranks;
+		}
+		for (k = 0; k < price.entry->fit.npoints; k++) {
+			double size = price.scale *
+				      (double)price.entry->fit.size_bytes[k];
+
+			least = fmin(least, size);
+			most = fmax(most, size);
+		}
+		if (!k || (bytes >= least && bytes <= most))
+			continue;
+		if (!b->most_bytes) {
+			b->from_bytes = least;
+			b->to_bytes = most;
+			b->least_bytes = bytes;
+		}
+		b->least_bytes = fmin(b->least_bytes, bytes);
+		b->most_bytes = fmax(b->most_bytes, bytes);
+	}
+}
+
+void gf_beyond_add_plan(struct gf_beyond *b, const struct gf_plan *p)
+{
+	struct gf_fabric f = gf_plan_fabric(p);
+	struct gf_traffic t;
+
+	if (gf_traffic_init(&t, p, &f, NULL) < 0)
+		return;
+	gf_beyond_add(b, p, &f, &t);
+	gf_traffic_release(&t);
+}
+
+void gf_beyond_text(const struct gf_beyond *b, struct gf_text *out)
+{
+	struct gf_human h[4];
+
+	if (b->ranks)
+		gf_text_addf(out,
+			     "the network was measured on %d ranks; its costs "
+			     "are carried over to %d by closed forms\n",
+			     b->measured_ranks, b->ranks);
+	if (b->most_bytes > 0)
+		gf_text_addf(out,
+			     "messages of %s to %s lie beyond the sizes that "
+			     "were measured, %s to %s: their times are in more "
+			     "doubt\n",
+			     gf_human_size(b->least_bytes, &h[0]),
+			     gf_human_size(b->most_bytes, &h[1]),
+			     gf_human_size(b->from_bytes, &h[2]),
+			     gf_human_size(b->to_bytes, &h[3]));
+}
+
+/* By what share the network's times are longer at their high ends, at most. */
+static double doubt_of_network(const struct gf_plan *p)
+{
+	struct gf_fabric now = gf_plan_fabric(p), high = now;
+	struct gf_network *network = gf_network_copy(p->network);
+	struct gf_traffic t = {0}, then = {0};
+	double most = 1;
+	size_t i;
+
+	scale_network(network, now.ranks, true);
+	high.network = network;
+	if (gf_traffic_init(&t, p, &now, NULL) == 0 &&
+	    gf_traffic_init(&then, p, &high, NULL) == 0)
+		for (i = 0; i < t.nmessages; i++)
+			most = fmax(most, message_s(&then.messages[i]) /
+						  message_s(&t.messages[i]));
+	gf_traffic_release(&t);
+	gf_traffic_release(&then);
+	gf_network_free(network);
+	return most - 1;
+}
+
 void gf_doubt_text(const struct gf_plan *p, struct gf_text *out)
 {
 	const struct gf_prediction *pr = p->predicted;
+	struct gf_beyond beyond = {0};
+	double network, compute;
 	struct gf_human h[3];
-	struct gf_doubt d;
 
 	if (!pr || !(pr->iteration_high_s > 0))
 		return;
-	d = gf_doubt_of(p);
-	if (d.network < least_doubt && d.compute < least_doubt)
+	gf_beyond_add_plan(&beyond, p);
+	gf_beyond_text(&beyond, out);
+	network = p->network ? doubt_of_network(p) : 0;
+	compute = doubt_of_model(p->model);
+	if (network < least_doubt && compute < least_doubt)
 		return;
 	gf_text_addf(
 		out,
@@ -259,7 +324,7 @@ void gf_doubt_text(const struct gf_plan *p, struct gf_text *out)
 		"compute's, and %.3g %% from run to run\n",
 		gf_human_time(pr->iteration_s, &h[0]),
 		gf_human_time(pr->iteration_low_s, &h[1]),
-		gf_human_time(pr->iteration_high_s, &h[2]), 100 * d.network,
-		100 * d.compute,
+		gf_human_time(pr->iteration_high_s, &h[2]), 100 * network,
+		100 * compute,
 		100 * runs_differ(p, pr->compute_s, pr->iteration_s));
 }

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "doc/plan.h"
+#include "sim/predict.h"
 
 /*
  * How far a prediction may be off, by what its measurements left open.
@@ -15,13 +16,19 @@
  * the lines are from the medians (residual_rms). The other is how far repeats
  * scatter: half of the interquartile range by the time, in the median of the
  * points. It is GF_DOUBT_MOST at most. Every cost of that entry lies between
- * its value / (1 + d) and its value * (1 + d), and so do gamma_n - 1. The doubt
- * of compute is half of the model's spread_s by the times of its passes.
+ * its value / (1 + d) and its value * (1 + d), and so do gamma_n - 1; sizes
+ * that the lines miss by more, and sizes beyond those that were measured, have
+ * wider intervals (sim/doubt_lines.h). The doubt of compute is half of the
+ * model's spread_s by the times of its passes.
+ *
+ * All-reduces that are carried over to other ranks by closed forms are in doubt
+ * by a factor of 1 + GF_DOUBT_CARRIED for every doubling, an assumption.
  *
  * A plan is predicted with all costs at their low ends, and with all at their
  * high ends: an interval, not a distribution.
  */
-#define GF_DOUBT_MOST 1.0
+#define GF_DOUBT_MOST    1.0
+#define GF_DOUBT_CARRIED 0.1
 
 /*
  * Another run differs from the profile's by a share r besides: what parts of
@@ -33,21 +40,16 @@
  */
 #define GF_DOUBT_RUNS 0.03
 
-struct gf_doubt {
-	double network; /* the largest of the entries that count */
-	double compute;
-}; /* 0: nothing is recorded */
-
-/* Is there any in these measurements? net may be NULL. */
+/* May there be any in these measurements, used on so many ranks? net may be
+ * NULL. */
 bool gf_doubt_recorded(const struct gf_model_profile *m,
-		       const struct gf_network *net);
+		       const struct gf_network *net, int ranks);
 /* Of the surest of its entries: no plan's messages are known better. */
 double gf_doubt_least(const struct gf_network *net);
-struct gf_doubt gf_doubt_of(const struct gf_plan *p);
 
 /* Puts all of these costs and times at one end; net may be NULL. */
 void gf_doubt_move(struct gf_model_profile *m, struct gf_network *net,
-		   bool high);
+		   int ranks, bool high);
 /* Widens the interval of p's iteration by the share r. */
 void gf_doubt_widen(const struct gf_plan *p, double compute_s,
 		    double iteration_s, double *low_s, double *high_s);
@@ -56,7 +58,19 @@ void gf_doubt_widen(const struct gf_plan *p, double compute_s,
  * doubt. p has a prediction. */
 int gf_doubt_predict(struct gf_plan *p, struct gf_error *err);
 
-/* One line of detail for people (cli/list.h); nothing without doubt. */
+/* What of the messages of one plan or more was not measured as it is. */
+struct gf_beyond {
+	double from_bytes, to_bytes;    /* measured of the first to be beyond */
+	double least_bytes, most_bytes; /* of messages beyond; or 0 */
+	int measured_ranks, ranks;      /* carried over, to so many; or 0 */
+};
+void gf_beyond_add(struct gf_beyond *b, const struct gf_plan *p,
+		   const struct gf_fabric *f, const struct gf_traffic *t);
+void gf_beyond_add_plan(struct gf_beyond *b, const struct gf_plan *p);
+/* A line each for people; nothing of what was measured. */
+void gf_beyond_text(const struct gf_beyond *b, struct gf_text *out);
+
+/* These lines, and one of detail (cli/list.h); nothing without doubt. */
 void gf_doubt_text(const struct gf_plan *p, struct gf_text *out);
 
 #endif

@@ -78,6 +78,8 @@ static void take_line(const struct gf_allreduce_cost *c, double bytes,
 	price->contention = &c->contention;
 	price->mutual = gf_beside_backward_of(c);
 	price->nsteps = 0;
+	price->entry = c;
+	price->scale = scale;
 	price->codec_s_per_byte = price->hops = price->handling_s_per_byte = 0;
 }
 
@@ -257,8 +259,12 @@ int gf_price_link(const struct gf_fabric *f, double bytes,
 		  struct gf_link_cost *link, struct gf_error *err)
 {
 	struct gf_cost_round round = {f->ranks, 1, f->ranks, 1};
-	double p = f->ranks;
-	struct gf_price ring;
+	struct gf_priced m = {"ring", NULL, 0, f->ranks * bytes};
+	struct gf_link_cost unit = {1, 1, 0};
+	struct gf_cost_net uniform = {.nlevels = 1, .links = &unit};
+	const struct gf_allreduce_cost *other;
+	struct gf_price one = {0}, all;
+	struct gf_fabric bare = *f;
 	struct net net;
 	int rc;
 
@@ -269,14 +275,19 @@ int gf_price_link(const struct gf_fabric *f, double bytes,
 		return 0;
 	}
 	net_release(&net);
-	rc = gf_price_message(
-		f, &(struct gf_priced){"ring", NULL, 0, p * bytes}, &ring, err);
+	other = f->network ? gf_network_cheapest(f->network, m.bytes) : NULL;
+	if (other && !entry_of(f->network, &m, PLAIN))
+		m.algorithm = other->algorithm;
+	rc = gf_price_message(f, &m, &all, err);
+	bare.derived = NULL;
+	rc = rc ? rc : gf_price_closed_form(&bare, &m, &uniform, &one, err);
 	if (rc < 0)
 		return rc;
-	/* 2(p-1) alpha + 2(p-1)/p n beta */
-	link->alpha_s = p > 1 ? ring.startup_s / (2 * (p - 1)) : 0;
-	link->beta_s_per_byte = p > 1 ? ring.per_byte_s * p / (2 * (p - 1)) : 0;
-	link->gamma_s_per_byte = 0;
+	*link = (struct gf_link_cost){0};
+	if (one.startup_s > 0 && one.per_byte_s > 0) {
+		link->alpha_s = all.startup_s / one.startup_s;
+		link->beta_s_per_byte = all.per_byte_s / one.per_byte_s;
+	}
 	return 0;
 }
 

@@ -59,6 +59,10 @@ struct gf_price {
 	/* Of per_byte_s: that on all hops, and the loss scale. */
 	double handling_s_per_byte;
 	size_t nsteps; /* that tell apart how many elements there are; or 0 */
+	/* What was measured, borrowed, and by what its sizes are multiplied to
+	 * be those of messages here; NULL: derived. */
+	const struct gf_allreduce_cost *entry;
+	double scale;
 };
 
 /* How a message goes, and how many bytes it has on the wire. */
@@ -86,8 +90,8 @@ const struct gf_selection_cost *gf_fabric_selection(const struct gf_fabric *f,
 						    const char *method);
 
 /* One transfer of the given bytes between neighbours when all ranks send at
- * once, for costs that know only alpha and beta; derived from the ring's cost
- * if only that was measured. */
+ * once, for costs that know only alpha and beta; derived from the cost
+ * of the ring, or else of the cheapest, if only all-reduces were measured. */
 int gf_price_link(const struct gf_fabric *f, double bytes,
 		  struct gf_link_cost *link, struct gf_error *err);
 /* A rank's set of that many bytes by an algorithm for sets (gf_sparse_find), on

@@ -283,10 +283,11 @@ static int end_s(const struct gf_plan *p, const struct gf_what_if *w, bool high,
 	int rc;
 
 	there.timeline = false;
+	there.beyond = NULL;
 	there.iterations = 0;
 	o.messages = gf_xcalloc(p->nmessages + 1, sizeof(*o.messages));
 	end.model = gf_model_profile_copy(p->model);
-	gf_doubt_move(end.model, network, high);
+	gf_doubt_move(end.model, network, o.ranks + p->servers, high);
 	if (w->network)
 		there.network = network;
 	else
@@ -302,17 +303,17 @@ static int end_s(const struct gf_plan *p, const struct gf_what_if *w, bool high,
 
 /* The interval, by the doubt of what it is simulated on. */
 static int add_doubt(const struct gf_plan *p, const struct gf_what_if *w,
-		     const struct gf_network *network, struct gf_outcome *o,
-		     struct gf_error *err)
+		     struct gf_outcome *o, struct gf_error *err)
 {
+	const struct gf_network *network = w->network  ? w->network
+					   : w->levels ? NULL
+						       : p->network;
 	struct gf_plan there = *p;
-	struct gf_doubt d;
 	double low, high;
 	int rc;
 
 	there.network = (struct gf_network *)network;
-	d = gf_doubt_of(&there);
-	if (d.network == 0 && d.compute == 0)
+	if (!gf_doubt_recorded(p->model, network, o->ranks + p->servers))
 		return 0;
 	rc = end_s(p, w, false, &low, err);
 	if (rc == 0)
@@ -344,7 +345,9 @@ int gf_what_if(const struct gf_plan *p, const struct gf_what_if *w,
 	o.messages = gf_xcalloc(p->nmessages + 1, sizeof(*o.messages));
 	rc = run(p, w, &v, &o, err);
 	if (rc == 0)
-		rc = add_doubt(p, w, v.fabric.network, &o, err);
+		rc = add_doubt(p, w, &o, err);
+	if (rc == 0 && w->beyond)
+		gf_beyond_add(w->beyond, &v.plan, &v.fabric, &v.traffic);
 	gf_variant_release(&v);
 	if (rc < 0)
 		gf_outcome_release(&o);

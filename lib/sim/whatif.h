@@ -49,7 +49,8 @@ struct gf_what_if {
 	/* Room for the time of each run, as they were drawn; or NULL. Of a plan
 	 * without a period. */
 	double *steps_s;
-	bool timeline;       /* the outcome is to have one */
+	struct gf_beyond *beyond; /* to be added to; or NULL */
+	bool timeline;            /* the outcome is to have one */
 	double iterations;   /* of a whole run, for total_s; 0: not asked for */
 	size_t epoch_steps;  /* of it; 0: not known */
 	size_t period_steps; /* of a plan with a period; 0: the plan's */

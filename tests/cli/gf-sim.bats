@@ -188,6 +188,39 @@ plan() { # options of gf-plan...
 	END
 }
 
+@test "a network of NCCL's all-reduces alone: other ranks, bandwidths, sizes" {
+	gf-profile -q --import "$data/import/nccl-tests.txt" --ranks 16 > net.json
+	gf-plan -q --policy single --gpu h100 resnet20 net.json > plan.json
+	fails grep -q beyond err.txt
+	jq -e '.predicted | .iteration_low_s < .iteration_s and .iteration_s < .iteration_high_s' plan.json
+	# one interval and one line for all rows
+	wants 0 gf-sim plan.json --ranks 16,32,128
+	[ "$(grep -c 'measured on 16 ranks; its costs are carried over to 128 by closed forms' err.txt)" -eq 1 ]
+	jq -se 'map((.iteration_high_s - .iteration_low_s) / .exposed_comm_s) | .[0] < .[1] and .[1] < .[2]' out.txt
+	wants 0 gf-sim plan.json --bandwidth 1Gb/s,100Gb/s
+	jq -se '.[0].exposed_comm_s > 50 * .[1].exposed_comm_s' out.txt
+	# the sizes 1 MiB and more alone: nothing is known of smaller ones
+	jq '.network.allreduce[0].fit |= (([.size_bytes, .time_s] | transpose | map(select(.[0] >= 1048576))) as $p
+		| .size_bytes = ($p | map(.[0])) | .time_s = ($p | map(.[1])) | del(.spread_s))' net.json > large.json
+	wants 0 gf-plan --policy wfbp --gpu h100 resnet20 large.json -o wide.json
+	[ "$(grep -c 'messages of .* lie beyond the sizes that were measured' err.txt)" -eq 1 ]
+	wants 0 gf-sim wide.json
+	[ "$(grep -c 'lie beyond the sizes that were measured' err.txt)" -eq 1 ]
+	jq -es '.[0].predicted.iteration_high_s == .[1].iteration_high_s' wide.json out.txt
+	wants 0 gf-plan --compare --gpu h100 resnet20 large.json
+	[ "$(grep -c 'lie beyond the sizes that were measured' err.txt)" -eq 1 ]
+	wants 0 gf-plan --compare --over codecs --gpu h100 resnet20 net.json
+	says "no trunc16, q8, fp8, fp4: want f32, f16 or bf16 with algorithm library, which cannot sum encoded data"
+}
+
+@test "sets have no stages that other ranks must fit" {
+	for selection in topk gtopk; do
+		gf-plan -q --gpu v100 --selection $selection resnet20 asc-wfbp-8x4-10gbe > plan.json
+		wants 0 gf-sim plan.json --ranks 33,96,160
+		jq -se 'map(.iteration_s) | length == 3 and all(. > 0)' out.txt
+	done
+}
+
 @test "a ring on other ranks: its closed form" {
 	plan --policy single
 	wants 0 gf-sim plan.json --ranks 8
@@ -529,7 +562,7 @@ run_trace() {
 
 @test "rows have the interval that the plan's prediction has, and pictures draw it" {
 	jq '.network.allreduce[0].fit = {r_squared: 0.9, residual_rms: 0.15, residual_max: 0.4,
-		size_bytes: [64, 128], time_s: [10, 20], spread_s: [4, 8]} | .model.spread_s = 4' \
+		size_bytes: [1, 1024], time_s: [3.25, 259], spread_s: [1.3, 103.6]} | .model.spread_s = 4' \
 		"$share/profiles/six.json" > doubtful.json
 	gf-plan -q --policy single doubtful.json > plan.json
 	jq -e '.predicted.iteration_high_s > 0' plan.json

@@ -4,13 +4,16 @@
  * and the plan that is chosen over them.
  */
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/array.h"
+#include "base/heap.h"
 #include "cost/stat.h"
 #include "planner/make.h"
 #include "planner_cases.h"
 #include "sim/doubt.h"
+#include "sim/doubt_lines.h"
 #include "sim/predict.h"
 #include "test.h"
 
@@ -19,19 +22,30 @@
 	(1 + GF_DOUBT_RUNS) /* from run to run, where no drift is known        \
 			     */
 
-static size_t sizes[] = {1024, 4096, 65536};
-static double times_s[] = {1, 2, 4};
-static double spreads_s[] = {0.2, 0.8, 1.6}; /* median of halves by times: .2 */
+/* All messages lie between these sizes. */
+static size_t sizes[] = {1, 64, (size_t)1 << 40};
+/* Halves of the spreads by the times: 0.2 in the median. */
+static const double shares[] = {0.2, 0.4, 0.4};
 
-static struct gf_fit fit_of(double residual_rms)
+/* Points on the entry's lines, as if they had left that residual; kept. */
+static void give_fit(struct problem_store *s, size_t entry, double residual_rms)
 {
-	return (struct gf_fit){.r_squared = 0.9,
-			       .residual_rms = residual_rms,
-			       .residual_max = 2 * residual_rms,
-			       .npoints = 3,
-			       .size_bytes = sizes,
-			       .time_s = times_s,
-			       .spread_s = spreads_s};
+	static double times_s[64][3], spreads_s[64][3];
+	struct gf_allreduce_cost *c = &s->costs[entry];
+	struct gf_cost_lines lines = gf_allreduce_lines(c);
+	size_t i;
+
+	for (i = 0; i < 3; i++) {
+		times_s[entry][i] = gf_cost_lines_s(&lines, (double)sizes[i]);
+		spreads_s[entry][i] = shares[i] * times_s[entry][i];
+	}
+	c->fit = (struct gf_fit){.r_squared = 0.9,
+				 .residual_rms = residual_rms,
+				 .residual_max = 2 * residual_rms,
+				 .npoints = 3,
+				 .size_bytes = sizes,
+				 .time_s = times_s[entry],
+				 .spread_s = spreads_s[entry]};
 }
 
 static int make(const struct problem_store *s, const char *policy, int lanes,
@@ -66,17 +80,13 @@ static void test_by_hand(void)
 
 	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++) {
 		double d = 1 + cases[i].network, c = 1 + cases[i].compute;
-		struct gf_doubt got;
 		struct gf_plan p;
 
 		store_case(&s, &six, 1);
-		s.costs[0].fit = fit_of(cases[i].residual_rms);
+		give_fit(&s, 0, cases[i].residual_rms);
 		s.model.spread_s = cases[i].spread_s;
 		if (make(&s, "single", 1, &p))
 			continue;
-		got = gf_doubt_of(&p);
-		EXPECT_NEAR(got.network, cases[i].network, ROUNDING, "%zu", i);
-		EXPECT_NEAR(got.compute, cases[i].compute, ROUNDING, "%zu", i);
 		EXPECT_NEAR(p.predicted->iteration_s, 68, ROUNDING, "%zu", i);
 		EXPECT_NEAR(p.predicted->iteration_low_s,
 			    (20 / c + 48 / d) / RUNS, ROUNDING, "%zu", i);
@@ -132,7 +142,7 @@ static void scale(struct problem_store *s, double factor)
  * are scaled by hand. */
 static void test_scaled(void)
 {
-	const double factor = 1.25; /* of fit_of(0.15) */
+	const double factor = 1.25; /* of give_fit(0.15) */
 	uint64_t seed;
 	size_t i;
 
@@ -146,7 +156,7 @@ static void test_scaled(void)
 
 		store_lines(&s, seed, 7, 2);
 		for (i = 0; i < s.network.nallreduce; i++)
-			s.costs[i].fit = fit_of(0.15);
+			give_fit(&s, i, 0.15);
 		if (make(&s, "optimal", 2, &p))
 			continue;
 		store_lines(&high, seed, 7, 2);
@@ -168,6 +178,170 @@ static void test_scaled(void)
 			    at_low.iteration_s / RUNS, ROUNDING, "seed %d",
 			    (int)seed);
 		gf_plan_release(&p);
+	}
+}
+
+/* --- sizes that lines miss, and those beyond what was measured ---------------
+ */
+
+static double at_end(const struct gf_fit *fit, struct gf_cost_lines lines,
+		     bool high, double bytes)
+{
+	struct gf_cost_line *larger =
+		gf_xmemdup(lines.larger, lines.nlarger * sizeof(*lines.larger));
+	double end_s;
+
+	gf_doubt_lines(fit, &lines.first, &larger, &lines.nlarger, 32, high);
+	lines.larger = larger;
+	end_s = gf_cost_lines_s(&lines, bytes);
+	free(larger);
+	return end_s;
+}
+
+/* Tables of times in us, by hand: what a message of some bytes costs at the
+ * ends. */
+static void test_sizes(void)
+{
+	const double k = 1024, m = k * k, g = k * m, none = -1;
+	const struct {
+		const char *name;
+		double startup, per_byte;
+		size_t n;
+		double bytes[5], times[5];
+		double message, low, high; /* -1: not said here */
+	} cases[] = {
+		{"between, exact",
+		 10,
+		 1 / k,
+		 3,
+		 {k, 2 * k, 4 * k},
+		 {11, 12, 14},
+		 3 * k,
+		 13,
+		 13},
+		{"two sizes",
+		 10,
+		 1 / k,
+		 2,
+		 {k, 4 * k},
+		 {11, 14},
+		 2 * k,
+		 12 / 1.03,
+		 12 * 1.03},
+		{"smaller: at most the smallest",
+		 10,
+		 1 / k,
+		 3,
+		 {k, 2 * k, 4 * k},
+		 {11, 12, 14},
+		 1,
+		 none,
+		 11},
+		{"of large sizes no startup is told",
+		 10,
+		 1 / k,
+		 3,
+		 {g, 2 * g, 4 * g},
+		 {g / k + 10, 2 * g / k + 10, 4 * g / k + 10},
+		 k,
+		 1.00001,
+		 g / k + 10},
+		{"of equal times no slope is told",
+		 10,
+		 0,
+		 3,
+		 {k, 2 * k, 4 * k},
+		 {10, 10, 10},
+		 8 * k,
+		 10,
+		 20},
+		{"larger: the same rate",
+		 0,
+		 1,
+		 3,
+		 {k, 2 * k, 4 * k},
+		 {k, 2 * k, 4 * k},
+		 8 * k,
+		 none,
+		 8 * k},
+		{"what a line misses",
+		 0,
+		 1,
+		 5,
+		 {1, 2, 4, 8, 16},
+		 {1, 2, 12, 8, 4},
+		 4,
+		 2,
+		 12},
+		{"before it",
+		 0,
+		 1,
+		 5,
+		 {1, 2, 4, 8, 16},
+		 {1, 2, 12, 8, 16},
+		 3,
+		 3,
+		 9},
+		{"costs do not fall after it",
+		 0,
+		 1,
+		 5,
+		 {1, 2, 4, 8, 16},
+		 {1, 2, 12, 8, 16},
+		 9,
+		 9,
+		 none},
+		{"costs do not rise above what comes",
+		 0,
+		 1,
+		 5,
+		 {1, 2, 4, 8, 16},
+		 {1, 2, 4, 8, 4},
+		 8,
+		 2,
+		 8},
+	};
+	size_t i, j;
+
+	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++) {
+		size_t bytes[5];
+		double times[5], before[2] = {0};
+		struct gf_fit fit = {.npoints = cases[i].n,
+				     .size_bytes = bytes,
+				     .time_s = times};
+		struct gf_cost_lines lines = {
+			.first = {0, cases[i].startup, cases[i].per_byte}};
+		double low, high, b;
+
+		for (j = 0; j < cases[i].n; j++) {
+			bytes[j] = (size_t)cases[i].bytes[j];
+			times[j] = cases[i].times[j];
+		}
+		low = at_end(&fit, lines, false, cases[i].message);
+		high = at_end(&fit, lines, true, cases[i].message);
+		if (cases[i].low >= 0)
+			EXPECT_NEAR(low, cases[i].low, 1e-6, "%s: low",
+				    cases[i].name);
+		if (cases[i].high >= 0)
+			EXPECT_NEAR(high, cases[i].high, 1e-6, "%s: high",
+				    cases[i].name);
+		EXPECT(low <= high * (1 + ROUNDING), "%s", cases[i].name);
+		for (j = 0; j < cases[i].n; j++)
+			EXPECT(at_end(&fit, lines, false, (double)bytes[j]) <=
+					       times[j] * (1 + ROUNDING) &&
+				       at_end(&fit, lines, true,
+					      (double)bytes[j]) >=
+					       times[j] * (1 - ROUNDING),
+			       "%s: %zu bytes", cases[i].name, bytes[j]);
+		for (b = 1; b < 1e12; b = ceil(b * 1.3)) {
+			low = at_end(&fit, lines, false, b);
+			high = at_end(&fit, lines, true, b);
+			EXPECT(low >= before[0] * (1 - 1e-9) &&
+				       high >= before[1] * (1 - 1e-9),
+			       "%s: falls at %g bytes", cases[i].name, b);
+			before[0] = low;
+			before[1] = high;
+		}
 	}
 }
 
@@ -204,7 +378,7 @@ static bool offer_for_high(struct problem_store *s, struct offer *o)
 	struct gf_plan p;
 	int rc;
 
-	gf_doubt_move(&high.model, raised, true); /* test_scaled: by hand */
+	gf_doubt_move(&high.model, raised, 4, true); /* test_scaled: by hand */
 	high.network = *raised;
 	rc = make(&high, "optimal", 1, &p);
 	gf_network_free(raised);
@@ -275,7 +449,7 @@ static void test_chosen(void)
 
 		store_random(&s, seed, 8, 1);
 		for (i = 0; i < s.network.nallreduce; i++)
-			s.costs[i].fit = fit_of(i ? 0 : 0.9);
+			give_fit(&s, i, i ? 0 : 0.9);
 		n = offer_all(&s, all);
 		if (make(&s, NULL, 1, &p))
 			continue;
@@ -376,6 +550,7 @@ int main(void)
 	test_by_hand();
 	test_none();
 	test_scaled();
+	test_sizes();
 	test_chosen();
 	test_coverage();
 	return TEST_END();
