@@ -41,28 +41,6 @@ static struct sums sum_up(const double *size, const double *time, size_t count)
 	return s;
 }
 
-static void judge(const double *size, const double *time, size_t count,
-		  struct gf_linear_fit *fit)
-{
-	double mean = 0, total = 0, left = 0, squares = 0;
-	size_t i;
-
-	for (i = 0; i < count; i++)
-		mean += time[i] / (double)count;
-	for (i = 0; i < count; i++) {
-		double fitted = fit->startup_s + fit->per_byte_s * size[i];
-		double relative = (time[i] - fitted) / fitted;
-
-		left += (time[i] - fitted) * (time[i] - fitted);
-		total += (time[i] - mean) * (time[i] - mean);
-		squares += relative * relative;
-		fit->residual_max = fmax(fit->residual_max, fabs(relative));
-	}
-	/* Equal times leave nothing to explain: a flat fit is then perfect. */
-	fit->r_squared = total > 0 ? 1 - left / total : 1;
-	fit->residual_rms = sqrt(squares / (double)count);
-}
-
 static int check(const double *size, const double *time, size_t count,
 		 struct gf_error *err)
 {
@@ -110,7 +88,6 @@ int gf_fit_linear(const double *size_bytes, const double *time_s, size_t count,
 		f.startup_s = 0;
 		f.per_byte_s = s.raw_size_time / s.raw_size_size;
 	}
-	judge(size_bytes, time_s, count, &f);
 	*fit = f;
 	return 0;
 }

@@ -14,9 +14,6 @@
  */
 struct gf_linear_fit {
 	double startup_s, per_byte_s;
-	double r_squared;    /* of the unweighted times */
-	double residual_rms; /* relative */
-	double residual_max; /* relative, absolute value */
 	int clamped_startup, clamped_slope;
 };
 

@@ -135,8 +135,6 @@ static void take_lines(const struct range *ranges, struct gf_lines_fit *f)
 
 		*l = ranges[i].line;
 		f->from_bytes[i] = from;
-		f->clamped_startup |= l->clamped_startup;
-		f->clamped_slope |= l->clamped_slope;
 		if (i > 0)
 			l->startup_s = fmax(l->startup_s,
 					    at(&f->lines[i - 1], from) -
@@ -183,7 +181,7 @@ int gf_fit_lines(const struct gf_fit_points *p, size_t lines_most,
 {
 	struct range ranges[GF_FIT_LINES_MOST] = {{.last = p->count}};
 	struct gf_lines_fit f = {.nlines = 1};
-	struct gf_linear_fit one;
+	struct gf_lines_fit one = f;
 	size_t most = ascending(p) ? lines_most : 1, i, k;
 	int rc = gf_fit_linear(p->size_bytes, p->time_s, p->count,
 			       &ranges[0].line, err);
@@ -191,7 +189,8 @@ int gf_fit_lines(const struct gf_fit_points *p, size_t lines_most,
 	assert(lines_most <= GF_FIT_LINES_MOST);
 	if (rc < 0)
 		return rc;
-	one = ranges[0].line;
+	one.lines[0] = ranges[0].line;
+	judge(p, &one);
 	for (i = 0; i < f.nlines && f.nlines < most;) {
 		struct range a, b;
 

@@ -27,9 +27,9 @@ struct gf_lines_fit {
 	size_t nlines;
 	double from_bytes[GF_FIT_LINES_MOST]; /* 0, then rising, whole */
 	struct gf_linear_fit lines[GF_FIT_LINES_MOST];
-	/* of all, as in gf_linear_fit */
-	double r_squared, residual_rms, residual_max;
-	int clamped_startup, clamped_slope;
+	double r_squared;    /* of the unweighted times */
+	double residual_rms; /* relative */
+	double residual_max; /* relative, absolute value */
 };
 
 struct gf_fit_points {

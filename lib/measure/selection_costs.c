@@ -9,7 +9,7 @@
 #include "base/clock.h"
 #include "base/heap.h"
 #include "base/rng.h"
-#include "cost/fit.h"
+#include "cost/fit_lines.h"
 #include "cost/stat.h"
 #include "doc/selection.h"
 #include "codec/codec.h"
@@ -289,7 +289,7 @@ struct points {
 
 static void add(const struct gf_measure_selections *c,
 		struct gf_processing *out, const char *name,
-		const struct gf_linear_fit *f, const struct points *p)
+		const struct gf_lines_fit *f, const struct points *p)
 {
 	struct gf_selection_cost *to;
 	size_t i;
@@ -309,8 +309,8 @@ static void add(const struct gf_measure_selections *c,
 			       .size_bytes = gf_xcalloc(p->n, sizeof(size_t)),
 			       .time_s = gf_xmemdup(p->times,
 						    p->n * sizeof(double))}},
-		.alpha_s = f->startup_s,
-		.beta_s_per_byte = f->per_byte_s,
+		.alpha_s = f->lines->startup_s,
+		.beta_s_per_byte = f->lines->per_byte_s,
 		.sent_s_per_byte = p->sent_s_per_byte,
 	};
 	for (i = 0; i < p->n; i++)
@@ -343,7 +343,7 @@ static int measure(const struct gf_measure_selections *c, const char *name,
 		   struct gf_processing *out, struct gf_error *err)
 {
 	struct points p = {.n = 0};
-	struct gf_linear_fit f;
+	struct gf_lines_fit f;
 	bool runs = true;
 	size_t i;
 	int rc = 0;
@@ -360,7 +360,10 @@ static int measure(const struct gf_measure_selections *c, const char *name,
 	}
 	if (rc == 0 && runs) {
 		rc = measure_sent(c, name, &p, err);
-		rc = rc ? rc : gf_fit_linear(p.bytes, p.times, p.n, &f, err);
+		rc = rc ? rc
+			: gf_fit_lines(&(struct gf_fit_points){p.bytes, p.times,
+							       p.n},
+				       1, &f, err);
 	}
 	if (rc)
 		gf_error_prefix(err, "selection %s", name);

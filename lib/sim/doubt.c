@@ -23,25 +23,19 @@ static double carried(const struct gf_network *net, int ranks)
 		   fabs(log2((double)ranks / net->ranks)));
 }
 
-static double doubt_of_entry(const struct gf_allreduce_cost *c)
-{
-	return gf_doubt_of_fit(&c->fit, 1 + c->nlarger);
-}
-
-static double doubt_of_level(const struct gf_level_cost *c)
-{
-	return gf_doubt_of_fit(&c->fit, 1 + c->nlarger);
-}
-
 double gf_doubt_least(const struct gf_network *net)
 {
 	double least = INFINITY;
 	size_t i;
 
 	for (i = 0; net && i < net->nallreduce; i++)
-		least = fmin(least, doubt_of_entry(&net->allreduce[i]));
+		least = fmin(least,
+			     gf_doubt_of_fit(&net->allreduce[i].fit,
+					     1 + net->allreduce[i].nlarger));
 	for (i = 0; net && net->nallreduce == 0 && i < net->nlevels; i++)
-		least = fmin(least, doubt_of_level(&net->levels[i]));
+		least = fmin(least,
+			     gf_doubt_of_fit(&net->levels[i].fit,
+					     1 + net->levels[i].nlarger));
 	return isfinite(least) ? least : 0;
 }
 
@@ -102,8 +96,9 @@ static void scale_network(struct gf_network *net, int ranks, bool high)
 	for (i = 0; net && i < net->nallreduce; i++) {
 		struct gf_allreduce_cost *c = &net->allreduce[i];
 		struct gf_cost_line first = gf_allreduce_lines(c).first;
+		double d = gf_doubt_of_fit(&c->fit, 1 + c->nlarger);
 
-		scale_gamma(&c->contention, factor_of(doubt_of_entry(c), high));
+		scale_gamma(&c->contention, factor_of(d, high));
 		gf_doubt_lines(&c->fit, &first, &c->larger, &c->nlarger,
 			       ENTRY_PARTS, high);
 		c->startup_s = first.startup_s * carry;
@@ -112,7 +107,8 @@ static void scale_network(struct gf_network *net, int ranks, bool high)
 	}
 	for (i = 0; net && i < net->nlevels; i++) {
 		struct gf_level_cost *c = &net->levels[i];
-		double factor = factor_of(doubt_of_level(c), high);
+		double d = gf_doubt_of_fit(&c->fit, 1 + c->nlarger);
+		double factor = factor_of(d, high);
 		struct gf_cost_line first = gf_level_lines(c).first;
 
 		scale_gamma(&c->contention, factor);

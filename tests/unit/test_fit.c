@@ -3,7 +3,7 @@
 
 #include "base/array.h"
 #include "base/rng.h"
-#include "cost/fit.h"
+#include "cost/fit_lines.h"
 #include "test.h"
 
 /* How far a recovered constant may be off, relative. */
@@ -45,6 +45,7 @@ static void test_recovers(void)
 		double tolerance =
 			cases[i].noise > 0 ? noisy_tolerance : exact_tolerance;
 		struct gf_linear_fit fit;
+		struct gf_lines_fit lines;
 		struct gf_error err = {""};
 		struct gf_rng rng;
 		int rc;
@@ -58,11 +59,13 @@ static void test_recovers(void)
 			    "%s", cases[i].name);
 		EXPECT_NEAR(fit.per_byte_s / cases[i].per_byte_s, 1, tolerance,
 			    "%s", cases[i].name);
-		EXPECT(fit.r_squared > 0.99, "%s: %g", cases[i].name,
-		       fit.r_squared);
+		rc = gf_fit_lines(&(struct gf_fit_points){size, time, NSIZES},
+				  1, &lines, &err);
+		EXPECT(rc == 0 && lines.r_squared > 0.99, "%s: %g",
+		       cases[i].name, lines.r_squared);
 		EXPECT(!fit.clamped_startup && !fit.clamped_slope, "%s",
 		       cases[i].name);
-		EXPECT(fit.residual_max >= fit.residual_rms, "%s",
+		EXPECT(lines.residual_max >= lines.residual_rms, "%s",
 		       cases[i].name);
 	}
 }
@@ -73,17 +76,18 @@ static void test_weights(void)
 {
 	double size[] = {1024, 4096, 16384, 65536, 1 << 20, 1 << 26};
 	double time[GF_ARRAY_LENGTH(size)];
-	struct gf_linear_fit fit;
+	struct gf_fit_points points = {size, time, GF_ARRAY_LENGTH(size)};
+	struct gf_lines_fit fit;
 	size_t i;
 
 	for (i = 0; i < GF_ARRAY_LENGTH(size); i++)
 		time[i] = 1e-5 + 1e-9 * size[i];
 	time[GF_ARRAY_LENGTH(size) - 1] *= 1.05; /* 3 ms against 10 us */
-	EXPECT(gf_fit_linear(size, time, GF_ARRAY_LENGTH(size), &fit, NULL) ==
-		       0,
-	       "weights");
-	EXPECT_NEAR(fit.startup_s / 1e-5, 1, noisy_tolerance, "startup");
-	EXPECT_NEAR(fit.per_byte_s / 1e-9, 1, noisy_tolerance, "slope");
+	EXPECT(gf_fit_lines(&points, 1, &fit, NULL) == 0, "weights");
+	EXPECT_NEAR(fit.lines[0].startup_s / 1e-5, 1, noisy_tolerance,
+		    "startup");
+	EXPECT_NEAR(fit.lines[0].per_byte_s / 1e-9, 1, noisy_tolerance,
+		    "slope");
 	EXPECT(fit.residual_max > 0.02 && fit.residual_max < 0.06, "%g",
 	       fit.residual_max);
 }
