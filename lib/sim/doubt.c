@@ -258,6 +258,7 @@ void gf_beyond_add_plan(struct gf_beyond *b, const struct gf_plan *p)
 
 void gf_beyond_text(const struct gf_beyond *b, struct gf_text *out)
 {
+	const bool several = b->most_bytes > b->least_bytes;
 	struct gf_human h[4];
 
 	if (b->ranks)
@@ -267,11 +268,12 @@ void gf_beyond_text(const struct gf_beyond *b, struct gf_text *out)
 			     b->measured_ranks, b->ranks);
 	if (b->most_bytes > 0)
 		gf_text_addf(out,
-			     "messages of %s to %s lie beyond the sizes that "
+			     "messages of %s%s%s lie beyond the sizes that "
 			     "were measured, %s to %s: their times are in more "
 			     "doubt\n",
 			     gf_human_size(b->least_bytes, &h[0]),
-			     gf_human_size(b->most_bytes, &h[1]),
+			     several ? " to " : "",
+			     several ? gf_human_size(b->most_bytes, &h[1]) : "",
 			     gf_human_size(b->from_bytes, &h[2]),
 			     gf_human_size(b->to_bytes, &h[3]));
 }
