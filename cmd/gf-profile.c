@@ -440,9 +440,7 @@ static int work(void *arguments, struct gf_comm *comm, struct gf_error *err)
 
 	if (a->import.file || a->estimate)
 		return run_alone(a, comm, err);
-	rc = gf_measure_profile_same(comm, &a->bench,
-				     a->pairs ? "--pairs" : "measure", a->model,
-				     err);
+	rc = gf_measure_profile_same(comm, &a->bench, a->model, err);
 	rc = rc ? rc : gf_launch_try_outputs(&a->cli, comm, err);
 	if (rc)
 		return rc;
@@ -467,6 +465,10 @@ int main(int argc, char **argv)
 	gf_cli_parse(&command, argc, argv, &a);
 	launch.transport = gf_cli_start_transport(&a.start);
 	launch.timeout_s = a.bench.sweep.timeout_s;
+	launch.doing = a.import.file ? "--import"
+		       : a.estimate  ? "--estimate"
+		       : a.pairs     ? "--pairs"
+				     : "measure";
 	status = gf_launch_run(&launch);
 	free((void *)a.bench.sweep.algorithms);
 	return status;
