@@ -441,27 +441,46 @@ static bool computed(const struct gf_kineto *k, double from_s, double to_s)
 		       gf_kineto_at(&k->operators, to_s);
 }
 
-/* Gloo runs what was launched in that order, and may begin later. A launch that
- * waited for the message before is set to when it would have come without. */
+/* Does it begin where one of the last few before it ends? */
+static bool is_queued(const struct gf_kineto_span *s, size_t i)
+{
+	static const double soon_s = 1e-3;
+	size_t k = i;
+
+	while (k-- > 0 && i - k <= 64)
+		if (s[i].start_s >= s[k].end_s &&
+		    s[i].start_s < s[k].end_s + soon_s)
+			return true;
+	return false;
+}
+
+/* Gloo runs what was called for in that order, and may begin later. A call that
+ * waited for the message before is set to when it would have come without; in a
+ * trace without calls, one of a queued message to the last gradient before. */
 static void find_calls(struct gf_kineto *k)
 {
 	struct gf_kineto_span *s = k->collectives.spans, *call, *end;
 	double before_s = -INFINITY, called_s = -INFINITY;
-	size_t i;
+	size_t i, made;
 
 	sort(&k->collectives, by_start);
 	call = k->exchanges.spans;
 	end = call + k->exchanges.count;
-	for (i = 0; i < k->collectives.count; i++, call++) {
+	for (i = 0; i < k->collectives.count; i++) {
 		while (call < end && call->collective != s[i].collective)
 			call++;
-		if (call >= end || call->start_s > s[i].start_s)
-			return;
+		made = gf_kineto_at(&k->gradients, s[i].start_s);
+		if (call >= end || call->start_s > s[i].start_s) {
+			if (made && is_queued(s, i))
+				s[i].launch_s =
+					k->gradients.spans[made - 1].end_s;
+			continue;
+		}
 		s[i].launch_s = call->start_s;
 		if (i && called_s < before_s && call->start_s >= before_s &&
 		    !computed(k, called_s, before_s))
 			s[i].launch_s += s[i - 1].launch_s - before_s;
-		called_s = call->end_s;
+		called_s = call++->end_s;
 		before_s = s[i].end_s;
 	}
 }

@@ -113,6 +113,12 @@ is() {
 	# gloo has two threads: the third and fourth message wait for the first two
 	is 4-4-2 '.latest_rank == 2 and .slowest_rank == 2 and (.iteration_s - .without_stragglers_s | near(0.06))
 		and ($ranks[2] | (.late_s | near(0.06)) and (.cost_s | near(0.06)))'
+	# older traces hold no calls of these
+	mkdir uncalled
+	for trace in 4-4-2/*.gz; do
+		gunzip < "$trace" | sed '/"name":"c10d::/d' > "uncalled/$(basename "$trace" .gz)"
+	done
+	is uncalled '.slowest_rank == 2 and ($ranks[2] | .cost_s | near(0.06))'
 	wants 0 gf-report -q 4-2-1-3 --table
 	grep -q "^no rank is late alone: the others waited .* at most for one in a step$" out.txt
 	grep -q "; each of 2 ranks alone costs about 6" out.txt
@@ -127,6 +133,31 @@ is() {
 		and ($ranks | map(.cost_s) | (.[1] | near(4)) and (.[2] | near(0)) and (.[3] | near(4)))'
 	trace 1 > none.json
 	is none.json '(has("latest_rank") or has("slowest_rank") | not) and (.without_stragglers_s | near(3))'
+}
+
+@test "a rank that waits for each message before it calls for the next" {
+	# rank 1 comes 60 ms late to the first of two, whose calls follow backward
+	mkdir block
+	jq -n '[range(2) as $r | {distributedInfo: {rank: $r, world_size: 2, pg_count: 1}, traceEvents: [range(4) as $s
+		| (90 * $s) as $t | (60 * $r) as $late | {"Input Dims": [[64]], "Input type": ["float"]} as $shape
+		| (["ProfilerStep#\($s)", $t, 89, 1, {}], ["aten::linear", $t + 0.1, 2.9 + $late, 1, {"Sequence number": $s}],
+			["autograd::engine::evaluate_function: AddmmBackward0", $t + 3 + $late, 23, 1, {}],
+			["autograd::engine::evaluate_function: torch::autograd::AccumulateGrad", $t + 26 + $late, 1, 1, {}],
+			["torch::autograd::AccumulateGrad", $t + 26.1 + $late, 0.8, 1, $shape],
+			(([$t + 27 + $late, $t + 87.5], [$t + 87.6, $t + 88]) as [$call, $to]
+				| ["c10d::allreduce_", $call, 0.05, 1, {}], ["gloo:all_reduce", $call + 0.1, $to - $call - 0.1, 2, $shape]))
+		| {ph: "X", cat: (if .[0] | test("Prof|gloo") then "user_annotation" else "cpu_op" end), name: .[0],
+			pid: $r, ts: (1e3 * .[1]), dur: (1e3 * .[2]), tid: .[3], args: .[4]}]}]' > both.json
+	jq '.[0]' both.json > block/0.json
+	jq '.[1]' both.json > block/1.json
+	is block '.slowest_rank == 1 and (.without_stragglers_s | near(0.029)) and ($ranks[1]
+		| (.cost_s | near(0.06)) and (.late_s | near(0.06)))'
+	# the same of a job that gives no rank and no calls
+	jq '[.traceEvents[] | select(.name != "c10d::allreduce_")]' block/0.json > both.json
+	mv both.json block/0.json
+	jq '[.traceEvents[] | select(.name != "c10d::allreduce_")]' block/1.json > both.json
+	mv both.json block/1.json
+	is block '.ranks == 2 and .slowest_rank == 1 and ($ranks[1] | .cost_s | near(0.06))'
 }
 
 @test "waits for messages that overlap are not added up" {
