@@ -151,7 +151,7 @@ static int add_table(struct rows *r, const char *path, struct gf_text *notes,
 					 c->codec ? " " : "",
 					 c->codec ? c->codec : "",
 					 c->fit.size_bytes[k]),
-			    &(struct gf_report_times){t, t, t, t, t}, 1);
+			    &(struct gf_report_times){t, t, t, t, t, t}, 1);
 		}
 		gf_text_release(&name);
 	}

@@ -19,7 +19,7 @@
  * of the values alone (Conover 1999, "Practical Nonparametric
  * Statistics", 3.2). */
 struct gf_report_times {
-	double median_s, low_s, high_s, least_s, most_s;
+	double median_s, low_s, high_s, least_s, most_s, mean_s;
 };
 
 enum {

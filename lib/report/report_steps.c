@@ -32,13 +32,19 @@ static double exposed(const struct gf_import_job_step *s)
 struct gf_report_times gf_report_times(double *values, size_t n)
 {
 	const size_t out = (size_t)fmax(0, ((double)n - 1.96 * sqrt(n)) / 2);
+	double mean_s = 0;
+	size_t i;
 
 	if (!n)
-		return (struct gf_report_times){NAN, NAN, NAN, NAN, NAN};
+		return (struct gf_report_times){NAN, NAN, NAN, NAN, NAN, NAN};
+	for (i = 0; i < n; i++)
+		mean_s += values[i] / (double)n;
 	return (struct gf_report_times){gf_stat_median(values, n),
 					gf_stat_quantile(values, n, 0.25),
 					gf_stat_quantile(values, n, 0.75),
-					values[out], values[n - 1 - out]};
+					values[out],
+					values[n - 1 - out],
+					mean_s};
 }
 
 /* Of the last nsteps steps of ranks [first, end). */

@@ -34,7 +34,9 @@ static void add_times(const char *what, const struct gf_report_times *t,
 
 static void add_steps(const struct gf_report_whole *r, struct gf_text *out)
 {
+	static const double stalled = 1.1;
 	const double step_s = r->parts[GF_REPORT_STEP].median_s;
+	struct gf_human h;
 	size_t i;
 
 	for (i = 0; i < GF_REPORT_PARTS; i++) {
@@ -42,6 +44,11 @@ static void add_steps(const struct gf_report_whole *r, struct gf_text *out)
 		add_times(i == GF_REPORT_EXPOSED ? "  exposed"
 						 : gf_report_parts[i],
 			  &r->parts[i], out);
+		/* seldom stalls, which no median shows */
+		if (i == GF_REPORT_STEP &&
+		    r->parts[i].mean_s > stalled * step_s)
+			gf_text_addf(out, ", %s on average",
+				     gf_human_time(r->parts[i].mean_s, &h));
 	}
 	if (step_s > 0)
 		gf_text_addf(out, ", %.0f %% of a step",
@@ -251,6 +258,9 @@ static void job_json(const struct gf_report_whole *r, struct gf_text *out)
 	gf_json_put_size(&w, "steps", r->nsteps);
 	for (i = 0; i < GF_REPORT_PARTS; i++)
 		put_times(&w, gf_report_parts[i], &r->parts[i]);
+	if (r->nsteps)
+		gf_json_put_real(&w, "step_mean_s",
+				 r->parts[GF_REPORT_STEP].mean_s);
 	gf_json_put_size(&w, "matched", r->matched);
 	gf_json_put_size(&w, "unmatched", r->unmatched);
 	if (r->late)

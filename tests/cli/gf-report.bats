@@ -39,6 +39,10 @@ trace() {
 	wants 0 gf-report run.json --table
 	grep -q "^rank 1 came last to 100 % of 4 messages; the others waited 4 s for it alone in a step$" out.txt
 	[ "$(grep -c . out.txt)" -le 12 ]
+	# one stall of 70 s in three steps of 7 s
+	jq '.traceEvents |= map(if .ts >= 21e6 then .ts += 70e6 else . end)' run.json > stall.json
+	wants 0 gf-report stall.json --table
+	grep -q "^step  *7 s (half of them 7 s to .*), 24.5 s on average$" out.txt
 }
 
 # The trace of five steps on three ranks. Rank 2 computes twice as long; rank 1
