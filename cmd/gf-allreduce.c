@@ -276,15 +276,18 @@ static void tell_progress(void *ctx, double fraction, size_t count_elems)
 static int measure_plan(struct session *s, struct gf_error *err)
 {
 	const struct arguments *a = s->a;
+	int rc = 0;
 
 	if (gf_cli_given(&a->cli, "algorithms") || a->sweep.codec ||
 	    gf_cli_given(&a->cli, "lanes") || a->sweep.sized || a->best)
-		return gf_error_set(err, -EINVAL,
-				    "%s: want a rule beside sizes, "
-				    "--algorithms, --codec, --lanes or --best, "
-				    "got a whole plan, which sets them",
-				    a->plan);
-	return gf_contest_plan_run(&s->plan, &s->config, &s->rows, err);
+		rc = gf_error_set(err, -EINVAL,
+				  "%s: want a rule beside sizes, "
+				  "--algorithms, --codec, --lanes or --best, "
+				  "got a whole plan, which sets them",
+				  a->plan);
+	rc = gf_comm_agree(s->comm, rc, err);
+	return rc ? rc
+		  : gf_contest_plan_run(&s->plan, &s->config, &s->rows, err);
 }
 
 static int measure(struct session *s, struct gf_error *err)
@@ -371,13 +374,8 @@ static void release(void *session)
 static int work(void *session, struct gf_comm *comm, struct gf_error *err)
 {
 	struct session *s = session;
-	/* a rank that only lists would leave the others waiting for it */
-	int rc = gf_comm_same_text(comm, "command",
-				   s->a->list ? "--list" : "measure", err);
 
 	s->comm = comm;
-	if (rc)
-		return rc;
 	return s->a->list ? gf_launch_print(&s->a->cli, comm, gf_contest_list(),
 					    err)
 			  : run(s, err);
@@ -410,6 +408,7 @@ int main(int argc, char **argv)
 		gf_comm_mpi_listen();
 	launch.transport = gf_cli_start_transport(&a.start);
 	launch.timeout_s = a.config.timeout_s;
+	launch.doing = a.list ? "--list" : "measure";
 	status = gf_launch_run(&launch);
 	free((void *)a.sweep.algorithms);
 	return status;

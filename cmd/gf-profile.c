@@ -297,7 +297,7 @@ static int measure(const struct arguments *a, struct gf_measure_profile *bench,
 	struct gf_progress progress;
 	struct gf_profile profile = {0};
 	struct gf_text what = {0}, remarks = {0};
-	int rc;
+	int rc, kept;
 
 	gf_measure_profile_say(bench, &what);
 	gf_cli_note(&a->cli, 0, "%s", what.data);
@@ -307,8 +307,10 @@ static int measure(const struct arguments *a, struct gf_measure_profile *bench,
 	bench->sweep.progress_ctx = &progress;
 	rc = gf_measure_profile(bench, &profile, &remarks, err);
 	gf_progress_end(&progress);
-	if (rc == 0 && bench->comm->rank == 0)
-		rc = emit(a, d, &profile, &remarks, err);
+	if (bench->comm->rank == 0 && (profile.model || profile.network)) {
+		kept = emit(a, d, &profile, &remarks, rc ? NULL : err);
+		rc = rc ? rc : kept;
+	}
 	if (!bench->comm->broken)
 		rc = gf_comm_agree(bench->comm, rc, err);
 	gf_profile_release(&profile);
@@ -440,9 +442,7 @@ static int work(void *arguments, struct gf_comm *comm, struct gf_error *err)
 
 	if (a->import.file || a->estimate)
 		return run_alone(a, comm, err);
-	rc = gf_measure_profile_same(comm, &a->bench,
-				     a->pairs ? "--pairs" : "measure", a->model,
-				     err);
+	rc = gf_measure_profile_same(comm, &a->bench, a->model, err);
 	rc = rc ? rc : gf_launch_try_outputs(&a->cli, comm, err);
 	if (rc)
 		return rc;
@@ -467,6 +467,10 @@ int main(int argc, char **argv)
 	gf_cli_parse(&command, argc, argv, &a);
 	launch.transport = gf_cli_start_transport(&a.start);
 	launch.timeout_s = a.bench.sweep.timeout_s;
+	launch.doing = a.import.file ? "--import"
+		       : a.estimate  ? "--estimate"
+		       : a.pairs     ? "--pairs"
+				     : "measure";
 	status = gf_launch_run(&launch);
 	free((void *)a.bench.sweep.algorithms);
 	return status;

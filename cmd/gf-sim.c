@@ -15,7 +15,6 @@
 #include "cli/share.h"
 #include "cli/window.h"
 #include "planner/plan_sweep.h"
-#include "report/stragglers.h"
 #include "sim/doubt.h"
 #include "sim/picture.h"
 #include "sim/period_time.h"
@@ -37,7 +36,7 @@ struct arguments {
 	struct gf_cli cli;
 	struct gf_sweep sweep;
 	struct gf_uneven uneven;
-	const char *topology, *profile, *pairs, *run, *trace, *plot;
+	const char *topology, *profile, *pairs, *trace, *plot;
 	int plot_columns;
 	size_t iterations, accumulate;
 	bool strict, csv, table, json, steps, verify;
@@ -103,9 +102,6 @@ static const struct gf_setting settings[] = {
 	{"verify", NULL, 3, GF_SETTING_FLAG, AT(verify),
 	 "prove that the schedules of all ranks add every contribution once, "
 	 "without races and deadlocks"},
-	{"without-stragglers", "TRACE", 3, GF_SETTING_TEXT, AT(run),
-	 "what the plan's run, of which this is the trace, would take without "
-	 "its slow ranks, and which of them costs most"},
 	{"strict", NULL, 3, GF_SETTING_FLAG, AT(strict),
 	 "exit with status 1 if a row is left out"},
 	{"csv", NULL, 3, GF_SETTING_FLAG, AT(csv),
@@ -126,15 +122,12 @@ static const struct gf_setting settings[] = {
 
 static const struct gf_setting_rule rules[] = {
 	{"csv table json", NULL, "csv table json"},
-	{"replan", NULL, "steps verify without-stragglers"},
-	{"period-steps", NULL, "steps verify without-stragglers"},
+	{"replan", NULL, "steps verify"},
+	{"period-steps", NULL, "steps verify"},
 	{"plot-columns", "plot", NULL},
 	{"epoch-steps", "iterations", NULL},
 	{"runs seed", "jitter network-jitter", NULL},
 	{"steps", NULL, "jitter network-jitter iterations"},
-	{"without-stragglers", NULL,
-	 "accumulate steps verify ranks topology profile bandwidth slow "
-	 "slow-link pairs jitter network-jitter iterations csv trace plot"},
 	{"verify", NULL,
 	 "steps slow slow-link pairs jitter network-jitter iterations csv "
 	 "table json trace plot"},
@@ -143,10 +136,7 @@ static const struct gf_setting_rule rules[] = {
 /* The option that looks at one plan in one set of circumstances; or NULL. */
 static const char *alone(const struct arguments *a)
 {
-	return a->steps    ? "steps"
-	       : a->verify ? "verify"
-	       : a->run    ? "without-stragglers"
-			   : NULL;
+	return a->steps ? "steps" : a->verify ? "verify" : NULL;
 }
 
 static int check(void *arguments, struct gf_error *err)
@@ -335,23 +325,6 @@ static int verify(const struct arguments *a, const struct gf_documents *d,
 	return rc;
 }
 
-static int without_stragglers(const struct arguments *a,
-			      const struct gf_plan *p, struct gf_error *err)
-{
-	struct gf_stragglers found;
-	struct gf_text out = {0};
-	int rc = gf_stragglers_read(a->run, p, &found, err);
-
-	if (rc < 0)
-		return rc;
-	(for_people(a) ? gf_stragglers_table : gf_stragglers_json)(&found,
-								   &out);
-	rc = gf_cli_emit(&a->cli, out.data, err);
-	gf_stragglers_release(&found);
-	gf_text_release(&out);
-	return rc;
-}
-
 /* Of a plan with a period, the outer exchange. */
 static int replay(const struct arguments *a, const struct gf_documents *d,
 		  struct gf_error *err)
@@ -390,7 +363,6 @@ int main(int argc, char **argv)
 		rc = read_documents(&a, &documents, &err);
 	if (rc == 0)
 		rc = a.verify  ? verify(&a, &documents, &err)
-		     : a.run   ? without_stragglers(&a, documents.plan, &err)
 		     : a.steps ? replay(&a, &documents, &err)
 			       : sweep(&a, &documents, &err);
 	gf_documents_release(&documents);

@@ -314,6 +314,10 @@ int main(int argc, char **argv)
 	return gf_launch_run(&(struct gf_launch){
 		.cli = &a.cli,
 		.timeout_s = GF_TIMEOUT_S,
+		.doing = a.synthetic ? "--synthetic"
+			 : a.import  ? "--import"
+			 : a.measure ? "--measure"
+				     : "describe",
 		.work = finds_job ? probe_job : run_alone,
 		.ctx = &a,
 	});

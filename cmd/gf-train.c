@@ -438,6 +438,7 @@ int main(int argc, char **argv)
 	launch.transport = gf_train_between_hosts(a.options.transport);
 	launch.timeout_s = a.options.config.timeout_s;
 	launch.ask = !a.options.list;
+	launch.doing = gf_train_doing(&a.options);
 	status = gf_launch_run(&launch);
 	gf_train_options_release(&a.options);
 	return status;

@@ -43,6 +43,7 @@ static bool is_kind(const char *name, size_t kind)
 	for (; *p && *name; name++)
 		if (*name != '_' && tolower((unsigned char)*name) != *p++)
 			return false;
+	name += strspn(name, "_"); /* of one in place */
 	return !*p && !(*name && kinds[kind].whole);
 }
 

@@ -149,6 +149,7 @@ static int read_host(struct gf_json_at *args, const char *name,
 	} else if (begins(name, "gloo:")) {
 		gf_kineto_read_gloo(k, args, name, span);
 	} else if (begins(name, "c10d::")) {
+		span->collective = gf_collective_kind(name + strlen("c10d::"));
 		gf_kineto_add(&k->exchanges, span);
 	} else if (holds(args, "Sequence number") ||
 		   strcmp(name, "aten::ones_like") == 0) {
@@ -431,6 +432,59 @@ static void find_launches(struct gf_kineto *k, struct gf_kineto_list *launches)
 	}
 }
 
+/* Did the host compute in this time? */
+static bool computed(const struct gf_kineto *k, double from_s, double to_s)
+{
+	return gf_kineto_at(&k->nodes, from_s) <
+		       gf_kineto_at(&k->nodes, to_s) ||
+	       gf_kineto_at(&k->operators, from_s) <
+		       gf_kineto_at(&k->operators, to_s);
+}
+
+/* Does it begin where one of the last few before it ends? */
+static bool is_queued(const struct gf_kineto_span *s, size_t i)
+{
+	static const double soon_s = 1e-3;
+	size_t k = i;
+
+	while (k-- > 0 && i - k <= 64)
+		if (s[i].start_s >= s[k].end_s &&
+		    s[i].start_s < s[k].end_s + soon_s)
+			return true;
+	return false;
+}
+
+/* Gloo runs what was called for in that order, and may begin later. A call that
+ * waited for the message before is set to when it would have come without; in a
+ * trace without calls, one of a queued message to the last gradient before. */
+static void find_calls(struct gf_kineto *k)
+{
+	struct gf_kineto_span *s = k->collectives.spans, *call, *end;
+	double before_s = -INFINITY, called_s = -INFINITY;
+	size_t i, made;
+
+	sort(&k->collectives, by_start);
+	call = k->exchanges.spans;
+	end = call + k->exchanges.count;
+	for (i = 0; i < k->collectives.count; i++) {
+		while (call < end && call->collective != s[i].collective)
+			call++;
+		made = gf_kineto_at(&k->gradients, s[i].start_s);
+		if (call >= end || call->start_s > s[i].start_s) {
+			if (made && is_queued(s, i))
+				s[i].launch_s =
+					k->gradients.spans[made - 1].end_s;
+			continue;
+		}
+		s[i].launch_s = call->start_s;
+		if (i && called_s < before_s && call->start_s >= before_s &&
+		    !computed(k, called_s, before_s))
+			s[i].launch_s += s[i - 1].launch_s - before_s;
+		called_s = call++->end_s;
+		before_s = s[i].end_s;
+	}
+}
+
 static void finish(struct reading *r)
 {
 	struct gf_kineto *k = r->k;
@@ -451,6 +505,8 @@ static void finish(struct reading *r)
 	for (i = 0; i < GF_ARRAY_LENGTH(lists); i++)
 		sort(lists[i], by_start);
 	keep_forward(&k->operators, &k->nodes);
+	if (!r->device.count)
+		find_calls(k);
 	keep_disjoint(&k->exchanges);
 	keep_compute(&r->device);
 	merge(&r->device);
@@ -466,6 +522,7 @@ static int read_events(const struct gf_json *root, const char *file,
 	int rc = bare ? gf_json_root_array(root, file, &events, &count, err)
 		      : gf_json_root(root, file, &at, err);
 
+	r->k->rank = -1;
 	if (rc == 0 && !bare)
 		rc = gf_json_array(&at, "traceEvents", &events, &count, err);
 	if (rc == 0 && !bare)

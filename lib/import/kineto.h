@@ -54,7 +54,8 @@ struct gf_kineto {
 	struct gf_kineto_list reduces;     /* all-reduces, as the device or gloo
 					    * has run them */
 	struct gf_kineto_list collectives; /* of every kind. launch_s: NAN: not
-					    * known */
+					    * known; of gloo's, without waits
+					    * for the messages before */
 	int ranks;      /* of the job; 0: it has more groups, or
 			 * the trace does not say */
 	int rank;       /* -1: the trace does not say */

@@ -109,7 +109,6 @@ void gf_kineto_read_world(struct gf_kineto *k, struct gf_json_at *root)
 	struct gf_json_at world = {0};
 	int groups = 0;
 
-	k->rank = -1;
 	if (!gf_json_has(root, "distributedInfo") ||
 	    gf_json_object(root, "distributedInfo", &world, NULL) < 0)
 		return;

@@ -98,8 +98,8 @@ static void add_messages(struct gf_kineto *k, struct gf_import_job_rank *r)
 			.size_bytes = s[i].elems,
 			.ready_s = isnan(s[i].launch_s)
 					   ? s[i].start_s
-					   : fmin(gf_kineto_end(k, s[i].host,
-								s[i].launch_s),
+					   : fmin(end_s(k, s[i].host,
+							s[i].launch_s),
 						  s[i].start_s),
 			.start_s = s[i].start_s,
 			.end_s = s[i].end_s,

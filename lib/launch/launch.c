@@ -77,7 +77,8 @@ int gf_launch_run(const struct gf_launch *l)
 		gf_session_begin(&session, comm, l->timeout_s);
 		if (comm->ranks > 1)
 			l->cli->reader_s = session.watch.timeout_s;
-		rc = l->work(l->ctx, comm, &err);
+		rc = gf_comm_same_text(comm, "command", l->doing, &err);
+		rc = rc ? rc : l->work(l->ctx, comm, &err);
 	}
 	rc = gf_session_end(&session, rc, &err);
 	status = tell(l, comm, rc, &err);

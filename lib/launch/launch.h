@@ -25,6 +25,7 @@ struct gf_launch {
 	const char *transport; /* between hosts; NULL: the first that can */
 	double timeout_s;      /* 0: never */
 	bool ask; /* the transport, even where no launcher can be seen */
+	const char *doing; /* which work; a rank that does other is refused */
 	/* A rank's work. 1: the answer is no. */
 	int (*work)(void *ctx, struct gf_comm *comm, struct gf_error *err);
 	/* Before a job that has lost a rank is aborted, and at any other end

@@ -178,7 +178,7 @@ static int measure(const struct gf_measure_beside *c,
 		&net->allreduce[twins[cheapest - net->allreduce]];
 	struct gf_measure_overlap o = load_of(c, p, first, 1);
 	struct gf_measure_mutual found = {0};
-	double began_s = gf_clock_s();
+	double began_s = gf_clock_s(), crowded = c->comm->crowded;
 	int rc = gf_measure_overlap(&o, step, &found, err);
 
 	if (rc)
@@ -192,9 +192,11 @@ static int measure(const struct gf_measure_beside *c,
 	if (rc)
 		return rc;
 	fill_in(net, &first->beside, twins);
-	return c->comm->crowded
-		       ? gf_measure_crowd(&o, c->budget_s, step, p, err)
-		       : 0;
+	/* on all ranks, if it is so on any */
+	rc = gf_measure_slowest(c->comm, &crowded, 1, err);
+	return rc || !(crowded > 0)
+		       ? rc
+		       : gf_measure_crowd(&o, c->budget_s, step, p, err);
 }
 
 int gf_measure_beside(const struct gf_measure_beside *c,

@@ -141,21 +141,6 @@ static int measure(const struct gf_measure_compute *config,
 	return met < 0 ? met : gf_comm_agree(config->comm, rc, err);
 }
 
-/* Makes rows the element-wise maximum over ranks. */
-static int slowest_rank(struct gf_comm *comm, double *rows, size_t count,
-			struct gf_error *err)
-{
-	double *all = gf_xcalloc((size_t)comm->ranks * count, sizeof(*all));
-	size_t r, i;
-	int rc = gf_comm_allgather(comm, rows, count * sizeof(*rows), all, err);
-
-	for (r = 0; rc == 0 && r < (size_t)comm->ranks; r++)
-		for (i = 0; i < count; i++)
-			rows[i] = fmax(rows[i], all[r * count + i]);
-	free(all);
-	return rc;
-}
-
 /* From forward's start to backward's. */
 static void count_from_backward(double *rows, size_t width, size_t repeats)
 {
@@ -273,9 +258,10 @@ int gf_measure_compute(const struct gf_measure_compute *config,
 	memset(rows, 0, repeats * width * sizeof(*rows));
 	rc = measure(config, step, rows, width, &t->repeat_s, err);
 	if (rc == 0)
-		rc = slowest_rank(config->comm, rows, repeats * width, err);
+		rc = gf_measure_slowest(config->comm, rows, repeats * width,
+					err);
 	if (rc == 0)
-		rc = slowest_rank(config->comm, &t->repeat_s, 1, err);
+		rc = gf_measure_slowest(config->comm, &t->repeat_s, 1, err);
 	if (rc < 0)
 		return rc;
 	count_from_backward(rows, width, repeats);

@@ -33,8 +33,7 @@ static char *describe_network(const struct gf_measure_network *n)
 
 int gf_measure_profile_same(struct gf_comm *comm,
 			    const struct gf_measure_profile *c,
-			    const char *command, const char *model,
-			    struct gf_error *err)
+			    const char *model, struct gf_error *err)
 {
 	const char *device = c->device.name ? c->device.name : "cpu";
 	char *step =
@@ -46,8 +45,9 @@ int gf_measure_profile_same(struct gf_comm *comm,
 	const struct {
 		const char *what, *text;
 	} said[] = {
-		{"version", GF_VERSION},           {"command", command},
-		{"model", model ? model : "none"}, {"options", step},
+		{"version", GF_VERSION},
+		{"model", model ? model : "none"},
+		{"options", step},
 		{"network half", network},
 	};
 	size_t i;

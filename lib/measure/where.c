@@ -6,6 +6,7 @@
 
 #include "comm/processors.h"
 #include "comm/priority.h"
+#include "measure/chain.h"
 
 int gf_measure_place_step(const struct gf_measure_profile *c,
 			  struct gf_measure_step *step, struct gf_error *err)
@@ -78,10 +79,11 @@ static int choose_device(struct gf_measure_profile *c, struct gf_text *remarks,
 			 struct gf_error *err)
 {
 	struct gf_error why = {""};
-	int rc;
+	double host = by_auto(c) && wants_host(c); /* on any rank */
+	int rc = gf_measure_slowest(c->comm, &host, 1, err);
 
-	if (c->device.gpu || (by_auto(c) && wants_host(c)))
-		return choose_backend(c, err);
+	if (rc || c->device.gpu || host > 0)
+		return rc ? rc : choose_backend(c, err);
 	rc = gf_contest_device_open(c->comm, &c->device, err);
 	if (rc || !by_auto(c) || !c->device.gpu)
 		return rc ? rc : choose_backend(c, err);
@@ -113,16 +115,19 @@ static void say_slow(const struct gf_measure_profile *c,
 
 static int choose_threads(struct gf_measure_profile *c, struct gf_error *err)
 {
-	int threads = (int)c->threads, rc = 0;
+	/* all together, whatever this rank was told */
+	int threads, rc = gf_comm_compute_threads(c->comm, &threads, err);
 
-	if (threads == 0)
-		rc = gf_comm_compute_threads(c->comm, &threads, err);
+	if (rc)
+		return rc;
+	if (c->threads)
+		threads = (int)c->threads;
 	c->threads = (size_t)threads;
 	/* as gf-train does; codecs and messages are another thread's */
-	if (rc == 0 && c->model && !c->device.gpu && c->comm->ranks > 1 &&
+	if (c->model && !c->device.gpu && c->comm->ranks > 1 &&
 	    gf_priority_crowded(c->comm, threads))
 		gf_priority_give_way();
-	return rc;
+	return 0;
 }
 
 int gf_measure_place_choose(struct gf_measure_profile *c,
@@ -130,6 +135,8 @@ int gf_measure_place_choose(struct gf_measure_profile *c,
 {
 	int rc = choose_device(c, remarks, err);
 
+	if (!c->comm->broken)
+		rc = gf_comm_agree(c->comm, rc, err);
 	if (rc)
 		return rc;
 	say_slow(c, remarks);

@@ -3,6 +3,7 @@
 
 #include <math.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <sys/utsname.h>
 #include <time.h>
 
@@ -323,6 +324,35 @@ static int measure_codecs_run(const struct gf_measure_profile *c,
 		       : gf_measure_codecs_run(&run, &p->processing, err);
 }
 
+/* Of a measurement that has failed, what is whole stays: a half, or both
+ * without what they do to each other. */
+static void keep_whole(struct gf_profile *p, struct gf_text *remarks)
+{
+	size_t i;
+
+	if (p->model && !p->model->tensors) {
+		gf_model_profile_free(p->model);
+		p->model = NULL;
+	}
+	for (i = 0; p->network && i < p->network->nallreduce; i++) {
+		struct gf_beside_backward *b = &p->network->allreduce[i].beside;
+
+		free(b->compute_slowdown);
+		*b = (struct gf_beside_backward){0};
+	}
+	if (p->model) {
+		p->model->overlap_slowdown = 1;
+		p->model->issue_s = 0;
+	}
+	if (!p->network)
+		gf_processing_release(&p->processing);
+	if (p->model || p->network)
+		gf_text_addf(remarks, "the profile has %s alone\n",
+			     !p->network ? "the model half"
+			     : p->model  ? "each half"
+					 : "the network half");
+}
+
 static int measure(const struct gf_measure_profile *c, struct gf_profile *p,
 		   struct gf_text *remarks, struct gf_json_writer *w,
 		   struct gf_error *err)
@@ -345,9 +375,11 @@ static int measure(const struct gf_measure_profile *c, struct gf_profile *p,
 		rc = measure_beside(c, &m.step, p, err);
 		rc = rc ? rc : sit_again(c, &m, p, err);
 	}
-	if (rc == 0 && p->model)
+	if (rc)
+		keep_whole(p, remarks);
+	if (p->model)
 		put_model(c, &m, w);
-	if (rc == 0 && p->network)
+	if (p->network)
 		put_network(c, w);
 	if (m.step.model)
 		gf_measure_step_close(&m.step);
@@ -380,10 +412,6 @@ int gf_measure_profile(const struct gf_measure_profile *config,
 	p.measured = gf_text_take(&w.text);
 	if (opened)
 		gf_contest_device_close(&c.device);
-	if (rc < 0) {
-		gf_profile_release(&p);
-		return rc;
-	}
 	*out = p;
-	return 0;
+	return rc;
 }

@@ -47,19 +47,19 @@ int gf_measure_profile_check(const struct gf_measure_profile *config,
 			     struct gf_error *err);
 
 /* Collective: -EINVAL with both values where ranks were started to do different
- * things. command: what they are to do; model: its name, or NULL. Ranks may
- * differ in their threads, and in the GPU or backend of the host. */
+ * things. model: its name, or NULL. Ranks may differ in their threads, and in
+ * the GPU or backend of the host. */
 int gf_measure_profile_same(struct gf_comm *comm,
 			    const struct gf_measure_profile *config,
-			    const char *command, const char *model,
-			    struct gf_error *err);
+			    const char *model, struct gf_error *err);
 
 /* What will be measured, and about how long it will take, on one line. */
 void gf_measure_profile_say(const struct gf_measure_profile *config,
 			    struct gf_text *out);
 
-/* Collective; all ranks get the same and return alike. remarks as in
- * gf_measure_network. */
+/* Collective; all ranks get the same and return alike. After a failure, too,
+ * *out holds each half that was measured whole; the caller releases it. remarks
+ * as in gf_measure_network. */
 int gf_measure_profile(const struct gf_measure_profile *config,
 		       struct gf_profile *out, struct gf_text *remarks,
 		       struct gf_error *err);

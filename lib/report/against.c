@@ -16,7 +16,7 @@
 #include "report/report_parts.h"
 #include "sim/doubt.h"
 
-enum { MESSAGE = 4 }; /* behind the parts of a step */
+enum { MESSAGE = GF_REPORT_PARTS }; /* behind the parts of a step */
 
 /* A run's times by what they are of; of what is there twice, in the order of
  * the file. */
@@ -25,17 +25,28 @@ struct rows {
 		size_t part, size_bytes, number;
 		char *what;
 		struct gf_report_times times;
+		struct of_rank {
+			int rank;
+			struct gf_report_times times;
+		} * ranks;
+		size_t nranks;
 	} * all;
 	size_t count, capacity;
 };
 
-/* part: of a step; MESSAGE: of none. */
-static void add(struct rows *r, size_t part, size_t size_bytes, char *what,
-		const struct gf_report_times *t)
+/* part: of a step, of so many ranks; MESSAGE: of none, as if of one rank. */
+static struct row *add(struct rows *r, size_t part, size_t size_bytes,
+		       char *what, const struct gf_report_times *t,
+		       size_t nranks)
 {
 	struct row *to = gf_array_push(&r->all, &r->count, &r->capacity);
 
-	*to = (struct row){part, size_bytes, r->count, what, *t};
+	*to = (struct row){part,     size_bytes,
+			   r->count, what,
+			   *t,       gf_xcalloc(nranks, sizeof(*to->ranks)),
+			   nranks};
+	to->ranks->times = *t;
+	return to;
 }
 
 static int order(size_t a, size_t b)
@@ -63,26 +74,27 @@ static void release(struct rows *r)
 {
 	size_t i;
 
-	for (i = 0; i < r->count; i++)
+	for (i = 0; i < r->count; i++) {
 		free(r->all[i].what);
+		free(r->all[i].ranks);
+	}
 	free(r->all);
 }
 
 static void add_steps(struct rows *r, const struct gf_report_whole *of)
 {
-	const struct {
-		const char *what;
-		const struct gf_report_times *times;
-	} parts[] = {
-		{"step", &of->step},
-		{"compute", &of->compute},
-		{"communication", &of->communication},
-		{"exposed communication", &of->exposed},
-	};
-	size_t i;
+	size_t i, k;
 
-	for (i = 0; i < GF_ARRAY_LENGTH(parts) && of->nsteps; i++)
-		add(r, i, 0, gf_xstrdup(parts[i].what), parts[i].times);
+	for (i = 0; i < GF_REPORT_PARTS && of->nsteps; i++) {
+		char *what = gf_xasprintf(
+			"%s%s", gf_report_parts[i],
+			i == GF_REPORT_EXPOSED ? " communication" : "");
+		struct row *to = add(r, i, 0, what, &of->parts[i], of->nranks);
+
+		for (k = 0; k < of->nranks; k++)
+			to->ranks[k] = (struct of_rank){of->ranks[k].rank,
+							of->ranks[k].parts[i]};
+	}
 }
 
 static int add_job(struct rows *r, const char *const *paths, size_t npaths,
@@ -104,7 +116,7 @@ static int add_job(struct rows *r, const char *const *paths, size_t npaths,
 		    gf_xasprintf("%s of %zu bytes, %d ranks",
 				 gf_collective_name(s->kind), s->size_bytes,
 				 s->ranks),
-		    &s->times);
+		    &s->times, 1);
 	}
 	gf_report_whole_release(&report);
 	gf_import_job_release(&job);
@@ -139,7 +151,7 @@ static int add_table(struct rows *r, const char *path, struct gf_text *notes,
 					 c->codec ? " " : "",
 					 c->codec ? c->codec : "",
 					 c->fit.size_bytes[k]),
-			    &(struct gf_report_times){t, t, t});
+			    &(struct gf_report_times){t, t, t, t, t, t}, 1);
 		}
 		gf_text_release(&name);
 	}
@@ -163,14 +175,32 @@ static int add_run(struct rows *r, const char *const *paths, size_t npaths,
 			  : add_table(r, paths[0], notes, err);
 }
 
-static int judge(const struct gf_report_times *before,
-		 const struct gf_report_times *after)
+/* Is the one longer by more than both doubts together? */
+static bool longer(const struct gf_report_times *one,
+		   const struct gf_report_times *than)
 {
-	const double by = 1 + GF_DOUBT_RUNS;
+	return one->median_s - (1 + GF_DOUBT_RUNS) * than->median_s >
+	       hypot(one->median_s - one->least_s,
+		     than->most_s - than->median_s);
+}
 
-	return after->low_s > before->high_s * by   ? 1
-	       : after->high_s * by < before->low_s ? -1
-						    : 0;
+/* Ranks are set beside themselves. Both lists are by rank. */
+static void judge_ranks(const struct row *then, const struct row *now,
+			struct gf_against_row *to)
+{
+	size_t i = 0, k = 0;
+
+	while (i < then->nranks && k < now->nranks) {
+		const struct of_rank *a = &then->ranks[i], *b = &now->ranks[k];
+		const bool same = a->rank == b->rank;
+
+		to->ranks += same;
+		to->slower += same && longer(&b->times, &a->times);
+		to->faster += same && longer(&a->times, &b->times);
+		i += a->rank <= b->rank;
+		k += a->rank >= b->rank;
+	}
+	to->verdict = to->slower ? 1 : to->faster ? -1 : 0;
 }
 
 /* What takes no time before has no ratio. */
@@ -195,7 +225,7 @@ static void compare(struct gf_against *a, struct rows *before,
 			to->what = gf_xstrdup(now->what);
 			to->before = then->times;
 			to->after = now->times;
-			to->verdict = judge(&to->before, &to->after);
+			judge_ranks(then, now, to);
 			a->slower += to->verdict > 0;
 			a->faster += to->verdict < 0;
 		}
@@ -254,7 +284,12 @@ void gf_against_table(const struct gf_against *a, size_t window,
 		gf_table_cell(&t, "%s", gf_human_time(r->after.median_s, &h));
 		gf_table_cell(&t, "%.3f",
 			      r->after.median_s / r->before.median_s);
-		gf_table_cell(&t, "%s", word(r->verdict));
+		if (r->ranks > 1 && r->verdict)
+			gf_table_cell(
+				&t, "%s on %zu of %zu ranks", word(r->verdict),
+				r->slower ? r->slower : r->faster, r->ranks);
+		else
+			gf_table_cell(&t, "%s", word(r->verdict));
 	}
 	gf_table_print_in(&t, window, out);
 	gf_table_release(&t);
@@ -274,6 +309,8 @@ void gf_against_json(const struct gf_against *a, struct gf_text *out)
 		gf_json_put_real(&w, "before_s", r->before.median_s);
 		gf_json_put_real(&w, "after_s", r->after.median_s);
 		gf_json_put_string(&w, "verdict", word(r->verdict));
+		gf_json_put_size(&w, "slower_ranks", r->slower);
+		gf_json_put_size(&w, "faster_ranks", r->faster);
 		gf_json_close_line(&w, out);
 	}
 }

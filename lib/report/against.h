@@ -8,15 +8,16 @@
 /*
  * Two runs side by side: traces of jobs, or tables of all-reduces. What both
  * have is compared: the times of steps, and of messages by kind and size, or of
- * an algorithm by size. A time is slower if its quartiles lie above those of
- * the other run by more than GF_DOUBT_RUNS, the share by which two runs of one
- * thing differ; a table has one time in place of quartiles. What took no time
- * before is not compared.
+ * an algorithm by size. A rank's steps are set beside its own. A time is slower
+ * if its median is later by more than GF_DOUBT_RUNS, the share by which two
+ * runs of one thing differ, and the doubt of both medians, on any rank; a table
+ * has one time without doubt. What took no time before is not compared.
  */
 struct gf_against_row {
 	char *what; /* "step", "ring of 65536 bytes" */
 	struct gf_report_times before, after;
-	int verdict; /* 1: slower; -1: faster; 0: neither */
+	size_t ranks, slower, faster; /* so many; 1: of no rank */
+	int verdict;                  /* 1: slower; -1: faster; 0: neither */
 };
 
 struct gf_against {

@@ -23,6 +23,8 @@ struct met {
 struct mets {
 	struct met *all;
 	size_t count, capacity;
+	/* Per rank and message: how long all others waited for it alone. */
+	double **alone_s;
 };
 
 static double time_s(const struct part *p)
@@ -120,7 +122,8 @@ static void meet(struct gf_report_whole *r, struct mets *m,
 		to->waited_s += (time_s(&p[i]) - time_s(p)) / (double)(n - 1);
 	if (n > 1) {
 		r->ranks[p->rank].last++;
-		r->ranks[p->rank].late_s += time_s(&p[1]) - time_s(p);
+		m->alone_s[p->rank][p->of - r->job->ranks[p->rank].messages] =
+			time_s(&p[1]) - time_s(p);
 		r->matched++;
 	}
 }
@@ -155,17 +158,55 @@ static void sum_sizes(struct gf_report_whole *r, struct mets *m)
 	free(times);
 }
 
-/* Per step, or per message where there are no steps. */
-static void share_lateness(struct gf_report_whole *r)
+/* By how much a rank is late in messages [first, end). Of messages for which
+ * the others wait at the same time, they waited out none before they came to
+ * the next: the longest wait counts. */
+static double late_s(const struct gf_import_job_message *m,
+		     const double *alone_s, size_t first, size_t end)
 {
-	const double by = (double)(r->nsteps ? r->nsteps : r->matched);
-	size_t i;
+	double longest_s = 0, sum_s = 0, from_s = INFINITY;
 
-	for (i = 0; i < r->nranks && by > 0; i++) {
-		r->ranks[i].late_s /= by;
-		if (r->ranks[i].late_s > r->ranks[r->latest].late_s)
+	while (end-- > first) {
+		if (!(alone_s[end] > 0))
+			continue;
+		if (m[end].start_s <= from_s) {
+			sum_s += longest_s;
+			longest_s = 0;
+		}
+		longest_s = fmax(longest_s, alone_s[end]);
+		from_s = fmin(from_s, m[end].start_s - alone_s[end]);
+	}
+	return sum_s + longest_s;
+}
+
+/* Of the steps that all ranks have, or of messages where there are no steps. */
+static void find_latest(struct gf_report_whole *r, const struct mets *m)
+{
+	double all_s = 0, whole_s = r->parts[GF_REPORT_STEP].median_s;
+	size_t i, k;
+
+	for (i = 0; i < r->nranks; i++) {
+		const struct gf_import_job_rank *of = &r->job->ranks[i];
+		double *to = &r->ranks[i].late_s;
+
+		for (k = of->nsteps - r->nsteps; k < of->nsteps; k++)
+			*to += late_s(of->messages, m->alone_s[i],
+				      of->steps[k].first,
+				      of->steps[k].first + of->steps[k].count) /
+			       (double)r->nsteps;
+		for (k = 0; k < of->nmessages && !r->nsteps; k++)
+			*to += m->alone_s[i][k] / (double)r->matched;
+		all_s += *to;
+		if (*to > r->ranks[r->latest].late_s)
 			r->latest = i;
 	}
+	for (i = 0; i < m->count && !r->nsteps; i++)
+		whole_s = (i ? whole_s : 0) +
+			  (m->all[i].time_s + m->all[i].waited_s) /
+				  (double)m->count;
+	r->late = r->nranks &&
+		  r->ranks[r->latest].late_s > fmax(GF_REPORT_LATE * whole_s,
+						    GF_REPORT_ALONE * all_s);
 }
 
 void gf_report_arrivals(struct gf_report_whole *r)
@@ -174,11 +215,15 @@ void gf_report_arrivals(struct gf_report_whole *r)
 	struct part *parts, *at, *end;
 	struct stamps stamps = {gf_xcalloc(job->nranks + 1, sizeof(*stamps.of)),
 				0};
-	struct mets m = {0};
+	struct mets m = {
+		.alone_s = gf_xcalloc(job->nranks + 1, sizeof(*m.alone_s))};
 	size_t i, k, n = 0, traced = 1;
 
-	for (i = 0; i < job->nranks; i++)
+	for (i = 0; i < job->nranks; i++) {
 		n += job->ranks[i].nmessages;
+		m.alone_s[i] = gf_xcalloc(job->ranks[i].nmessages + 1,
+					  sizeof(**m.alone_s));
+	}
 	parts = at = gf_xcalloc(n + 1, sizeof(*parts));
 	for (i = 0; i < job->nranks; i++)
 		for (k = 0; k < job->ranks[i].nmessages; k++)
@@ -196,8 +241,11 @@ void gf_report_arrivals(struct gf_report_whole *r)
 		if (at->of->ranks > r->of_ranks)
 			r->of_ranks = at->of->ranks;
 	}
+	find_latest(r, &m);
 	sum_sizes(r, &m);
-	share_lateness(r);
+	for (i = 0; i < job->nranks; i++)
+		free(m.alone_s[i]);
+	free(m.alone_s);
 	free(stamps.of);
 	free(parts);
 	free(m.all);

@@ -14,10 +14,22 @@
 #include "import/job.h"
 #include "report/stragglers.h"
 
-/* Of the steps of all ranks: the median, and the quartiles about it. */
+/* Of the steps of all ranks: the median, and the quartiles about it. The median
+ * of many more would lie in [least_s, most_s] in 19 of 20 cases, by the order
+ * of the values alone (Conover 1999, "Practical Nonparametric
+ * Statistics", 3.2). */
 struct gf_report_times {
-	double median_s, low_s, high_s;
+	double median_s, low_s, high_s, least_s, most_s, mean_s;
 };
+
+enum {
+	GF_REPORT_STEP,
+	GF_REPORT_COMPUTE,
+	GF_REPORT_COMMUNICATION,
+	GF_REPORT_EXPOSED, /* of communication */
+	GF_REPORT_PARTS
+};
+extern const char *const gf_report_parts[GF_REPORT_PARTS];
 
 /* Messages of one kind, group size and size, which all traced ranks have. */
 struct gf_report_size {
@@ -32,12 +44,12 @@ struct gf_report_size {
 
 struct gf_report_rank {
 	int rank;
-	double step_s, compute_s; /* medians of its steps; NAN: it has none */
-	size_t last;              /* messages to which it came last */
-	double exposed_s;         /* likewise */
+	struct gf_report_times parts[GF_REPORT_PARTS]; /* of its steps */
+	size_t last; /* messages to which it came last */
 	/* What it cost the others in messages: in each to which it came last,
 	 * the time in which all others waited for it alone, from the arrival of
-	 * the next to last to its own. Of a step; where the traces have no
+	 * the next to last to its own; of messages for which they wait at the
+	 * same time, the longest. The mean of a step; where the traces have no
 	 * steps, of a message. */
 	double late_s;
 };
@@ -52,11 +64,12 @@ struct gf_report_scale {
 struct gf_report_whole {
 	const char *kind;      /* of traces */
 	size_t nranks, nsteps; /* that all of them have */
-	struct gf_report_times step, compute, communication, exposed;
+	struct gf_report_times parts[GF_REPORT_PARTS];
 	struct gf_report_size *sizes;
 	size_t nsizes;
 	struct gf_report_rank *ranks;
 	size_t latest;             /* the index of that which cost most */
+	bool late;                 /* by more than noise, and alone */
 	size_t matched, unmatched; /* messages */
 	int of_ranks; /* of the largest group: more than nranks if traces are
 		       * not there */
@@ -73,6 +86,10 @@ struct gf_report_whole {
 };
 
 #define GF_REPORT_KNEE 0.5
+/* A rank is late for which the others wait longer than this share of a step, or
+ * message; it is so alone if it makes this share of all such waits. */
+#define GF_REPORT_LATE  0.05
+#define GF_REPORT_ALONE 0.75
 
 /*
  * Fills a zeroed report. d: its plan (that the job ran), topology and profile

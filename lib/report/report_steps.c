@@ -6,6 +6,9 @@
 #include "cost/stat.h"
 #include "report/report_parts.h"
 
+const char *const gf_report_parts[] = {"step", "compute", "communication",
+				       "exposed"};
+
 static double whole(const struct gf_import_job_step *s)
 {
 	return s->end_s - s->start_s;
@@ -28,11 +31,20 @@ static double exposed(const struct gf_import_job_step *s)
 
 struct gf_report_times gf_report_times(double *values, size_t n)
 {
+	const size_t out = (size_t)fmax(0, ((double)n - 1.96 * sqrt(n)) / 2);
+	double mean_s = 0;
+	size_t i;
+
 	if (!n)
-		return (struct gf_report_times){NAN, NAN, NAN};
+		return (struct gf_report_times){NAN, NAN, NAN, NAN, NAN, NAN};
+	for (i = 0; i < n; i++)
+		mean_s += values[i] / (double)n;
 	return (struct gf_report_times){gf_stat_median(values, n),
 					gf_stat_quantile(values, n, 0.25),
-					gf_stat_quantile(values, n, 0.75)};
+					gf_stat_quantile(values, n, 0.75),
+					values[out],
+					values[n - 1 - out],
+					mean_s};
 }
 
 /* Of the last nsteps steps of ranks [first, end). */
@@ -58,18 +70,17 @@ times_of(const struct gf_report_whole *r, size_t first, size_t end,
 
 void gf_report_steps(struct gf_report_whole *r)
 {
-	const struct gf_import_job *job = r->job;
-	size_t i;
+	static double (*const of[])(const struct gf_import_job_step *) = {
+		whole, compute, communication, exposed};
+	size_t part, i;
 
-	r->nsteps = gf_import_job_steps(job);
-	r->step = times_of(r, 0, r->nranks, whole);
-	r->compute = times_of(r, 0, r->nranks, compute);
-	r->communication = times_of(r, 0, r->nranks, communication);
-	r->exposed = times_of(r, 0, r->nranks, exposed);
-	for (i = 0; i < r->nranks; i++) {
-		r->ranks[i].rank = job->ranks[i].rank;
-		r->ranks[i].step_s = times_of(r, i, i + 1, whole).median_s;
-		r->ranks[i].compute_s = times_of(r, i, i + 1, compute).median_s;
-		r->ranks[i].exposed_s = times_of(r, i, i + 1, exposed).median_s;
+	r->nsteps = gf_import_job_steps(r->job);
+	for (i = 0; i < r->nranks; i++)
+		r->ranks[i].rank = r->job->ranks[i].rank;
+	for (part = 0; part < GF_REPORT_PARTS; part++) {
+		r->parts[part] = times_of(r, 0, r->nranks, of[part]);
+		for (i = 0; i < r->nranks; i++)
+			r->ranks[i].parts[part] =
+				times_of(r, i, i + 1, of[part]);
 	}
 }

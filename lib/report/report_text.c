@@ -34,25 +34,70 @@ static void add_times(const char *what, const struct gf_report_times *t,
 
 static void add_steps(const struct gf_report_whole *r, struct gf_text *out)
 {
-	add_times("step", &r->step, out);
-	gf_text_addf(out, "\n");
-	add_times("compute", &r->compute, out);
-	gf_text_addf(out, "\n");
-	add_times("communication", &r->communication, out);
-	gf_text_addf(out, "\n");
-	add_times("  exposed", &r->exposed, out);
-	if (r->step.median_s > 0)
+	static const double stalled = 1.1;
+	const double step_s = r->parts[GF_REPORT_STEP].median_s;
+	struct gf_human h;
+	size_t i;
+
+	for (i = 0; i < GF_REPORT_PARTS; i++) {
+		gf_text_addf(out, "%s", i ? "\n" : "");
+		add_times(i == GF_REPORT_EXPOSED ? "  exposed"
+						 : gf_report_parts[i],
+			  &r->parts[i], out);
+		/* seldom stalls, which no median shows */
+		if (i == GF_REPORT_STEP &&
+		    r->parts[i].mean_s > stalled * step_s)
+			gf_text_addf(out, ", %s on average",
+				     gf_human_time(r->parts[i].mean_s, &h));
+	}
+	if (step_s > 0)
 		gf_text_addf(out, ", %.0f %% of a step",
-			     100 * r->exposed.median_s / r->step.median_s);
+			     100 * r->parts[GF_REPORT_EXPOSED].median_s /
+				     step_s);
 	gf_text_addf(out, "\n");
+}
+
+/* How many ranks are late, beyond their noise, and cost about as much as the
+ * one that costs most. */
+static size_t count_late(const struct gf_stragglers *s)
+{
+	const double least_s = s->ranks[s->slowest].cost_s / 2;
+	size_t i, n = 0;
+
+	for (i = 0; i < s->nranks; i++)
+		n += s->ranks[i].cost_s >= least_s &&
+		     s->ranks[i].cost_s >
+			     fmax(GF_REPORT_LATE, 2 * s->ranks[i].noise) *
+				     s->without_s;
+	return n;
+}
+
+static void add_slowest(const struct gf_stragglers *s, struct gf_text *out)
+{
+	const size_t late = count_late(s);
+	struct gf_human a, b, c;
+
+	gf_text_addf(out,
+		     "without slow ranks a step would take %s instead of %s; ",
+		     gf_human_time(s->without_s, &a),
+		     gf_human_time(s->iteration_s, &b));
+	gf_human_time(s->ranks[s->slowest].cost_s, &c);
+	if (late == 1)
+		gf_text_addf(out, "rank %d alone costs %s\n",
+			     s->ranks[s->slowest].rank, c.text);
+	else if (late)
+		gf_text_addf(out, "each of %zu ranks alone costs about %s\n",
+			     late, c.text);
+	else
+		gf_text_addf(out, "no rank alone costs more than %s\n", c.text);
 }
 
 static void add_latest(const struct gf_report_whole *r, struct gf_text *out)
 {
 	const struct gf_report_rank *k = &r->ranks[r->latest];
-	struct gf_human a, b, c;
+	struct gf_human a;
 
-	if (r->matched)
+	if (r->late)
 		gf_text_addf(out,
 			     "rank %d came last to %.0f %% of %zu messages; "
 			     "the others waited %s for it alone in a %s\n",
@@ -60,20 +105,17 @@ static void add_latest(const struct gf_report_whole *r, struct gf_text *out)
 			     100 * (double)k->last / (double)r->matched,
 			     r->matched, gf_human_time(k->late_s, &a),
 			     r->nsteps ? "step" : "message");
+	else if (r->matched)
+		gf_text_addf(out,
+			     "no rank is late alone: the others waited %s at "
+			     "most for one in a %s\n",
+			     gf_human_time(k->late_s, &a),
+			     r->nsteps ? "step" : "message");
 	else
 		gf_text_addf(out, "which rank came last is not known: want the "
 				  "traces of several ranks\n");
 	if (r->stragglers.nranks)
-		gf_text_addf(
-			out,
-			"without slow ranks a step would take %s instead "
-			"of %s; rank %d alone costs %s\n",
-			gf_human_time(r->stragglers.without_s, &a),
-			gf_human_time(r->stragglers.iteration_s, &b),
-			r->stragglers.ranks[r->stragglers.slowest].rank,
-			gf_human_time(r->stragglers.ranks[r->stragglers.slowest]
-					      .cost_s,
-				      &c));
+		add_slowest(&r->stragglers, out);
 	else
 		gf_text_addf(out, "what slow ranks cost is not simulated: %s\n",
 			     r->why_not.data);
@@ -206,6 +248,7 @@ static void put_times(struct gf_json_writer *w, const char *what,
 static void job_json(const struct gf_report_whole *r, struct gf_text *out)
 {
 	struct gf_json_writer w = {0};
+	size_t i;
 
 	gf_json_open_line(&w, NULL);
 	gf_json_put_string(&w, "part", "job");
@@ -213,21 +256,24 @@ static void job_json(const struct gf_report_whole *r, struct gf_text *out)
 	gf_json_put_size(&w, "ranks", r->nranks);
 	gf_json_put_int(&w, "of_ranks", r->of_ranks);
 	gf_json_put_size(&w, "steps", r->nsteps);
-	put_times(&w, "step", &r->step);
-	put_times(&w, "compute", &r->compute);
-	put_times(&w, "communication", &r->communication);
-	put_times(&w, "exposed", &r->exposed);
+	for (i = 0; i < GF_REPORT_PARTS; i++)
+		put_times(&w, gf_report_parts[i], &r->parts[i]);
+	if (r->nsteps)
+		gf_json_put_real(&w, "step_mean_s",
+				 r->parts[GF_REPORT_STEP].mean_s);
 	gf_json_put_size(&w, "matched", r->matched);
 	gf_json_put_size(&w, "unmatched", r->unmatched);
-	if (r->matched)
+	if (r->late)
 		gf_json_put_int(&w, "latest_rank", r->ranks[r->latest].rank);
 	if (r->stragglers.nranks) {
 		gf_json_put_real(&w, "iteration_s", r->stragglers.iteration_s);
 		gf_json_put_real(&w, "without_stragglers_s",
 				 r->stragglers.without_s);
-		gf_json_put_int(
-			&w, "slowest_rank",
-			r->stragglers.ranks[r->stragglers.slowest].rank);
+		if (count_late(&r->stragglers) == 1)
+			gf_json_put_int(
+				&w, "slowest_rank",
+				r->stragglers.ranks[r->stragglers.slowest]
+					.rank);
 	}
 	if (r->best) {
 		gf_json_put_string(&w, "best_policy", r->best->policy);
@@ -247,9 +293,11 @@ static void rank_json(const struct gf_report_whole *r, size_t i,
 	gf_json_open_line(&w, NULL);
 	gf_json_put_string(&w, "part", "rank");
 	gf_json_put_int(&w, "rank", k->rank);
-	if (!isnan(k->step_s)) {
-		gf_json_put_real(&w, "step_s", k->step_s);
-		gf_json_put_real(&w, "compute_s", k->compute_s);
+	if (!isnan(k->parts[GF_REPORT_STEP].median_s)) {
+		gf_json_put_real(&w, "step_s",
+				 k->parts[GF_REPORT_STEP].median_s);
+		gf_json_put_real(&w, "compute_s",
+				 k->parts[GF_REPORT_COMPUTE].median_s);
 	}
 	gf_json_put_size(&w, "last", k->last);
 	gf_json_put_real(&w, "late_s", k->late_s);
@@ -323,10 +371,15 @@ void gf_report_plot(const struct gf_report_whole *r, struct gf_plot *picture)
 		const struct gf_report_rank *k = &r->ranks[i];
 
 		gf_text_addf(&picture->csv, "rank %d", k->rank);
-		gf_plot_cell(&picture->csv, k->compute_s);
-		gf_plot_cell(&picture->csv, k->exposed_s);
 		gf_plot_cell(&picture->csv,
-			     fmax(k->step_s - k->compute_s - k->exposed_s, 0));
+			     k->parts[GF_REPORT_COMPUTE].median_s);
+		gf_plot_cell(&picture->csv,
+			     k->parts[GF_REPORT_EXPOSED].median_s);
+		gf_plot_cell(&picture->csv,
+			     fmax(k->parts[GF_REPORT_STEP].median_s -
+					  k->parts[GF_REPORT_COMPUTE].median_s -
+					  k->parts[GF_REPORT_EXPOSED].median_s,
+				  0));
 		gf_text_addf(&picture->csv, "\n");
 	}
 }

@@ -8,6 +8,7 @@
 
 #include "base/heap.h"
 #include "cost/stat.h"
+#include "sim/doubt.h"
 #include "sim/step.h"
 
 /* Of a normal distribution. */
@@ -23,6 +24,7 @@ struct study {
 	int lanes;
 	double *times;   /* [(step * nranks + rank) * ntimes + i] */
 	double *lasts_s; /* [step * nmessages + i]: how long message i took */
+	double *noise_s; /* [i]: of a rank's time i, the standard deviation */
 	/* room for one simulation */
 	double *values; /* for medians: steps or ranks */
 	struct gf_sim_message *messages;
@@ -220,128 +222,132 @@ static void latest(const struct study *s, const double *times, double *out)
 		out[i] = fmax(out[i], times[i]);
 }
 
-/* Of a step, over ranks. */
-static void median_rank(const struct study *s, size_t step, double *out)
-{
-	size_t i, rank;
-
-	for (i = 0; i < s->ntimes; i++) {
-		for (rank = 0; rank < s->nranks; rank++)
-			s->values[rank] = times_of(s, step, rank)[i];
-		out[i] = gf_stat_median(s->values, s->nranks);
-	}
-}
-
-/* Of a rank, over steps. */
-static void median_step(const struct study *s, size_t rank, double *out)
-{
-	size_t i, step;
-
-	for (i = 0; i < s->ntimes; i++) {
-		for (step = 0; step < s->nsteps; step++)
-			s->values[step] = times_of(s, step, rank)[i];
-		out[i] = gf_stat_median(s->values, s->nsteps);
-	}
-}
-
-static double steady_s(struct study *s)
-{
-	double *all = gf_xcalloc(s->ntimes, sizeof(*all));
-	double *own = gf_xcalloc(s->ntimes, sizeof(*own));
-	size_t n = s->nmessages, rank, step, i;
-	double *lasts_s = gf_xcalloc(n + 1, sizeof(*lasts_s)), iteration_s;
-
-	for (rank = 0; rank < s->nranks; rank++) {
-		median_step(s, rank, own);
-		latest(s, own, all);
-	}
-	for (i = 0; i < n; i++) {
-		for (step = 0; step < s->nsteps; step++)
-			s->values[step] = s->lasts_s[step * n + i];
-		lasts_s[i] = gf_stat_median(s->values, s->nsteps);
-	}
-	iteration_s = step_s(s, all, lasts_s);
-	free(all);
-	free(own);
-	free(lasts_s);
-	return iteration_s;
-}
-
-/* Adds one step's share to what the ranks cost. */
-static void cost(struct study *s, size_t step, struct gf_stragglers *out)
-{
-	const double *lasts_s = s->lasts_s + step * s->nmessages;
-	double *median = gf_xcalloc(s->ntimes, sizeof(*median));
-	double *now = gf_xcalloc(s->ntimes, sizeof(*now));
-	double share = 1 / (double)s->nsteps, without_s;
-	size_t rank;
-
-	median_rank(s, step, median);
-	without_s = step_s(s, median, lasts_s);
-	out->without_s += without_s * share;
-	for (rank = 0; rank < s->nranks; rank++) {
-		memcpy(now, median, s->ntimes * sizeof(*now));
-		latest(s, times_of(s, step, rank), now);
-		out->ranks[rank].cost_s +=
-			(step_s(s, now, lasts_s) - without_s) * share;
-	}
-	for (rank = 0; rank < s->nranks; rank++)
-		latest(s, times_of(s, step, rank), now);
-	out->iteration_s += step_s(s, now, lasts_s) * share;
-	free(median);
-	free(now);
-}
-
-/* How much longer it computes than the median rank in each step, and how
- * unevenly. */
-static void describe(struct study *s, const double *medians_s, size_t rank,
-		     struct gf_straggler *out)
+/* Time i of a rank; valid until the next call. */
+static double *over_steps(const struct study *s, size_t rank, size_t i)
 {
 	size_t step;
 
 	for (step = 0; step < s->nsteps; step++)
-		s->values[step] = backward_s(s, times_of(s, step, rank)) /
-				  fmax(medians_s[step], 1e-12);
-	out->factor = gf_stat_median(s->values, s->nsteps);
-	for (step = 0; step < s->nsteps; step++)
-		s->values[step] = backward_s(s, times_of(s, step, rank));
-	out->noise = gf_stat_spread(s->values, s->nsteps) /
-		     SPREAD_PER_DEVIATION /
-		     fmax(gf_stat_median(s->values, s->nsteps), 1e-12);
+		s->values[step] = times_of(s, step, rank)[i];
+	return s->values;
 }
 
-static void describe_all(struct study *s, const struct gf_import_job *job,
-			 struct gf_stragglers *out)
-{
-	double *medians_s = gf_xcalloc(s->nsteps, sizeof(*medians_s));
-	size_t step, i;
+/* So many deviations hold the ranks of any job that differ by noise alone. */
+static const double deviations = 6;
 
-	for (step = 0; step < s->nsteps; step++) {
-		for (i = 0; i < s->nranks; i++)
-			s->values[i] = backward_s(s, times_of(s, step, i));
-		medians_s[step] = gf_stat_median(s->values, s->nranks);
+static void find_noise(struct study *s)
+{
+	double *of_ranks = gf_xcalloc(s->nranks, sizeof(*of_ranks));
+	size_t i, rank;
+
+	for (i = 0; i < s->ntimes; i++) {
+		for (rank = 0; rank < s->nranks; rank++)
+			of_ranks[rank] = gf_stat_spread(over_steps(s, rank, i),
+							s->nsteps) /
+					 SPREAD_PER_DEVIATION;
+		s->noise_s[i] = gf_stat_median(of_ranks, s->nranks);
 	}
+	free(of_ranks);
+}
+
+/* A step of the ranks that are not late: the median of the times that are as
+ * early as the first but for noise; of two, the first. */
+static void prompt_rank(const struct study *s, size_t step, double *out)
+{
+	size_t i, rank, n;
+	double within_s;
+
+	for (i = 0; i < s->ntimes; i++) {
+		for (rank = 0; rank < s->nranks; rank++)
+			s->values[rank] = times_of(s, step, rank)[i];
+		within_s = gf_stat_quantile(s->values, s->nranks, 0);
+		within_s += deviations * s->noise_s[i] +
+			    GF_DOUBT_RUNS * fabs(within_s);
+		for (n = 1; n < s->nranks && s->values[n] <= within_s; n++)
+			;
+		out[i] = s->values[(n - 1) / 2];
+	}
+}
+
+/* Of one step, prompt and as it was, the time of compute when prompt, and what
+ * each rank costs. */
+enum { WITHOUT, AS_IT_WAS, COMPUTE, COSTS };
+
+static void look_at(struct study *s, size_t step, double *out)
+{
+	const double *lasts_s = s->lasts_s + step * s->nmessages;
+	double *prompt = gf_xcalloc(2 * s->ntimes, sizeof(*prompt));
+	double *now = prompt + s->ntimes;
+	size_t rank;
+
+	prompt_rank(s, step, prompt);
+	out[WITHOUT] = step_s(s, prompt, lasts_s);
+	out[COMPUTE] = backward_s(s, prompt);
+	for (rank = 0; rank < s->nranks; rank++) {
+		memcpy(now, prompt, s->ntimes * sizeof(*now));
+		latest(s, times_of(s, step, rank), now);
+		out[COSTS + rank] = step_s(s, now, lasts_s) - out[WITHOUT];
+	}
+	for (rank = 0; rank < s->nranks; rank++)
+		latest(s, times_of(s, step, rank), now);
+	out[AS_IT_WAS] = step_s(s, now, lasts_s);
+	free(prompt);
+}
+
+/* Over steps. */
+static double median_of(const struct study *s, const double *seen, size_t i)
+{
+	size_t step;
+
+	for (step = 0; step < s->nsteps; step++)
+		s->values[step] = seen[step * (COSTS + s->nranks) + i];
+	return gf_stat_median(s->values, s->nsteps);
+}
+
+static void describe(const struct study *s, const double *seen, size_t rank,
+		     struct gf_straggler *out)
+{
+	double *own_s = over_steps(s, rank, s->ntimes - 1);
+	size_t step;
+
+	out->noise = gf_stat_spread(own_s, s->nsteps) / SPREAD_PER_DEVIATION /
+		     fmax(gf_stat_median(own_s, s->nsteps), 1e-12);
+	over_steps(s, rank, s->ntimes - 1);
+	for (step = 0; step < s->nsteps; step++)
+		own_s[step] /=
+			fmax(seen[step * (COSTS + s->nranks) + COMPUTE], 1e-12);
+	out->factor = gf_stat_median(own_s, s->nsteps);
+	out->cost_s = median_of(s, seen, COSTS + rank);
+}
+
+static void conclude(struct study *s, const struct gf_import_job *job,
+		     struct gf_stragglers *out)
+{
+	const size_t n = COSTS + s->nranks;
+	double *seen = gf_xcalloc(s->nsteps * n, sizeof(*seen));
+	size_t i;
+
+	find_noise(s);
+	for (i = 0; i < s->nsteps; i++)
+		look_at(s, i, seen + i * n);
+	out->without_s = median_of(s, seen, WITHOUT);
+	out->iteration_s = median_of(s, seen, AS_IT_WAS);
+	out->nranks = s->nranks;
+	out->ranks = gf_xcalloc(s->nranks, sizeof(*out->ranks));
 	for (i = 0; i < s->nranks; i++) {
 		out->ranks[i].rank = job->ranks[i].rank;
-		describe(s, medians_s, i, &out->ranks[i]);
+		describe(s, seen, i, &out->ranks[i]);
 		if (out->ranks[i].cost_s > out->ranks[out->slowest].cost_s)
 			out->slowest = i;
 	}
-	free(medians_s);
-}
-
-static double measured_s(const struct study *s,
-			 const struct gf_import_job_rank *r)
-{
-	return (end_s(r, r->nsteps - 1) - end_s(r, r->nsteps - s->nsteps - 1)) /
-	       (double)s->nsteps;
+	free(seen);
 }
 
 int gf_stragglers_find(const struct gf_import_job *job, const struct gf_plan *p,
 		       struct gf_stragglers *out, struct gf_error *err)
 {
 	struct study s = {0};
-	size_t i, most, n;
+	size_t most, n;
 	int rc = check(job, p, &s, err);
 
 	memset(out, 0, sizeof(*out));
@@ -351,42 +357,21 @@ int gf_stragglers_find(const struct gf_import_job *job, const struct gf_plan *p,
 	most = s.nsteps > s.nranks ? s.nsteps : s.nranks;
 	s.times = gf_xcalloc(s.nsteps * s.nranks * s.ntimes, sizeof(*s.times));
 	s.lasts_s = gf_xcalloc(s.nsteps * n, sizeof(*s.lasts_s));
+	s.noise_s = gf_xcalloc(s.ntimes, sizeof(*s.noise_s));
 	s.values = gf_xcalloc(most, sizeof(*s.values));
 	s.messages = gf_xcalloc(n, sizeof(*s.messages));
 	s.predicted = gf_xcalloc(n, sizeof(*s.predicted));
 	s.tensors = gf_xcalloc(n, sizeof(*s.tensors));
 	rc = take(&s, job, err);
-	if (rc == 0) {
-		out->nsteps = s.nsteps;
-		out->nranks = s.nranks;
-		out->ranks = gf_xcalloc(s.nranks, sizeof(*out->ranks));
-		out->measured_s = measured_s(&s, &job->ranks[0]);
-		out->steady_s = steady_s(&s);
-		for (i = 0; i < s.nsteps; i++)
-			cost(&s, i, out);
-		describe_all(&s, job, out);
-	}
+	if (rc == 0)
+		conclude(&s, job, out);
 	free(s.times);
 	free(s.lasts_s);
+	free(s.noise_s);
 	free(s.values);
 	free(s.messages);
 	free(s.predicted);
 	free(s.tensors);
-	return rc;
-}
-
-int gf_stragglers_read(const char *trace, const struct gf_plan *p,
-		       struct gf_stragglers *out, struct gf_error *err)
-{
-	struct gf_import_job job = {0};
-	int rc = gf_import_job_read(&job, &trace, 1, p, err);
-
-	if (rc == 0) {
-		rc = gf_stragglers_find(&job, p, out, err);
-		if (rc < 0)
-			gf_error_prefix(err, "%s", trace);
-	}
-	gf_import_job_release(&job);
 	return rc;
 }
 

@@ -2,7 +2,6 @@
 #ifndef GF_REPORT_STRAGGLERS_H
 #define GF_REPORT_STRAGGLERS_H
 
-#include "base/text.h"
 #include "import/job.h"
 
 /*
@@ -13,24 +12,22 @@
  * On every rank a step begins where the last message of the step before has
  * ended, for which all ranks have waited; update, loading, forward and backward
  * follow. A message starts when the last rank has made it, and then takes as
- * long as it took on the rank that came last. A rank that is made like the
- * median rank has the median of all ranks' times in every step, message by
- * message.
+ * long as it took on the rank that came last. A rank that is not late does, in
+ * every step and message by message, what the median rank does of those that
+ * are as early as the first but for noise.
  */
 struct gf_straggler {
 	int rank;
-	double factor; /* by which it computes longer than the median rank */
+	double factor; /* by which it computes longer than if it were not late
+			*/
 	double noise;  /* of its steps: standard deviation / median */
-	double cost_s; /* of a step, if it alone were not like the median */
+	double cost_s; /* of a step, if it alone were late */
 };
 
 struct gf_stragglers {
-	size_t nsteps;
-	/* means over steps: */
-	double measured_s;  /* a step of the run */
-	double iteration_s; /* the same, simulated */
-	double without_s;   /* every rank like the median rank */
-	double steady_s;    /* every rank as in its median step */
+	/* medians over steps: */
+	double iteration_s; /* a step, simulated */
+	double without_s;   /* no rank late */
 	struct gf_straggler *ranks;
 	size_t nranks;
 	size_t slowest; /* the index of the one that costs most */
@@ -42,13 +39,6 @@ struct gf_stragglers {
  * messages in halves, of a plan that is not NULL. */
 int gf_stragglers_find(const struct gf_import_job *job, const struct gf_plan *p,
 		       struct gf_stragglers *out, struct gf_error *err);
-/* The same of the job whose trace of all ranks that file is. */
-int gf_stragglers_read(const char *trace, const struct gf_plan *p,
-		       struct gf_stragglers *out, struct gf_error *err);
 void gf_stragglers_release(struct gf_stragglers *s);
-
-/* Rows of `part` job and rank; or the same for people. */
-void gf_stragglers_json(const struct gf_stragglers *s, struct gf_text *out);
-void gf_stragglers_table(const struct gf_stragglers *s, struct gf_text *out);
 
 #endif

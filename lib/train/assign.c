@@ -62,6 +62,14 @@ static char *describe_training(const struct gf_train_options *o)
 	return text;
 }
 
+const char *gf_train_doing(const struct gf_train_options *o)
+{
+	return o->list             ? "--list"
+	       : o->print_training ? "--print-training"
+	       : o->replay         ? "--replay"
+				   : "train";
+}
+
 int gf_train_same(struct gf_comm *comm, const struct gf_train_options *o,
 		  struct gf_error *err)
 {
@@ -70,10 +78,6 @@ int gf_train_same(struct gf_comm *comm, const struct gf_train_options *o,
 		const char *what, *text;
 	} said[] = {
 		{"version", GF_VERSION},
-		{"command", o->list             ? "--list"
-			    : o->print_training ? "--print-training"
-			    : o->replay         ? "--replay"
-						: "train"},
 		{"plan", o->plan ? o->plan : "none"},
 		{"model", o->model ? o->model : "the plan's or the default"},
 		{"training", o->training_file ? o->training_file : "options"},
@@ -174,8 +178,18 @@ int gf_train_open_data(struct gf_comm *comm, const char *path,
 		.seed = seed,
 	};
 	int rc = gf_dataset_open(path, &want, data, err);
+	char *counts;
 
-	return gf_comm_agree(comm, rc, err);
+	rc = gf_comm_agree(comm, rc, err);
+	if (rc)
+		return rc;
+	/* an epoch has as many steps on every rank */
+	counts = gf_xasprintf("%zu training and %zu test samples",
+			      data->count[GF_PART_TRAIN],
+			      data->count[GF_PART_TEST]);
+	rc = gf_comm_same_text(comm, "data", counts, err);
+	free(counts);
+	return rc;
 }
 
 /* In halves, for it is bandwidth-optimal then. */

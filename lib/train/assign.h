@@ -16,9 +16,12 @@
  * From what was given on the command line to what every rank runs.
  */
 
+/* What the options ask for: "train", "--replay" and so on. */
+const char *gf_train_doing(const struct gf_train_options *o);
+
 /* Collective: -EINVAL with both values where ranks were started to do different
- * things. Ranks may differ in their data, threads and outputs, and in the GPU
- * or backend of the host. */
+ * things. Ranks may differ in their threads and outputs, in the GPU or backend
+ * of the host, and in the place of their data. */
 int gf_train_same(struct gf_comm *comm, const struct gf_train_options *o,
 		  struct gf_error *err);
 

@@ -4,9 +4,6 @@
 # an address space of 1 GB.
 load common
 
-# What a sanitizer needs is beyond the limits.
-is_bounded() { ! grep -q -e -fsanitize "$GF_SOURCE/$BUILD/flags.txt"; }
-
 bounded() { # STATUS COMMAND...
 	(! is_bounded || ulimit -v 1000000 && wants "$@")
 }

@@ -127,6 +127,29 @@ unlike() {
 	[ "$(grep -c "^$command" err.txt)" -eq 1 ]
 }
 
+# Makes ./apart, which runs a command as one of three unlike ranks: the first two share one
+# processor, and the last is on a host of another name.
+makes_apart() {
+	[ "$(nproc)" -ge 2 ] || skip "one processor"
+	cat > apart <<-'END'
+		#!/bin/bash
+		[ "$OMPI_COMM_WORLD_RANK" = 2 ] || exec taskset -c "$(taskset -pc $$ | grep -o '[0-9]*$')" "$@"
+		unshare -u true 2> /dev/null || exec "$@"
+		exec unshare -u sh -c 'hostname elsewhere; exec "$@"' sh "$@"
+	END
+	chmod +x apart
+}
+
+# What a sanitizer needs is beyond any limit.
+is_bounded() { ! grep -q -e -fsanitize "$GF_SOURCE/$BUILD/flags.txt"; }
+
+# Makes ./short, which leaves rank 1 that many KiB of memory.
+makes_short() {
+	is_bounded || skip "a sanitizer needs more"
+	printf '#!/bin/bash\n[ "$OMPI_COMM_WORLD_RANK" != 1 ] || ulimit -v %s\nexec "$@"\n' "$1" > short
+	chmod +x short
+}
+
 # A pipe of that name that takes no byte more, and that nobody reads.
 full_pipe() {
 	mkfifo "$1"

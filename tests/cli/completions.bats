@@ -24,7 +24,6 @@ cases() {
 	gf-profile -a rin|+ring
 	gf-profile --format |+kineto -gf-train
 	gf-report --against to|+topo.json
-	gf-sim --without-stragglers to|+topo.json
 	gf-allreduce -a ring,top|+ring,topk
 	gf-allreduce --datatype i|+i32
 	gf-allreduce -o to|+topo.json

@@ -30,7 +30,7 @@ TOPOLOGY = ["gf-plan {}", "gf-plan --model resnet20 --gpu v100 {}", "gf-plan --m
             "gf-topo --export slurm --import {}", "gf-sim --topology {} plan.json"]
 MODEL = ["gf-plan --gpu v100 --model {} 4x2-1gbe", "gf-profile --estimate --flops 1e12 --model {}"]
 TRAINED = MODEL + ["gf-train -q --device cpu --steps 1 --model {}"]
-TRACE = ["gf-plan --refine {} plan.json", "gf-sim --without-stragglers {} plan.json", "gf-report {}"]
+TRACE = ["gf-plan --refine {} plan.json", "gf-report --plan plan.json {}", "gf-report {}"]
 
 
 def inputs(source):

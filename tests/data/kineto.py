@@ -12,12 +12,16 @@ kineto-gloo-0.json     torchrun --nproc-per-node 2 kineto.py gloo, which writes 
 kineto-mi250.json      kineto.py TRACE, tests/data/amd_trace/mi250_minitoy_train_ROCm6_2_kineto.json.gz
                        of facebookresearch/HolisticTraceAnalysis
 kineto-mi300-ddp.json  kineto.py TRACE 16, tests/traces/mi300/resnet_act_checkpoint.json.gz of
-                       AMD-AGI/TraceLens: ResNet-18 in bf16, whose host runs 15 ms ahead"""
+                       AMD-AGI/TraceLens: ResNet-18 in bf16, whose host runs 15 ms ahead
+late.tar               torchrun --nproc-per-node N kineto.py late MESSAGES RANK..., by PyTorch 2.15:
+                       in folders N-MESSAGES-RANK..., packed by gzip -9n; steps of DDP over gloo, of
+                       3 and 24 ms, and 60 ms more on the ranks that are late"""
 import gzip
 import json
 import os
 import sys
 import tempfile
+import time
 
 KEPT = ("Input Dims", "Input type", "correlation", "Sequence number", "Collective name", "dtype",
         "In msg nelems", "Group size", "Process Group Ranks")
@@ -78,7 +82,34 @@ def bare(launches, work):
     return [e for launch in seldom for e in (launch, *work[launch["args"]["correlation"]])]
 
 
-def made(kind):
+def timed(torch, layers, late):
+    """A model whose passes take 3 and 24 ms, and 60 ms more in forward on a rank that is late; and
+    its input."""
+    class Layer(torch.autograd.Function):
+        @staticmethod
+        def forward(_, x, weight, seconds):
+            time.sleep(seconds)
+            return x * weight
+
+        @staticmethod
+        def backward(_, gradient):
+            time.sleep(0.024 / layers)
+            return gradient, gradient, None
+
+    class Model(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.weights = torch.nn.ParameterList(torch.ones(64) for _ in range(layers))
+
+        def forward(self, x):
+            for i, weight in enumerate(self.weights):
+                x = Layer.apply(x, weight, 0 if i else 0.063 if late else 0.003)
+            return x
+
+    return Model(), torch.ones(64)
+
+
+def made(kind, options):
     """The trace of a small job."""
     import torch
     import torch.distributed as dist
@@ -88,8 +119,11 @@ def made(kind):
     torch.set_num_threads(1)
     model = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.ReLU(), torch.nn.Linear(8, 2))
     x = torch.ones(16, 4)
-    if kind in ("ddp", "gloo"):
+    if kind in ("ddp", "gloo", "late"):
         dist.init_process_group("gloo")
+    if kind == "late":
+        model, x = timed(torch, int(options[0]), str(dist.get_rank()) in options[1:])
+        model = DistributedDataParallel(model, bucket_cap_mb=1e-5)
     if kind == "ddp":
         model, x = model.bfloat16(), x.bfloat16()
         model = DistributedDataParallel(model)
@@ -119,12 +153,12 @@ def made(kind):
         profiler.export_chrome_trace(path)
         with open(path, encoding="utf-8") as f:
             trace = json.load(f)
-    if kind in ("ddp", "gloo"):
+    if kind in ("ddp", "gloo", "late"):
         dist.barrier()
         rank = dist.get_rank()
         dist.destroy_process_group()
-        if kind == "gloo":
-            sys.stdout = open(f"kineto-gloo-{rank}.json", "w", encoding="utf-8")
+        if kind != "ddp":
+            sys.stdout = open(f"kineto-{'-'.join([kind, *options, str(rank)])}.json", "w", encoding="utf-8")
         elif rank:
             sys.exit()
     return trace
@@ -133,7 +167,7 @@ def made(kind):
 def main():
     kind, *steps = sys.argv[1:]
     if not kind.endswith((".json", ".gz")):
-        trace = made(kind)
+        trace, steps = made(kind, steps), []
     else:
         with (gzip.open if kind.endswith(".gz") else open)(kind, "rt", encoding="utf-8") as f:
             trace = json.load(f, strict=False)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Chrome traces of runs, as gf-plan --refine and gf-sim --without-stragglers
+/* Chrome traces of runs, as gf-plan --refine and gf-report
  * read them, beside a plan that they may be of. */
 #include "doc/stream.h"
 #include "harness.h"

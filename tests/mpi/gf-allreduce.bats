@@ -366,6 +366,9 @@ rows() {
 	says 'command: '
 	says '--list'
 	[ ! -s out.txt ]
+	gf-plan -q --model digits-mlp --gpu v100 --ranks 2 "$share/topologies/4x2-1gbe.json" > plan.json
+	unlike gf-allreduce --plan plan.json --best best.json -- --plan plan.json
+	says 'which sets them'
 }
 
 @test "refusals end every rank, and are printed once" {
@@ -464,4 +467,15 @@ silent() {
 	wants 0 mpi 1 env LD_DEBUG=files gf-allreduce $quick -a ring -b 4 -e 4
 	grep -q 'opening file=.*mca_' err.txt || skip "an MPI without components"
 	fails grep 'mca_state_app.so.*destroying link map' err.txt
+}
+
+@test "ranks that are unlike run together" {
+	makes_apart
+	wants 0 mpi 3 ./apart gf-allreduce -b 1K -e 4K -n 2 -a all --check 1
+	if gf-allreduce --list | grep -q '^transport  *ucx'; then
+		wants 0 mpi 3 ./apart gf-allreduce -b 1K -e 4K -n 2 -a all,auto --transport ucx
+	fi
+	makes_short 700000
+	wants 3 mpi 2 ./short gf-allreduce -b 1G -e 1G -n 1 -w 0 -a ring
+	says 'Cannot allocate memory'
 }

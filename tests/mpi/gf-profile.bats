@@ -113,4 +113,32 @@ quick="--batch 2 --warmup 1 --repeats 3 --threads 1 --time 1ms --lanes 2 --max-b
 	says 'command: '
 	unlike gf-profile --model digits-mlp --batch 2 -- --model digits-mlp --batch 4
 	says 'batch 4'
+	unlike gf-profile --estimate --model digits-mlp --gpu h100 -- --model digits-mlp
+	says 'command: rank 0 has --estimate, rank 1 has measure'
+	by_rank gf-profile $quick --model digits-mlp --device cpu --backend cuda -- gf-profile $quick --model digits-mlp --device cpu
+	wants 2 mpi 2 ./by_rank
+	says '--backend cuda does not compute on --device cpu'
+}
+
+@test "ranks that are unlike measure together" {
+	makes_apart
+	quick="${quick/1M/64K} --budget 300ms -a ring --model digits-mlp"
+	# by MPI all ranks are on one host here
+	local ucx=
+	! gf-allreduce --list | grep -q '^transport  *ucx' || ucx='--transport ucx'
+	wants 0 mpi 3 ./apart gf-profile $quick $ucx
+	jq -e '(.model.tensors | length > 0) and .network.allreduce[0].beside_backward' out.txt
+	# threads, and which backend of the host, are each rank's own affair
+	by_rank gf-profile ${quick/--threads 1/} -- gf-profile ${quick/--threads 1/} --threads 1 --backend ref
+	wants 0 mpi 2 ./by_rank
+}
+
+@test "a measurement that fails keeps the half that is whole" {
+	makes_short 700000
+	wants 3 mpi 2 ./short gf-profile --batch 2 --warmup 1 --repeats 3 --threads 1 --time 1ms --lanes 1 -a ring \
+		--min-bytes 1M --max-bytes 4G --model digits-mlp -o half.json
+	says 'the profile has the model half alone'
+	says 'Cannot allocate memory'
+	jq -e '.model.tensors and (has("network") or has("codecs") | not) and (.measured | has("model"))' half.json
+	gf-profile -q --table half.json | grep digits-mlp
 }

@@ -39,3 +39,13 @@ load ../cli/common
 	[ "$(grep -c 'no/such/folder' err.txt)" -eq 1 ]
 	wants 2 mpi 2 gf-topo --hwloc "$GF_SOURCE/Makefile"
 }
+
+@test "ranks that differ find out at the start, those that are unlike describe the job" {
+	unlike gf-topo --measure -- --device cpu
+	says 'command: rank 0 has --measure, rank 1 has describe'
+	unlike gf-topo --synthetic "net:4@1Gb/s,50us" -- --device cpu
+	says '--synthetic'
+	makes_apart
+	wants 0 mpi 3 ./apart gf-topo --measure --device cpu
+	jq -e '.ranks == 3' out.txt
+}

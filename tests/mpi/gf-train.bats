@@ -360,6 +360,8 @@ pipe_plan() { # ranks, options of gf-plan
 	says 'precision: rank 0 has f16, rank 1 has f32'
 	unlike gf-train --cuda-graph --steps 3 -- --steps 3
 	says 'options: '
+	unlike gf-train --data synthetic:1000 --steps 3 -- --data synthetic:2000 --steps 3
+	says 'data: rank 0 has '
 	# which GPU, and how many threads, is each rank's own affair
 	by_rank gf-train $quick --device cuda:900 -- gf-train $quick --device cuda:901
 	wants 3 mpi 2 ./by_rank
@@ -417,4 +419,11 @@ pipe_plan() { # ranks, options of gf-plan
 	gf-plan -q --model digits-cnn --ranks 2 "$share/topologies/4x2-1gbe.json" | jq '.messages[0].algorithm = "auto" | del(.messages[0].stages)' > whole.json
 	wants 1 mpi 2 gf-train $quick --plan whole.json --steps 2
 	says 'this build has no algorithm "auto"'
+}
+
+@test "ranks that are unlike train together" {
+	makes_apart
+	wants 0 mpi 3 ./apart gf-train -q --model digits-mlp --steps 2
+	by_rank gf-train -q --model digits-mlp --steps 2 --threads 1 -- gf-train -q --model digits-mlp --steps 2
+	wants 0 mpi 2 ./by_rank
 }
