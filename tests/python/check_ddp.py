@@ -27,7 +27,7 @@ import gradflow  # noqa: E402
 from gradflow.exchange import runs_between_gpus  # noqa: E402
 
 dist._DEFAULT_FIRST_BUCKET_BYTES = 1000  # so that small models have several
-way = sys.modules[gradflow.State.__module__.replace("ddp", "way")]
+way = sys.modules[gradflow.State.__module__.replace("state", "way")]
 
 
 class Net(nn.Module):

@@ -167,7 +167,7 @@ def profile(model, loss, path, name="model", batch=1, steps=20, warmup=3, update
 
 def _adapt(model, alone, loss, path, network, steps, passes, update, arguments, also):
     """alone() runs forward in the model that exchanges nothing."""
-    from .ddp import ddp  # pylint: disable=import-outside-toplevel  # a cycle
+    from .state import ddp  # pylint: disable=import-outside-toplevel  # a cycle
     from .turns import adapt  # pylint: disable=import-outside-toplevel
     wrapped = ddp(model, **arguments)
 
