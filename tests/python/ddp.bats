@@ -40,6 +40,9 @@ sharded() { # as holds, where this PyTorch has fully_shard
 @test "PyTorch, fully_shard: replicas' means are its own all-reduce's, or smaller; its state; refusals" {
 	sharded hsdp 4 same accumulated named lengths selections resumed refusals
 }
+@test "PyTorch, fully_shard: factors, what is put off and forgotten, checkpoints by its own means" {
+	sharded hsdp 4 factors lets_go checkpointed
+}
 @test "PyTorch, hook: the same on GPUs, by NCCL and by the host" {
 	status=0
 	timeout 600 "$python" "$GF_SOURCE/tests/python/check_gpu.py" nccl 1 dense codecs between stale job > out.txt 2>&1 || status=$?
