@@ -13,7 +13,6 @@ _NAME = "libgradflow.so.0"
 _DIMENSIONS = 8
 _JOB, _SIZE, _TEXT = ctypes.c_void_p, ctypes.c_size_t, ctypes.c_char_p
 
-TIMEOUT_S = 1800  # for a rank that is late: that of PyTorch's process groups over gloo
 ALL = _SIZE(-1).value  # GRADFLOW_ALL
 DTYPES = {torch.float32: 0, torch.float16: 1, torch.bfloat16: 2, torch.float64: 3}
 _PAIRS = {torch.complex64: torch.float32, torch.complex128: torch.float64}
