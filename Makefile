@@ -291,7 +291,7 @@ $(BUILD)/lib/libgradflow.so.0: $(call lean,nn/net_backends data/registry) $(ARCH
 
 # For a Python wheel: the same objects under tables without MPI, oneDNN and
 # verbs, which the linker then leaves out.
-WHEEL := $(addprefix $(BUILD)/lean/,libgradflow.so.0 gf-plan gf-profile gf-report gf-sim)
+WHEEL := $(addprefix $(BUILD)/lean/,libgradflow.so.0 gf-plan gf-profile gf-report gf-sim gf-topo)
 LEAN := -UGF_HAVE_MPI -DGF_HAVE_MPI=0 -UGF_HAVE_ONEDNN -DGF_HAVE_ONEDNN=0 \
 	-UGF_HAVE_VERBS -DGF_HAVE_VERBS=0 -UGF_HAVE_CUDNN -DGF_HAVE_CUDNN=0 \
 	-UGF_HAVE_JPEG -DGF_HAVE_JPEG=0
@@ -303,7 +303,7 @@ $(BUILD)/lean/libgradflow.so.0: $(call lean,comm/registry nn/net_backends data/r
 	$(ARCHIVES) lib/embed/gradflow.map
 	@mkdir -p $(@D)
 	$(call say,LD)$(link_library) -s
-$(BUILD)/lean/gf-profile: $(call lean,comm/registry nn/net_backends probe/registry)
+$(BUILD)/lean/gf-profile $(BUILD)/lean/gf-topo: $(call lean,comm/registry nn/net_backends probe/registry)
 $(BUILD)/lean/%: $(BUILD)/obj/cmd/%.o $(ARCHIVES)
 	@mkdir -p $(@D)
 	$(call say,LD)$(link) $(FOREIGN_LIBS) -s

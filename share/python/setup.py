@@ -19,4 +19,6 @@ class AnyPython(bdist_wheel):
         return "py3", "none", super().get_tag()[2]
 
 
-setup(distclass=Binary, cmdclass={"bdist_wheel": AnyPython})
+# An expression of SPDX, by the name that this setuptools has for it.
+key = "license_expression" if hasattr(Distribution().metadata, "license_expression") else "license"
+setup(**{key: "BSD-3-Clause"}, distclass=Binary, cmdclass={"bdist_wheel": AnyPython})

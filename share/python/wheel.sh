@@ -12,13 +12,17 @@ shift 3
 python=${PYTHON:-python3}
 stage=$out/source
 rm -rf "$stage" "$out"/*.whl
-mkdir -p "$stage/gradflow/bin" "$stage/gradflow/share/gradflow"
+mkdir -p "$stage"/{docs,man,gradflow/{bin,share/gradflow}}
 cp share/python/pyproject.toml share/python/setup.py LICENSE "$stage"
-cp docs/pytorch.md "$stage/README.md"
-echo "$version" > "$stage/VERSION"
-cp share/python/gradflow/*.py "$library" "$stage/gradflow"
+# a link of the README leads to a file that the wheel puts there
+sed -E 's,\[([a-z_]+\.md)\]\([a-z_]+\.md\),`share/doc/gradflow/\1`,g; s,share/examples/,gradflow/share/gradflow/examples/,g' \
+	docs/pytorch.md > "$stage/README.md"
+cp docs/*.md docs/timeline.svg CHANGES "$stage/docs"
+cp man/*.[1357] "$stage/man"
+cp share/python/gradflow/{*.py,py.typed} "$library" "$stage/gradflow"
+sed -i "s/^__version__ = .*/__version__ = \"$version\"/" "$stage/gradflow/__init__.py"
 cp "$@" "$stage/gradflow/bin"
-cp -R share/models "$stage/gradflow/share/gradflow"
+cp -R share/models share/topologies share/examples "$stage/gradflow/share/gradflow"
 # the terms of what auditwheel adds
 ldd "$library" "$@" | sed -n 's/.* => \(\/[^ ]*\).*/\1/p' | sort -u | xargs -rn 1 realpath |
 	xargs -r dpkg -S 2> /dev/null | sed 's/:.*//' | sort -u | while read -r package; do

@@ -208,6 +208,74 @@ def resumed():
         other.close()
 
 
+def factors():
+    """The divisor of the sum over all ranks, whatever came first; and what reset_iter_state()
+    forgets."""
+    mesh = meshes()
+    for wanted in (1.0, 4.0):
+        trained = []
+        for part in (mesh, mesh["shards"]):
+            model = sharded(part)
+            for module in model.modules():
+                if hasattr(module, "set_gradient_divide_factor"):
+                    module.set_force_sum_reduction_for_comms(True)
+                    module.set_gradient_divide_factor(wanted)
+            if part is not mesh:
+                gradflow.hsdp(model, mesh["replicas"].get_group())
+            if hasattr(model, "set_gradient_divide_factor"):
+                trained.append(train(model, make=torch.optim.SGD))
+        assert all(torch.equal(a, b) for a, b in zip(*trained)), wanted
+    trained = []
+    for part in (mesh, mesh["shards"]):
+        model = sharded(part)
+        if not hasattr(model, "reset_iter_state"):
+            return
+        if part is not mesh:
+            replicas = gradflow.hsdp(model, mesh["replicas"].get_group())
+        model.set_requires_all_reduce(False)
+        model(torch.ones(8, 12) * dist.get_rank()).square().mean().backward()
+        model.reset_iter_state()
+        trained.append(train(model))
+    assert not replicas.held
+    assert all(torch.equal(a, b) for a, b in zip(*trained))
+
+
+def lets_go():
+    """The Replicas and their connections go with the model."""
+    import gc
+    import weakref
+
+    def life():
+        model = sharded(mesh["shards"])
+        replicas = gradflow.hsdp(model, mesh["replicas"].get_group())
+        train(model, 2)
+        return [weakref.ref(x) for x in (model, replicas, replicas.exchanges[""])]
+
+    mesh = meshes()
+    held = life()
+    gc.collect()
+    assert not any(reference() for reference in held), held
+
+
+def checkpointed():
+    """torch.distributed.checkpoint keeps what each rank holds back; a fresh job goes on."""
+    import torch.distributed.checkpoint as dcp
+    mesh = meshes()
+    plan = {**RULE, "selection": {"method": "gtopk", "density": 0.05, "warmup_densities": [],
+                                  "putback": "paper"}}
+    models = []
+    for _ in range(2):
+        models.append(sharded(mesh["shards"]))
+        models.append(gradflow.hsdp(models[-1], mesh["replicas"].get_group(), plan))
+    straight, replicas, other, fresh = models
+    train(straight, 4, make=torch.optim.SGD)
+    dcp.save({"model": straight.state_dict(), "gradflow": replicas}, checkpoint_id="checkpoint")
+    wanted = train(straight, 4, first=4, make=torch.optim.SGD)
+    dcp.load({"model": other.state_dict(), "gradflow": fresh}, checkpoint_id="checkpoint")
+    found = train(other, 4, first=4, make=torch.optim.SGD)
+    assert all(torch.equal(a, b) for a, b in zip(wanted, found))
+
+
 def refusals():
     mesh = meshes()
     group = mesh["replicas"].get_group()

@@ -9,6 +9,7 @@ import statistics
 import subprocess
 import sys
 import time
+import warnings
 
 import torch
 import torch.distributed as dist
@@ -113,6 +114,48 @@ def fitted():
             found = json.loads(plan)["predicted"]["iteration_s"]
             assert abs(found - step_s) < 0.005 * step_s, (options, found)
     dist.barrier()
+
+
+def bounds():
+    """A fit that ends at its bound changes nothing, and says so; and so are steps that vary."""
+    from gradflow import turns
+    real = turns._take_turns
+    model = torch.nn.Sequential(*[torch.nn.Linear(64, 64) for _ in range(8)])
+
+    def told(times):
+        turns._take_turns = lambda *_: times
+        if dist.get_rank() == 0:
+            cost = {"algorithm": "ring", "startup_s": 1e-5, "per_byte_s": 1e-9}
+            with open("network.json", "w", encoding="utf-8") as f:
+                json.dump({"format": "gf-profile", "version": 1,
+                           "network": {"ranks": 2, "allreduce": [cost]}}, f)
+        with warnings.catch_warnings(record=True) as found:
+            warnings.simplefilter("always")
+            measured(model, lambda model: model(torch.ones(2, 64)).sum(), network="network.json",
+                     gradient_as_bucket_view=True)
+        turns._take_turns = real
+        if dist.get_rank():
+            assert not found, found
+            return [], {}
+        assert all(w.filename == __file__ for w in found), [w.filename for w in found]
+        with open("network.json", encoding="utf-8") as f:
+            return [str(w.message) for w in found], json.load(f)["network"]
+
+    own = dist.get_rank() == 0
+    found, network = told([1e-3, 1.31e-3, 1.3e-3, 1.38e-3])
+    assert not found, found
+    assert not own or "compute_slowdown" in json.dumps(network), network
+    found, network = told([1e-3, 1.31e-3, 1.3e-3, 9.0])
+    assert not own or len(found) == 1 and "compute_slowdown" in found[0], found
+    assert "compute_slowdown" not in json.dumps(network), network
+    found, network = told([1e-3, 1.31e-3, 5.0, 1.38e-3])
+    assert not own or any("costs of messages" in text for text in found), found
+    assert not own or network["allreduce"][0]["startup_s"] == 1e-5, network
+    count = itertools.count()
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        real([(lambda: None, lambda: time.sleep(0.05 if next(count) < 6 else 0.005))], None, 3)
+    assert len(found) == own and (not own or "the same steps took" in str(found[0].message)), found
 
 
 def compiled():

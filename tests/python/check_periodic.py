@@ -3,10 +3,12 @@
 """gradflow.Periodic: check_periodic.py RANKS CASE... (forked.py), beside all ranks' training
 done here, one after the other, with an outer step of torch.optim.SGD."""
 import copy
+import gc
 import io
 import json
 import os
 import sys
+import weakref
 
 import torch
 import torch.distributed as dist
@@ -411,6 +413,66 @@ def refusals():
     periodic.close()
 
 
+def replaced():
+    """Parameters that take the place of others are exchanged; others of another shape refused."""
+    for change in ("assign", "head", "later"):
+        model = build()
+        periodic = gradflow.Periodic(model, adam(model), plan(model, **{**DILOCO, "steps": 2}))
+        for step in range(6):
+            if step == (3 if change == "later" else 0) and change != "head":
+                state = {n: t.clone() for n, t in model.state_dict().items()}
+                if torch.__version__ >= "2.1":
+                    model.load_state_dict(state, assign=True)
+            elif step == 0:
+                model[4] = nn.Linear(model[4].in_features, model[4].out_features)
+            inner(model, adam(model), dist.get_rank(), step)
+            periodic.step()
+        same_on_all(model.parameters(), change)
+        same_on_all(periodic.anchors.values(), change)
+        model[4] = nn.Linear(model[4].in_features, 9)
+        periodic.step()
+        refused(periodic.step, "4.weight: want a parameter of", "make Periodic anew")
+        model[4] = nn.Identity()
+        periodic.steps -= 1
+        refused(periodic.step, "4.weight: want a parameter of", "got none")
+        periodic.close()
+    held = [weakref.ref(x) for x in (periodic, periodic.exchanges[0], model)]
+    del periodic, model
+    gc.collect()
+    check(not any(reference() for reference in held), held)
+
+
+def checkpointed():
+    """torch.distributed.checkpoint keeps what is in flight; a fresh job goes on."""
+    try:
+        import torch.distributed.checkpoint as dcp
+        dcp.load  # pylint: disable=pointless-statement
+    except (ImportError, AttributeError):
+        return
+    model = build()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    periodic = gradflow.Periodic(model, optimizer, plan(model, **STREAMING))
+    for step in range(9):
+        inner(model, optimizer, dist.get_rank(), step)
+        periodic.step()
+        if periodic.flight is not None and step > 4:
+            break
+    check(periodic.flight is not None)
+    own = f"model{dist.get_rank()}"  # sites have models of their own between exchanges
+    dcp.save({own: model.state_dict(), "periodic": periodic}, checkpoint_id="checkpoint")
+    kept = build()
+    other = gradflow.Periodic(kept, adam(kept), plan(model, **STREAMING))
+    dcp.load({own: kept.state_dict(), "periodic": other}, checkpoint_id="checkpoint")
+    optimizers = [torch.optim.SGD(m.parameters(), lr=0.1) for m in (model, kept)]
+    for after in range(step + 1, step + 9):
+        for m, o, p in zip((model, kept), optimizers, (periodic, other)):
+            inner(m, o, dist.get_rank(), after)
+            p.step()
+    check(distance(model.parameters(), kept.parameters()) == 0)
+    periodic.close()
+    other.close()
+
+
 def lost():
     """Where a rank does not come to an outer exchange, the others stop in time, and have a state
     from which they can go on."""
@@ -425,12 +487,13 @@ def lost():
         for step in range(2, 4):
             inner(model, optimizer, 0, step)
             if step == 3:
-                refused(periodic.step, "gradflow:")
+                refused(periodic.step, "gradflow: Periodic's step 4: ", "exchange")
             else:
                 periodic.step()
         state = periodic.state_dict()
         check(state["fragment"] is None and state["steps"] == 4, state["steps"])
-        check(distance(state["anchors"].values(), kept.values()) == 0)
+        anchors = state[f"rank {dist.get_rank()}"][0]["anchors"]
+        check(distance(anchors.values(), kept.values()) == 0)
     dist.barrier()
     periodic.close()
 

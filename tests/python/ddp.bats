@@ -1,7 +1,14 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: BSD-3-Clause
-# Plans under DistributedDataParallel: share/python/gradflow/ddp.py.
+# Plans under DistributedDataParallel: share/python/gradflow/state.py.
 load torch
+
+sharded() { # as holds, where this PyTorch has fully_shard
+	status=0
+	timeout 600 "$python" "$GF_SOURCE/tests/python/check_$1.py" "${@:2}" > out.txt 2>&1 || status=$?
+	! grep -q '^skipped: ' out.txt || skip "$(cat out.txt)"
+	[ "$status" -eq 0 ] || { cat out.txt; return 1; }
+}
 
 @test "PyTorch, hook: DistributedDataParallel's result; buckets cut and joined; formats and types" {
 	holds ddp 2 same worse whole_job empty cuts device chooses by_host formats
@@ -18,7 +25,14 @@ load torch
 		PYTHONPATH=$PWD LC_ALL=$name holds ddp 2 formats file
 	done
 }
-@test "PyTorch, hook: a model that is gone leaves nothing open" { holds ddp 2 dropped; }
+@test "PyTorch, hook: a model that is gone leaves nothing open; what each entry holds" {
+	holds ddp 2 dropped lets_go left
+}
+@test "PyTorch, hook: a forward of one rank alone; checkpoints by its own means; defaults of the job" {
+	holds ddp 2 alone checkpointed defaults
+}
+@test "PyTorch: all that DistributedDataParallel lets a job set" { holds settable 2 distributed; }
+@test "PyTorch: all that fully_shard lets a job set" { sharded settable 4 fully_sharded; }
 @test "PyTorch, hook: the same on three ranks, and uneven inputs" { holds ddp 3 same uneven types; }
 @test "PyTorch, hook: several models, and groups of 2 + 2 ranks" { holds ddp 4 several groups meshes; }
 @test "PyTorch, hook: every codec and selection learns and sends less" { holds ddp 2 plans; }
@@ -26,10 +40,10 @@ load torch
 	holds ddp 2 stale judged file resumed refusals arguments causes frozen again copied
 }
 @test "PyTorch, fully_shard: replicas' means are its own all-reduce's, or smaller; its state; refusals" {
-	status=0
-	timeout 600 "$python" "$GF_SOURCE/tests/python/check_hsdp.py" 4 same accumulated named lengths selections resumed refusals > out.txt 2>&1 || status=$?
-	! grep -q '^skipped: ' out.txt || skip "$(cat out.txt)"
-	[ "$status" -eq 0 ] || { cat out.txt; return 1; }
+	sharded hsdp 4 same accumulated named lengths selections resumed refusals
+}
+@test "PyTorch, fully_shard: factors, what is put off and forgotten, checkpoints by its own means" {
+	sharded hsdp 4 factors lets_go checkpointed
 }
 @test "PyTorch, hook: the same on GPUs, by NCCL and by the host" {
 	status=0

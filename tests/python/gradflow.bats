@@ -42,3 +42,15 @@ job() { # RANKS ARGUMENT...: what torchrun does; rank 0's output and errors rema
 		'BEGIN { d = a - b; exit !(b > 0 && d < 1e-5 && d > -1e-5) }'
 	fails ls .gradflow-*
 }
+
+@test "PyTorch: the package's commands, version and list of parts need no PyTorch" {
+	export PYTHONPATH=$share/python
+	"$python" -c 'import sys, gradflow.commands; assert "torch" not in sys.modules'
+	"$python" -c 'import gradflow; assert set(gradflow.__all__) <= {n for n in gradflow.__all__ if hasattr(gradflow, n)}'
+	[ "$("$python" -c 'import gradflow; print(gradflow.__version__)')" = "$(sed -n 's/^VERSION *:= //p' "$GF_SOURCE/Makefile")" ]
+	wants 0 "$python" -m gradflow
+	prints "libgradflow  $GRADFLOW_LIBRARY, " "PyTorch      " "gf-plan      /"
+	printf 'raise ImportError("no PyTorch here")\n' > torch.py
+	PYTHONPATH=$PWD:$PYTHONPATH wants 1 "$python" -m gradflow
+	prints "PyTorch      missing: no PyTorch here"
+}

@@ -7,7 +7,7 @@ load torch
 	holds periodic 2 same by_hand codecs kinds
 }
 @test "PyTorch, Periodic: a job that goes on bit for bit, refusals, a rank that does not come" {
-	holds periodic 2 resumed refusals lost
+	holds periodic 2 resumed refusals replaced checkpointed lost
 }
 @test "PyTorch, Periodic: a rank that comes back takes the others' state" { holds periodic 3 joined; }
 @test "PyTorch, Periodic: between sites of two ranks, by one plan" { holds periodic 4 sites; }

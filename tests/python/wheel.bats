@@ -9,10 +9,14 @@ setup_file() {
 	lean=$GF_SOURCE/$BUILD/lean
 	[ -e "$lean/libgradflow.so.0" ] || skip "no shared library in this build"
 	PYTHON=$python timeout 600 "$GF_SOURCE/share/python/wheel.sh" 0.0.1 "$BATS_FILE_TMPDIR/wheel" \
-		"$lean"/{libgradflow.so.0,gf-plan,gf-profile,gf-report,gf-sim}
+		"$lean"/{libgradflow.so.0,gf-plan,gf-profile,gf-report,gf-sim,gf-topo} > "$BATS_FILE_TMPDIR/wheel.txt" 2>&1
 	clean=$BATS_FILE_TMPDIR/clean
 	"$python" -m venv "$clean"
 	"$clean/bin/pip" install -q --no-index "$BATS_FILE_TMPDIR"/wheel/*.whl
+	bare=$BATS_FILE_TMPDIR/bare
+	"$python" -m venv "$bare"
+	"$bare/bin/pip" install -q --no-index "$BATS_FILE_TMPDIR"/wheel/*.whl
+	export bare
 	"$python" -c 'import os, torch; print(os.path.dirname(os.path.dirname(torch.__file__)))' \
 		> "$(echo "$clean"/lib/python3*/site-packages)/torch.pth"
 	export clean
@@ -25,7 +29,7 @@ setup_file() {
 
 @test "wheel: nothing in it needs MPI or oneDNN" {
 	files=("$clean"/lib/python3*/site-packages/gradflow/{libgradflow.so.0,bin/*})
-	[ ${#files[@]} -eq 4 ]
+	[ ${#files[@]} -eq 6 ]
 	wants 0 ldd "${files[@]}"
 	fails grep -E 'libmpi|libopen-|libdnnl|libibverbs|not found' out.txt
 }
@@ -42,7 +46,7 @@ setup_file() {
 	wants 0 ldd "${own[@]}" "$(dirname "${own[0]}")"/bin/*
 	grep -q 'gradflow\.libs/libuc[pst]' out.txt
 	# beside these, what the policy lets a wheel rely on
-	fails grep -vE '^/.*:$|linux-vdso|gradflow\.libs/|/(ld-linux[^/ ]*|lib(c|m|dl|rt|pthread|gcc_s|stdc\+\+|z))\.so' out.txt
+	fails grep -vE '^/.*:$|linux-vdso|gradflow\.libs/|/(ld-linux[^/ ]*|lib(c|m|dl|rt|pthread|gcc_s|stdc\+\+|expat|z))\.so' out.txt
 }
 
 @test "wheel: its commands run, and know the shipped models" {
@@ -53,6 +57,30 @@ setup_file() {
 	cp out.txt plan.json
 	wants 0 "$clean/bin/gf-sim" plan.json
 	wants 2 "$clean/bin/gf-plan" --nonsense
+}
+
+@test "wheel: its commands need no PyTorch; gf-topo, manual pages and docs are there" {
+	wants 0 "$bare/bin/gf-topo"
+	cp out.txt topology.json
+	wants 0 "$bare/bin/gf-plan" --model resnet50 4x2-1gbe
+	wants 1 "$bare/bin/python" -m gradflow
+	prints "gradflow 0.0.1" "gf-topo      /" "PyTorch      missing"
+	[ "$("$bare/bin/python" -c 'import gradflow; print(gradflow.__version__)')" = 0.0.1 ]
+	[ -e "$bare/share/man/man1/gf-plan.1" ] && [ -e "$bare/share/man/man5/gf-plan.5" ]
+	for file in $(grep -o '`share/doc/gradflow/[^`]*' "$bare"/lib/python3*/site-packages/gradflow-*/METADATA | tr -d '`'); do
+		[ -e "$bare/$file" ]
+	done
+	fails grep -E '\]\([^h]' "$bare"/lib/python3*/site-packages/gradflow-*/METADATA
+	[ -e "$(echo "$bare"/lib/python3*/site-packages/gradflow/share/gradflow/examples/pytorch_job.py)" ]
+	[ -e "$(echo "$bare"/lib/python3*/site-packages/gradflow/py.typed)" ]
+}
+
+@test "wheel: what its metadata say" {
+	metadata=$(echo "$bare"/lib/python3*/site-packages/gradflow-*/METADATA)
+	grep -qE '^License(-Expression)?: BSD-3-Clause$' "$metadata"
+	grep -q '^Author: the gradflow authors$' "$metadata"
+	for key in Keywords Classifier Requires-Python Summary; do grep -q "^$key: " "$metadata"; done
+	fails grep -iE 'deprecat|importable|warning' "$BATS_FILE_TMPDIR/wheel.txt"
 }
 
 # The lines of the README that have that word in them.

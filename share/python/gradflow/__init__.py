@@ -15,15 +15,32 @@ and with the plan of `gf-plan model.json network.json > plan.json`:
 This is DistributedDataParallel with a communication hook: libgradflow exchanges the
 gradients as the plan says, and all else in the job stays as it is. gradflow.hsdp does
 the same between the replicas of fully_shard's shards, and gradflow.Periodic exchanges
-between sites every H steps.
+between sites every H steps. `python -m gradflow` says what is installed.
 """
-from .ddp import State, ddp, hook
-from .exchange import Exchange
-from .hsdp import Replicas, hsdp
-from .measure import exchange_costs, network, profile
-from .periodic import Periodic
-from .plan import PlanError
-from .record import Record
+import importlib
+import typing
 
-__all__ = ["Exchange", "Periodic", "PlanError", "Record", "Replicas", "State", "ddp",
-           "exchange_costs", "hook", "hsdp", "network", "profile"]
+__version__ = "0.3.0"
+_PLACES = {"Exchange": "exchange", "Periodic": "periodic", "PlanError": "plan", "Record": "record",
+           "Replicas": "replicas", "State": "state", "Tuner": "tune", "ddp": "state",
+           "exchange_costs": "measure", "hook": "state", "hsdp": "replicas", "network": "measure",
+           "profile": "measure"}
+__all__ = ["__version__", *_PLACES]
+
+if typing.TYPE_CHECKING:
+    from .exchange import Exchange as Exchange
+    from .measure import exchange_costs as exchange_costs, network as network, profile as profile
+    from .periodic import Periodic as Periodic
+    from .plan import PlanError as PlanError
+    from .record import Record as Record
+    from .replicas import Replicas as Replicas, hsdp as hsdp
+    from .state import State as State, ddp as ddp, hook as hook
+    from .tune import Tuner as Tuner
+
+
+def __getattr__(name: str) -> typing.Any:
+    """PyTorch is imported with the first of these: the commands of a wheel need none."""
+    if name not in _PLACES:
+        raise AttributeError(f"module 'gradflow' has no attribute {name!r}")
+    globals()[name] = getattr(importlib.import_module("." + _PLACES[name], __name__), name)
+    return globals()[name]

@@ -5,6 +5,7 @@ import shutil
 import subprocess
 import sys
 
+NAMES = ("gf-topo", "gf-profile", "gf-plan", "gf-sim", "gf-report")  # of a wheel
 _HERE = os.path.dirname(os.path.abspath(__file__))
 _FOLDERS = (os.path.join(_HERE, "bin"), os.path.join(_HERE, "..", "..", "..", "..", "bin"))
 

@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Code that measuring and executing share."""
+import contextlib
 import json
 import numbers
 import os
+import sys
 import tempfile
+import warnings
 import weakref
 
 import torch
@@ -11,9 +14,16 @@ import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel
 
 
-def want_number(name, value):
-    if isinstance(value, bool) or not isinstance(value, numbers.Real):
-        raise TypeError(f"{name}: want a number, got {value!r} ({type(value).__name__})")
+def want_number(name, value, kind=numbers.Real):
+    if isinstance(value, bool) or not isinstance(value, kind):
+        raise TypeError(f"{name}: want a {'' if kind is numbers.Real else 'whole '}number, got {value!r} "
+                        f"({type(value).__name__})")
+
+
+def want_count(name, value, least=0):
+    want_number(name, value, numbers.Integral)
+    if value < least:
+        raise ValueError(f"{name}: want {least} or more, got {value}")
 
 
 def want_module(call, model):
@@ -37,6 +47,35 @@ def want_folder(call, path, group=None):
 
 def rank_in(group):
     return dist.get_rank(group) if dist.is_initialized() else 0
+
+
+def timeout_of(group):
+    """For how many seconds that process group waits for a rank that is late."""
+    group = group or dist.group.WORLD
+    for kind in ("cpu", "cuda"):
+        with contextlib.suppress(AttributeError, RuntimeError):
+            backend = getattr(group, "_get_backend", lambda _: group)(torch.device(kind))
+            return backend.options._timeout.total_seconds()
+    return 1800  # PyTorch's over gloo
+
+
+def warn(text):
+    """A warning at the job's line: the nearest that is neither here nor in PyTorch."""
+    level, frame = 2, sys._getframe(1)
+    while frame.f_back and frame.f_globals.get("__name__", "").split(".")[0] in ("gradflow", "torch"):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(text, stacklevel=level)
+
+
+def let_go(owner, hooks):
+    """Removes these hooks, in a list or a dictionary, when owner is gone, or when what this
+    returns is called."""
+    def remove():
+        for hook in hooks.values() if isinstance(hooks, dict) else hooks:
+            hook.remove()
+    end = weakref.finalize(owner, remove)
+    end.atexit = False
+    return end
 
 
 def weakly(method, *arguments):
@@ -93,14 +132,18 @@ def on_gradient(parameter, call):
     return parameter.register_hook(lambda _: call())
 
 
+def named(model):
+    """Parameters by the names that the model's author gave: without what
+    DistributedDataParallel and torch.compile put before them."""
+    model = model.module if isinstance(model, DistributedDataParallel) else model
+    return {n.replace("_orig_mod.", ""): p for n, p in model.named_parameters()}
+
+
 def trained(model):
-    """Parameters that get gradients, by the names that the model's author gave:
-    without what DistributedDataParallel and torch.compile put before them. Those of 0
-    elements have no gradient to exchange, and sparse ones go by the process group."""
-    if isinstance(model, DistributedDataParallel):
-        model = model.module
+    """Those that get gradients. Those of 0 elements have no gradient to exchange, and
+    sparse ones go by the process group."""
     sparse = {id(p) for p in sparse_of(model)}
-    return {n.replace("_orig_mod.", ""): p for n, p in model.named_parameters()
+    return {n: p for n, p in named(model).items()
             if p.requires_grad and p.numel() and id(p) not in sparse}
 
 

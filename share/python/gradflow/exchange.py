@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """libgradflow's exchange among the ranks of a torch.distributed process group."""
+from __future__ import annotations
 import atexit
 import ctypes
 import errno
@@ -9,14 +10,16 @@ import os
 import sys
 import threading
 import weakref
+from typing import Any, Dict, Union
 
 import torch
 import torch.distributed as dist
 
 from . import library as c
-from .common import agree, want_number
+from .common import agree, timeout_of, want_count, want_number
 from .plan import PlanError, read
 
+Plan = Union[str, "os.PathLike[str]", Dict[str, Any], None]  # a file, a text or a dictionary
 _open = []  # weak references to the open exchanges, in the order of opening
 _MANY = 8   # open exchanges, from which on models that are gone are looked for
 
@@ -90,17 +93,24 @@ class Exchange:
 
     Every rank of the group opens, ends steps and closes in the same order. The
     group is used to open; the rest goes over connections of the exchange's own.
-    One that is dropped closes itself: see close().
+    timeout_s is how long a rank may be late; None: as long as the group lets it.
+    It holds connections and a thread, and posted tensors until wait(). One that is dropped
+    closes itself: see close().
     """
 
-    def __init__(self, named, plan=None, messages=None, group=None, ways=None, momentum=0.0,
-                 epoch_steps=0, timeout_s=c.TIMEOUT_S, library=None, stream=None, flat=False):
+    def __init__(self, named: dict[str, torch.Tensor], plan: str | dict[str, Any] | None = None,
+                 messages: list[int] | None = None, group: dist.ProcessGroup | None = None,
+                 ways: str | None = None, momentum: float = 0.0, epoch_steps: int = 0,
+                 timeout_s: float | None = None, library: str | None = None,
+                 stream: torch.cuda.Stream | None = None, flat: bool = False):
         self.handle = failure = None
         device = device_of(named)
         try:
             self.lib = c.load(library)
             want_number("momentum", momentum)
+            timeout_s = timeout_of(group) if timeout_s is None else timeout_s
             want_number("timeout_s", timeout_s)
+            want_count("epoch_steps", epoch_steps)
             plan = json.dumps(plan) if isinstance(plan, dict) else plan
             if not isinstance(plan, (str, type(None))):
                 raise TypeError("plan: want the text of a plan or a dictionary, got "
@@ -150,7 +160,7 @@ class Exchange:
     def _do(self, name, *arguments):
         c.check(self.lib, self._ask(name, *arguments))
 
-    def post(self, index, gradient):
+    def post(self, index: int, gradient: torch.Tensor) -> None:
         """The gradient of the index-th tensor, of its length and type and in one piece.
         It is not to be touched until wait() returns."""
         if not gradient.is_contiguous():
@@ -168,11 +178,11 @@ class Exchange:
             self._open_handle()
             c.check(self.lib, 1)
 
-    def flush(self):
+    def flush(self) -> None:
         """No more will come in this step."""
         self._do("flush")
 
-    def wait(self, indices=None):
+    def wait(self, indices: list[int] | None = None) -> None:
         """All means of the step have come, or, in the host's memory, those of these
         tensors. Tensors that were not posted counted as zeros."""
         self._do("flush")
@@ -187,37 +197,37 @@ class Exchange:
         self.called = c.ON_DONE(call and (lambda _, index, status: call(index, status)) or 0)
         self._do("on_done", self.called, None)
 
-    def message(self, index):
+    def message(self, index: int) -> int:
         """The number of the message in which the index-th tensor travels."""
         return self._ask("exchange_message", index)
 
-    def drop(self):
+    def drop(self) -> None:
         """What the plan's selection holds back on this rank is forgotten."""
         self._do("drop")
 
-    def rescale(self, factor):
+    def rescale(self, factor: float) -> None:
         """What it holds back is multiplied, as when a loss scale has changed."""
         self._do("rescale", factor)
 
     @property
-    def steps(self):
+    def steps(self) -> int:
         return self._ask("exchange_steps")
 
     @property
-    def sent_bytes(self):
+    def sent_bytes(self) -> int:
         return self._ask("exchange_sent_bytes")
 
     @property
-    def copied_bytes(self):
+    def copied_bytes(self) -> int:
         """Bytes that were packed and unpacked, since they did not lie in one piece."""
         return self._ask("copied_bytes")
 
     @property
-    def messages(self):
+    def messages(self) -> int:
         return self._ask("exchange_messages")
 
     @property
-    def ways(self):
+    def ways(self) -> str:
         """How each message goes, as "ring;blueconnect 2:shm 4:ring"."""
         return self._ask("exchange_ways").decode()
 
@@ -234,12 +244,12 @@ class Exchange:
         """The arrays have been filled in: this is the state after so many steps."""
         self._do("exchange_restored", steps)
 
-    def state_dict(self):
+    def state_dict(self) -> dict[str, Any]:
         """What this rank holds back, between steps."""
         return {"steps": self.steps, "ways": self.ways,
                 "arrays": {n: a.clone() for n, a in self.arrays().items()}}
 
-    def load_state_dict(self, saved, group=None):
+    def load_state_dict(self, saved: dict[str, Any], group: dist.ProcessGroup | None = None) -> None:
         """Goes on from there, on all ranks of the group, if it was opened with these ways."""
         arrays, failure = self.arrays(), None
         if {n: a.numel() for n, a in arrays.items()} != \
@@ -251,7 +261,7 @@ class Exchange:
             a.copy_(saved["arrays"][n])
         self.restored(saved["steps"])
 
-    def close(self):
+    def close(self) -> None:
         """On all ranks. A step that is under way is abandoned. An exchange that is dropped
         is closed in the background, which waits 5 s at most for ranks that keep it."""
         if self.handle:
@@ -282,6 +292,25 @@ def job(plan, group):
     """What a state_dict must have in common with the job that loads it."""
     return {"version": 1, "plan": plan, "rank": dist.get_rank(group),
             "ranks": dist.get_world_size(group)}
+
+
+def keep(state, *common):
+    """A state_dict of this rank's state. torch.distributed.checkpoint keeps one value of a key
+    for all ranks, so only what is common has a key of its own. It loads tuples as they were
+    saved, whatever this job has by then."""
+    return {**{key: state[key] for key in common}, f"rank {dist.get_rank()}": (state,)}
+
+
+def kept(saved, any_rank=False):
+    """(the state that was kept, None), or (saved, why it is none of this rank's)."""
+    ranks = [key for key in saved if str(key).startswith("rank ")] if isinstance(saved, dict) else []
+    own = f"rank {dist.get_rank()}"
+    if ranks and own not in ranks and not any_rank:
+        return saved, ValueError(f"state: want that of {own}, got that of {', '.join(ranks)}: each "
+                                 "rank saves and loads its own")
+    for key in [own] * (own in ranks) or ranks[:1]:
+        saved = {**saved[key][0], **{k: v for k, v in saved.items() if k not in ranks}}
+    return saved, None
 
 
 def misfit(saved, plan, group):

@@ -13,7 +13,6 @@ _NAME = "libgradflow.so.0"
 _DIMENSIONS = 8
 _JOB, _SIZE, _TEXT = ctypes.c_void_p, ctypes.c_size_t, ctypes.c_char_p
 
-TIMEOUT_S = 1800  # for a rank that is late: that of PyTorch's process groups over gloo
 ALL = _SIZE(-1).value  # GRADFLOW_ALL
 DTYPES = {torch.float32: 0, torch.float16: 1, torch.bfloat16: 2, torch.float64: 3}
 _PAIRS = {torch.complex64: torch.float32, torch.complex128: torch.float64}
@@ -50,7 +49,7 @@ class Array(ctypes.Structure):
 
 _STATUS, _COUNT = ctypes.c_int, ctypes.c_uint64
 _FUNCTIONS = (
-    ("error", _TEXT, []),
+    ("version", _TEXT, []), ("error", _TEXT, []),
     ("exchange_check", _STATUS, [_TEXT, ctypes.c_int]),
     ("exchange_wants", _TEXT, [_TEXT, ctypes.c_double, ctypes.c_int]),
     ("exchange_open", _STATUS, [ctypes.POINTER(Tensor), _SIZE, ctypes.POINTER(ExchangeOptions),
@@ -81,18 +80,30 @@ def _own_ucx():
         del os.environ["UCX_MODULE_DIR"]
 
 
-def load(path=None):
+def find(path=None):
     """The shared library: the given path, $GRADFLOW_LIBRARY, the library that came
     with this package (in its wheel, or by make install), or the system's."""
     here = os.path.dirname(os.path.abspath(__file__))
     near = (os.path.join(here, _NAME), os.path.join(here, "..", "..", "..", "..", "lib", _NAME))
     path = path or os.environ.get("GRADFLOW_LIBRARY")
+    return path or next(filter(os.path.exists, near), _NAME)
+
+
+def load(path=None):
+    """Its functions. OSError: it cannot be loaded, or is another library."""
     with _own_ucx():
-        lib = ctypes.CDLL(path or next(filter(os.path.exists, near), _NAME))
+        lib = ctypes.CDLL(find(path))
     for name, result, arguments in _FUNCTIONS:
-        function = getattr(lib, "gradflow_" + name)
+        function = getattr(lib, "gradflow_" + name, None)
+        if function is None:
+            raise OSError(f"{find(path)}: want the libgradflow of this package's version, got a "
+                          f"library without gradflow_{name}")
         function.restype, function.argtypes = result, arguments
     return lib
+
+
+def described():
+    return f"{find()}, {load().gradflow_version().decode()}"
 
 
 def check(lib, status):
@@ -104,6 +115,11 @@ def check(lib, status):
 def dtype(tensor):
     """The type of its numbers: a complex one is a pair of them."""
     return _PAIRS.get(tensor.dtype, tensor.dtype)
+
+
+def one_number(value=0):
+    """As a tensor of f32 on the host, whatever the job's defaults are."""
+    return torch.tensor([float(value)], dtype=torch.float32, device="cpu")
 
 
 def count(tensor):

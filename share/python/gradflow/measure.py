@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Profiles of a PyTorch job: backward by hooks, the network by all-reduces."""
+from __future__ import annotations
 import contextlib
 import functools
 import inspect
@@ -9,6 +10,7 @@ import socket
 import statistics
 import subprocess
 import time
+from typing import Any, Callable, Sequence
 
 import torch
 import torch.distributed as dist
@@ -16,7 +18,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 from . import commands
 from . import library as c
-from .common import (agree, on_gradient, rank_in, trained, want_folder, want_module,
+from .common import (agree, let_go, on_gradient, rank_in, trained, want_folder, want_module,
                      write_whole)
 
 _DTYPES = {torch.float32: "f32", torch.float64: "f64", torch.float16: "f16",
@@ -73,14 +75,15 @@ def _timed_step(clock, loss, parameters, passes, update, apart):
     kept = [on_gradient(p, lambda n=n: moments.__setitem__(n, clock.now()))
             for n, p in parameters.items()]
     middle = clock.now()
-    value.backward()
+    try:
+        value.backward()
+    finally:
+        let_go(clock, kept)()
     end = clock.now()
     if update:
         update()
     whole = clock.now()
     clock.settle()
-    for hook in kept:
-        hook.remove()
     for p in parameters.values():
         p.grad = None
     return (clock.between(start, middle), clock.between(middle, end),
@@ -100,8 +103,11 @@ def _exchange_nothing(_, bucket):
     return future
 
 
-def profile(model, loss, path, name="model", batch=1, steps=20, warmup=3, update_s=0.0,
-            passes=1, update=None, network=None, also=(), **arguments):
+def profile(model: torch.nn.Module, loss: Callable[..., torch.Tensor], path: str,
+            name: str = "model", batch: int = 1, steps: int = 20, warmup: int = 3,
+            update_s: float = 0.0, passes: int = 1, update: Callable[[], Any] | None = None,
+            network: str | None = None, also: Sequence[Sequence[str]] = (),
+            **arguments: Any) -> None:
     """Measure forward and backward; rank 0 writes a gf-profile (model half).
 
     loss(model) runs the model forward on a batch, under autocast if the job does, and
@@ -119,7 +125,7 @@ def profile(model, loss, path, name="model", batch=1, steps=20, warmup=3, update
     caller knows that instead. Gradients are dropped. Every rank must call. Ranks begin
     each step together, and the one that is the last to end it counts, as a message waits
     for all ranks; then medians over steps, each parameter's over those in which it got a
-    gradient.
+    gradient. Hooks and wrappers are gone when it returns or fails: nothing holds the model.
     """
     want_module("profile", model)
     if not trained(model):
@@ -131,43 +137,55 @@ def profile(model, loss, path, name="model", batch=1, steps=20, warmup=3, update
     parameters, alone, given = trained(model), contextlib.nullcontext, loss
     clock = Clock(next(iter(parameters.values())).device)
     apart = getattr(model, "no_sync", contextlib.nullcontext)
-    if not _is_given_model(loss):
-        alone = apart
-    elif isinstance(model, DistributedDataParallel) or not dist.is_initialized():
-        alone, loss = apart, functools.partial(loss, model)
-    else:  # DistributedDataParallel copies gradients to its buckets and back
-        wrapped = DistributedDataParallel(model, **arguments)
-        wrapped.register_comm_hook(None, _exchange_nothing)
-        apart, loss = wrapped.no_sync, functools.partial(loss, wrapped)
-    if network and apart is alone:
-        raise TypeError("profile: network: want the loss as a function of the model, loss(model), "
-                        "and a model without DistributedDataParallel")
-    step = functools.partial(_timed_step, clock, loss, parameters, passes, update, apart)
-    with alone():
-        for _ in range(max(warmup, 1)):
-            step()
-        runs = []
-        for _ in range(steps):
-            if dist.is_initialized():
-                dist.barrier()
-            runs.append(step())
-    missing = [n for n in parameters if not any(n in r[2] for r in runs)]
-    agree(None, missing and ValueError(
-        f"profile: {missing[0]} got no gradient in {steps} steps ({len(missing)} of "
-        f"{len(parameters)} parameters): want it frozen (requires_grad_(False)), or a loss "
-        "that uses it"))
-    forward, backward, ready, measured_s = medians(runs)
-    update_s = measured_s if update else update_s
-    if rank_in(None) == 0:
-        write_whole(path, json.dumps(document(parameters, forward, backward, ready, update_s, name,
-                                              batch), indent=1) + "\n")
-    if network:
-        _adapt(model, loss, given, path, network, steps, passes, update, arguments, also)
+    with contextlib.ExitStack() as ends:
+        if not _is_given_model(loss):
+            alone = apart
+        elif isinstance(model, DistributedDataParallel) or not dist.is_initialized():
+            alone, loss = apart, functools.partial(loss, model)
+        else:  # DistributedDataParallel copies gradients to its buckets and back
+            wrapped = DistributedDataParallel(model, **arguments)
+            ends.enter_context(_while_wrapped(wrapped))
+            wrapped.register_comm_hook(None, _exchange_nothing)
+            apart, loss = wrapped.no_sync, functools.partial(loss, wrapped)
+        if network and apart is alone:
+            raise TypeError("profile: network: want the loss as a function of the model, loss(model), "
+                            "and a model without DistributedDataParallel")
+        step = functools.partial(_timed_step, clock, loss, parameters, passes, update, apart)
+        with alone():
+            for _ in range(max(warmup, 1)):
+                step()
+            runs = []
+            for _ in range(steps):
+                if dist.is_initialized():
+                    dist.barrier()
+                runs.append(step())
+        missing = [n for n in parameters if not any(n in r[2] for r in runs)]
+        agree(None, missing and ValueError(
+            f"profile: {missing[0]} got no gradient in {steps} steps ({len(missing)} of "
+            f"{len(parameters)} parameters): want it frozen (requires_grad_(False)), or a loss "
+            "that uses it"))
+        forward, backward, ready, measured_s = medians(runs)
+        update_s = measured_s if update else update_s
+        if rank_in(None) == 0:
+            write_whole(path, json.dumps(document(parameters, forward, backward, ready, update_s, name,
+                                                  batch), indent=1) + "\n")
+        if network:
+            _adapt(model, loss, given, path, network, steps, passes, update, arguments, also)
+
+
+@contextlib.contextmanager
+def _while_wrapped(wrapped):
+    """An exception would keep the DistributedDataParallel model, whose reducer would take
+    part in the job's steps from then on."""
+    try:
+        yield
+    finally:
+        wrapped.reducer = wrapped.logger = None
 
 
 def _adapt(model, alone, loss, path, network, steps, passes, update, arguments, also):
     """alone() runs forward in the model that exchanges nothing."""
-    from .ddp import ddp  # pylint: disable=import-outside-toplevel  # a cycle
+    from .state import ddp  # pylint: disable=import-outside-toplevel  # a cycle
     from .turns import adapt  # pylint: disable=import-outside-toplevel
     wrapped = ddp(model, **arguments)
 
@@ -181,10 +199,10 @@ def _adapt(model, alone, loss, path, network, steps, passes, update, arguments, 
         for p in model.parameters():
             p.grad = None
 
-    adapt(lambda: step(alone, alone.args[0].no_sync),
-          lambda: step(lambda: loss(wrapped), wrapped.no_sync), wrapped.gradflow, path, network,
-          max(steps // 4, 3), also)
-    wrapped.gradflow.close()
+    with _while_wrapped(wrapped), contextlib.closing(wrapped.gradflow):
+        adapt(lambda: step(alone, alone.args[0].no_sync),
+              lambda: step(lambda: loss(wrapped), wrapped.no_sync), wrapped.gradflow, path, network,
+              max(steps // 4, 3), also)
 
 
 def document(parameters, forward, backward, ready, update_s, name="model", batch=1):
@@ -235,7 +253,8 @@ def slowest(times, group=None):
                  if isinstance(each[0], dict) else max(each) for each in zip(*ranks))
 
 
-def network(path, sizes=None, device="cpu", rounds=7, group=None):
+def network(path: str, sizes: Sequence[int] | None = None, device: str = "cpu", rounds: int = 7,
+            group: dist.ProcessGroup | None = None) -> None:
     """Measure the backend's all-reduce of f32; rank 0 of the group writes a table like
     nccl-tests', which `gf-profile --import` turns into a profile's network half.
     sizes are in bytes, 4 KiB to 16 MiB by default."""
@@ -243,7 +262,7 @@ def network(path, sizes=None, device="cpu", rounds=7, group=None):
     ranks = dist.get_world_size(group)
     rows = []
     for size in sizes or [4096 * 4 ** i for i in range(7)]:
-        x = torch.zeros(max(size // 4, 1), device=device)
+        x = torch.zeros(max(size // 4, 1), dtype=torch.float32, device=device)
         times = []
         for i in range(rounds + 2):
             dist.barrier(group)
@@ -266,7 +285,8 @@ def network(path, sizes=None, device="cpu", rounds=7, group=None):
         write_whole(path, "\n".join(heading + rows) + "\n")
 
 
-def exchange_costs(path, budget_s=20, max_bytes=16 << 20, group=None):
+def exchange_costs(path: str, budget_s: float = 20, max_bytes: int = 16 << 20,
+                   group: dist.ProcessGroup | None = None) -> None:
     """Measure gradflow's own all-reduces between the ranks, of gradients that lie in
     PyTorch's memory; rank 0 writes a gf-profile (network half) for gf-plan. Every rank runs
     gf-profile for about budget_s."""

@@ -1,14 +1,18 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """A plan's period: ranks that exchange their parameters' changes every H steps."""
+from __future__ import annotations
+import contextlib
 import json
+import re
+from typing import Any
 
 import torch
 import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel
 
 from . import library as c
-from .common import agree, sparse_of, trained, want_module
-from .exchange import Exchange, agreed
+from .common import agree, named, sparse_of, trained, want_module
+from .exchange import Exchange, Plan, agreed, keep, kept
 from .plan import PlanError, check_names, has_period, outer, want
 
 
@@ -68,10 +72,14 @@ class Periodic:
 
     All ranks of the group make it together, before the first step. saved is what
     state_dict() was, or None where there is none: see join(). Load the model before.
+
+    It holds the model, w, v and connections, and has no hooks: nothing but the job holds it.
+    close() lets go of the connections.
     """
 
-    def __init__(self, model, optimizer, plan, group=None, saved=None, timeout_s=c.TIMEOUT_S,
-                 library=None):
+    def __init__(self, model: torch.nn.Module, optimizer: torch.optim.Optimizer, plan: Plan,
+                 group: dist.ProcessGroup | None = None, saved: dict[str, Any] | None = None,
+                 timeout_s: float | None = None, library: str | None = None):
         want_module("gradflow.Periodic", model)
         if dist.get_rank(group) < 0:
             raise ValueError("gradflow.Periodic: want a group of this rank, got one without it")
@@ -81,6 +89,7 @@ class Periodic:
         try:
             self._check(plan, where, optimizer)
             if saved is not None:
+                saved, _ = kept(saved, any_rank=True)
                 _want_state(saved)
         except (TypeError, ValueError) as e:
             failure = e
@@ -136,7 +145,7 @@ class Periodic:
         parts = outer(plan, {n: w.numel() for n, w in self.anchors.items()})
         sizes = [sum(8 + w.element_size() * w.numel() for w in
                      (self.anchors[t["name"]] for t in p["tensors"])) for p in parts]
-        memory = torch.empty(max(sizes), dtype=torch.uint8, pin_memory=any(
+        memory = torch.empty(max(sizes), dtype=torch.uint8, device="cpu", pin_memory=any(
             w.is_cuda for w in self.anchors.values()))
         for f, part in enumerate(parts):
             places, at = {}, 0
@@ -164,7 +173,7 @@ class Periodic:
         return (step // self.every - 1) % len(self.exchanges)
 
     @torch.no_grad()
-    def step(self):
+    def step(self) -> None:
         """After each optimizer.step(), on all ranks, also where a GradScaler has left that out:
         a hook of the optimiser's step would then be left out on one rank alone."""
         self.steps += 1
@@ -183,27 +192,54 @@ class Periodic:
         if added:
             raise RuntimeError(f"gradflow.Periodic: the model also trains {added[0]}: make it "
                                "after all parameters have been made and frozen")
+        self._follow()
         exchange = self.exchanges[fragment]
         for n, d in self.changes[fragment].items():
             d.copy_(self.anchors[n] - _local(self.parameters[n]))
         self.flight, self.under_way = fragment, exchange is not None
         if exchange:
-            for i, d in enumerate(self.changes[fragment].values()):
-                exchange.post(i, d)
-            exchange.flush()
+            with self._named():
+                for i, d in enumerate(self.changes[fragment].values()):
+                    exchange.post(i, d)
+                exchange.flush()
+
+    def _follow(self):
+        """Parameters that have taken the place of others, as by load_state_dict(assign=True). What
+        fully_shard has gathered are not these."""
+        found = named(self.model)
+        for n, old in self.parameters.items():
+            new = found.get(n)
+            if new is None or hasattr(new, "to_local") >= hasattr(old, "to_local"):
+                wanted, got = [p is not None and f"{list(_local(p).shape)} on {p.device}" for p in (old, new)]
+                if wanted != got:
+                    raise RuntimeError(f"gradflow.Periodic: {n}: want a parameter of {wanted}, as when "
+                                       f"it was made, got {got or 'none'}: make Periodic anew after "
+                                       "the model has changed")
+                self.parameters[n] = new
+
+    @contextlib.contextmanager
+    def _named(self):
+        """What an exchange calls its step is no step of the job's."""
+        try:
+            yield
+        except RuntimeError as e:
+            text = re.sub(r"\bstep (?=\d)", "exchange ", str(e).replace("gradflow: ", "", 1))
+            raise RuntimeError(f"gradflow: Periodic's step {self.steps}: {text}") from None
 
     def _settle(self):
         """The mean that is under way has come. If it does not, there is none."""
         if self.under_way:
             self.under_way = False
             try:
-                self.exchanges[self.flight].wait()
+                with self._named():
+                    self.exchanges[self.flight].wait()
             except RuntimeError:
                 self.flight = None
                 raise
 
     def _end(self):
         self._settle()
+        self._follow()
         changes, self.flight = self.changes[self.flight], None
         for n, d in changes.items():
             if not d.isfinite().all():
@@ -222,11 +258,12 @@ class Periodic:
     # --- ranks that come and go ---
 
     @torch.no_grad()
-    def join(self):
+    def join(self) -> None:
         """On all ranks: w, v, the count of steps and what is in flight become those of the rank
         with the most steps, the first of these. Parameters whose w was another become w; then
         frozen parameters and buffers become that rank's, too."""
         self._settle()
+        self._follow()
         steps = [None] * dist.get_world_size(self.group)
         dist.all_gather_object(steps, self.steps, group=self.group)
         first = max(range(len(steps)), key=lambda r: steps[r])
@@ -265,17 +302,17 @@ class Periodic:
 
     # --- checkpoints ---
 
-    def state_dict(self):
+    def state_dict(self) -> dict[str, Any]:
         """Between steps, on each rank: its own is as good as another's of the same shard. What
         is in flight arrives first, and still comes to the parameters when it is due."""
         self._settle()
         means = self.changes[self.flight] if self.flight is not None else {}
-        return {"version": 1, "steps": self.steps, "fragment": self.flight,
-                "ranks": dist.get_world_size(self.group),
-                "ways": {f: x.ways for f, x in enumerate(self.exchanges) if x},
-                **{key: {n: t.clone() for n, t in of.items()} for key, of in
-                   (("anchors", self.anchors), ("velocities", self.velocities),
-                    ("means", means))}}
+        return keep({"version": 1, "steps": self.steps, "fragment": self.flight,
+                     "ranks": dist.get_world_size(self.group),
+                     "ways": {f: x.ways for f, x in enumerate(self.exchanges) if x},
+                     **{key: {n: t.clone() for n, t in of.items()} for key, of in
+                        (("anchors", self.anchors), ("velocities", self.velocities),
+                         ("means", means))}}, "version", "steps", "fragment", "ranks")
 
     def _want_fit(self, saved):
         """ValueError: it is of another model or plan."""
@@ -290,12 +327,13 @@ class Periodic:
                 raise ValueError(f"state: {key}: want those of this model and plan, got others")
 
     @torch.no_grad()
-    def load_state_dict(self, saved):
+    def load_state_dict(self, saved: dict[str, Any] | None) -> None:
         """Goes on from there, bit for bit, with the parameters that the model has; on all
         ranks, None on one that has no state. Then they join()."""
         failure = None
         try:
             if saved is not None:
+                saved, _ = kept(saved, any_rank=True)
                 self._want_fit(saved)
         except ValueError as e:
             failure = e
@@ -311,10 +349,10 @@ class Periodic:
         self.join()
 
     @property
-    def sent_bytes(self):
+    def sent_bytes(self) -> int:
         return sum(x.sent_bytes for x in self.exchanges if x)
 
-    def close(self):
+    def close(self) -> None:
         """Ends the connections, on all ranks; at the end of the process it is done for you."""
         for x in self.exchanges:
             if x:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What a job's steps and messages take under the hook, beside the plan's prediction."""
+from __future__ import annotations
 import collections
 import os
 import statistics
@@ -9,7 +10,7 @@ import time
 import torch
 import torch.distributed as dist
 
-from .common import on_gradient, want_folder, weakly, write_trace
+from .common import let_go, on_gradient, want_folder, weakly, write_trace
 
 
 def _crowded(group):
@@ -44,9 +45,11 @@ class Record:
     between steps. It costs a call of Python per gradient and per mean, and on a GPU a
     wait for it in each step. Messages that go from GPU to GPU are not recorded: the host
     does not know when they end.
+
+    It holds hooks of the model, which hold it: all go with the model, or the hooks by close().
     """
 
-    def __init__(self, model, lines=False):
+    def __init__(self, model: torch.nn.Module, lines: bool = False):
         if not hasattr(model, "gradflow"):
             raise TypeError("gradflow.Record: want a model of gradflow.ddp, got "
                             f"{type(model).__name__}")
@@ -64,6 +67,7 @@ class Record:
                       model.register_forward_hook(lambda *_: self._backward())]
         self.hooks += [on_gradient(p, weakly(self._gradient, n))
                        for n, p in self.state.parameters.items()]
+        self.unhook = let_go(self, self.hooks)
 
     def _attach(self):
         """To the exchange, which may have taken the place of another."""
@@ -85,13 +89,12 @@ class Record:
         self.steps = []  # (whole, forward, backward, wait) in seconds
         self.spans = {}  # of a message: [(ready, end)]
 
-    def close(self):
+    def close(self) -> None:
         """Nothing is recorded any more; between steps."""
         self.state.way.settle(self.exchange)
         if self.state.way.stream is None:
             self.exchange.on_done(None)
-        for h in self.hooks:
-            h.remove()
+        self.unhook()
 
     # --- moments of a step ---
 
@@ -165,7 +168,7 @@ class Record:
 
     # --- what was found ---
 
-    def report(self):
+    def report(self) -> str:
         """Predicted beside measured, since the last change of messages."""
         predicted = (self.state.plan or {}).get("predicted", {})
         messages = predicted.get("messages", [])
@@ -187,7 +190,7 @@ class Record:
             lines.append(self.crowded)
         return "\n".join(lines) + "\n"
 
-    def write(self, path):
+    def write(self, path: str) -> None:
         """All ranks' steps as a Chrome trace; rank 0 of the group writes."""
         want_folder("gradflow.Record", path, self.state.group)
         write_trace(path, self.events, self.state.group)

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """A plan that a running job measures, makes, tries, and keeps if it is faster."""
+from __future__ import annotations
+import inspect
 import json
 import logging
 import os
@@ -9,7 +11,7 @@ import tempfile
 import torch.distributed as dist
 
 from . import commands
-from .common import agree, on_gradient, weakly
+from .common import agree, let_go, on_gradient, want_count, want_number, weakly
 from .measure import document, exchange_costs, slowest
 from .measure import network as all_reduce_costs
 from .plan import holds_nothing_back
@@ -30,24 +32,38 @@ class Tuner:
     those of gf-plan, ["--codecs", "f16"] for instance; a plan that holds
     gradients back is refused, since one cannot go back from it. All ranks begin equally
     many steps: not for join(). report() is what has been found, as text.
+
+    It holds hooks of the model, which hold it, until it has decided, or the model is gone.
     """
 
-    def __init__(self, model, state, steps=20, budget_s=20, margin=0.01, options=(),
-                 network=None):
+    def __init__(self, model, state, steps: int = 20, budget_s: float = 20, margin: float = 0.01,
+                 options=(), network: str | None = None):
         self.state, self.group = state, state.group
         self.steps, self.budget_s, self.margin = steps, budget_s, margin
         self.options, self.network = list(options), network
-        self.lines, self.seen = [], None
+        self.lines, self.seen, self.made = [], None, None
         self.start = self.middle = self.last = None
         self.moments = {}
         self.hooks = [model.register_forward_pre_hook(lambda *_: self._forward()),
                       model.register_forward_hook(lambda *_: self._backward())]
         self.hooks += [on_gradient(p, weakly(self._gradient, n))
                        for n, p in state.parameters.items()]
+        self.unhook = let_go(self, self.hooks)
         self.course = self._course()
         next(self.course)
 
-    def report(self):
+    @staticmethod
+    def check(settings):
+        """An error of gradflow.ddp's that names what is wrong in these."""
+        known = list(inspect.signature(Tuner).parameters)[2:]
+        for key in settings:
+            if key not in known:
+                raise TypeError(f"gradflow.ddp: tune: want {', '.join(known)}, got {key!r}")
+        want_count("gradflow.ddp: tune: steps", settings.get("steps", 1), 1)
+        for key in ("budget_s", "margin"):
+            want_number(f"gradflow.ddp: tune: {key}", settings.get(key, 0))
+
+    def report(self) -> str:
         return "\n".join(self.lines) + "\n"
 
     # --- moments of a step ---
@@ -56,20 +72,14 @@ class Tuner:
         if self.seen == self.state.way.steps:  # more of the same step
             return
         clock, now = self.state.clock, self.state.clock.now()
-        step, self.seen = None, self.state.way.steps
+        self.seen = self.state.way.steps
         if self.moments:
             clock.settle()
-            step = (clock.between(self.start, now), clock.between(self.start, self.middle),
-                    clock.between(self.middle, self.last),
-                    clock.between(self.state.finished, now),
-                    {n: clock.between(self.middle, t) for n, t in self.moments.items()})
+            self.made = (clock.between(self.start, now), clock.between(self.start, self.middle),
+                         clock.between(self.middle, self.last),
+                         clock.between(self.state.finished, now),
+                         {n: clock.between(self.middle, t) for n, t in self.moments.items()})
         self.moments = {}
-        try:
-            if step:
-                self.course.send(step)
-        except StopIteration:
-            for h in self.hooks:
-                h.remove()
         self.start = clock.now()
 
     def _backward(self):
@@ -79,6 +89,15 @@ class Tuner:
         self.moments[name] = self.last = self.state.clock.now()
 
     # --- what happens when ---
+
+    def advance(self):
+        """At the end of a backward, where all ranks are."""
+        step, self.made = self.made, None
+        try:
+            if step:
+                self.course.send(step)
+        except StopIteration:
+            self.unhook()
 
     def _course(self):
         """Takes a step each time, between that and the next one."""

@@ -11,7 +11,7 @@ import time
 import torch.distributed as dist
 
 from . import commands
-from .common import agree, write_whole
+from .common import agree, warn, write_whole
 from .plan import WITHOUT_PLAN
 
 _TURNS, _UNCOUNTED = 5, 3
@@ -20,6 +20,8 @@ _PARTS = 8         # messages of the second plan, at most
 _MOST_COST = 16    # times what messages were measured to cost alone
 _MOST_SLOWDOWN = 100
 _HALVINGS = 12
+_MUCH = 2          # times the shortest of the same steps
+_NEAR = 0.02       # of a measured step: a fit that misses it has ended at a bound
 
 
 def _read(path):
@@ -36,12 +38,19 @@ def _plan(folder, model, network, options):
     return json.loads(commands.run(["gf-plan", *options, *paths]))
 
 
-def _where(rising, wanted, low, high):
-    """Between low and high, where the function is that large."""
+def _where(name, rising, wanted, low, high):
+    """Between low and high, where the function is that large. 1, and a warning: nowhere."""
+    least, most = low, high
     for _ in range(_HALVINGS):
         middle = (low * high) ** 0.5
         low, high = (middle, high) if rising(middle) < wanted else (low, middle)
-    return (low * high) ** 0.5
+    found, at = rising((low * high) ** 0.5), (low * high) ** 0.5
+    if abs(found - wanted) <= _NEAR * wanted:
+        return at
+    warn(f"gradflow.profile: {name}: steps took {wanted * 1e3:.1f} ms, and from {least:.3g} to "
+         f"{most:.3g} the nearest prediction is {found * 1e3:.1f} ms: it is left as it was: profile "
+         "again on an idle machine")
+    return 1
 
 
 def _takes(document, step_s):
@@ -69,7 +78,8 @@ def _beside(network, slowdown):
     """If backward advances by 1/slowdown while messages are under way."""
     found = copy.deepcopy(network)
     for cost in found["network"]["allreduce"]:
-        cost["beside_backward"] = {"compute_slowdown": [slowdown]}
+        if slowdown != 1:
+            cost["beside_backward"] = {"compute_slowdown": [slowdown]}
     return found
 
 
@@ -89,7 +99,7 @@ def _processing(network, plan, factor):
 
 
 def _take_turns(jobs, group, steps):
-    """Medians of each job's steps, of the rank that takes longest."""
+    """Medians of each job's steps, of the rank that takes longest. A warning if they vary much."""
     took = [[] for _ in jobs]
     for _ in range(_TURNS):
         for (prepare, job), times in zip(jobs, took):
@@ -102,7 +112,14 @@ def _take_turns(jobs, group, steps):
                     times.append(time.perf_counter() - start)
     ranks = [None] * dist.get_world_size(group)
     dist.all_gather_object(ranks, took, group=group)
-    return [statistics.median(map(max, zip(*of))) for of in zip(*ranks)]
+    took = [list(map(max, zip(*of))) for of in zip(*ranks)]
+    for of in took if dist.get_rank(group) == 0 else ():
+        turns = [statistics.median(of[i:i + steps]) for i in range(0, len(of), steps)]
+        if max(turns) > _MUCH * min(turns):
+            warn(f"gradflow.profile: the same steps took {min(turns) * 1e3:.1f} to {max(turns) * 1e3:.1f} "
+                 "ms, as where other programs keep processors busy: profile again on an idle machine")
+            break
+    return [statistics.median(of) for of in took]
 
 
 def adapt(nothing, job, state, model, network, steps, also=()):
@@ -140,13 +157,13 @@ def adapt(nothing, job, state, model, network, steps, also=()):
         def predicted(kind, costs):
             return _plan(folder, compute, costs, kinds[kind])["predicted"]["iteration_s"]
 
-        costs = _times(costs, _where(lambda x: predicted(0, _times(costs, x)), whole_s,
+        costs = _times(costs, _where("costs of messages", lambda x: predicted(0, _times(costs, x)), whole_s,
                                      1 / _MOST_COST, _MOST_COST))
-        costs = _beside(costs, _where(lambda x: predicted(1, _beside(costs, x)), parts_s,
-                                      1, _MOST_SLOWDOWN))
+        costs = _beside(costs, _where("compute_slowdown", lambda x: predicted(1, _beside(costs, x)),
+                                      parts_s, 1, _MOST_SLOWDOWN))
         for i, step_s in enumerate(others_s, 2):
             costs = _processing(costs, found[0][i], _where(
-                lambda x, i=i: predicted(i, _processing(costs, found[0][i], x)), step_s,
+                "costs of " + " ".join(kinds[i]), lambda x, i=i: predicted(i, _processing(costs, found[0][i], x)), step_s,
                 1 / _MOST_COST, _MOST_COST))
         costs["network"][WITHOUT_PLAN] = plain_s
         for path, document in ((model, compute), (network, costs)):

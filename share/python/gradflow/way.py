@@ -240,7 +240,7 @@ class Copied:
 
 
 def _pinned(buffer):
-    return torch.empty(buffer.numel(), dtype=buffer.dtype, pin_memory=True)
+    return torch.empty(buffer.numel(), dtype=buffer.dtype, device="cpu", pin_memory=True)
 
 
 def choose(device, group, transport, runs, staleness=1, synchronous=0):

@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """A plan under DistributedDataParallel: its communication hook."""
+from __future__ import annotations
 import gc
 import inspect
 import json
 import logging
 import os
 import sys
-import warnings
 import weakref
+from typing import Any
 
 import torch
 import torch.distributed as dist
@@ -15,8 +16,10 @@ from torch.autograd import Variable
 from torch.nn.parallel import DistributedDataParallel
 
 from . import library as c
-from .common import agree, on_gradient, trained, want_module, want_number, weakly
-from .exchange import Exchange, agreed, check_plan, device_of, job, misfit, runs_between_gpus, wants
+from .common import (agree, let_go, on_gradient, trained, want_count, want_module, want_number,
+                     warn, weakly)
+from .exchange import (Exchange, Plan, agreed, check_plan, device_of, job, keep, kept, misfit,
+                       runs_between_gpus, wants)
 from .measure import Clock
 from .plan import (PlanError, bucket_bytes, check_names, in_order, inner, read, selects_all,
                    slower_than_none, staleness, synchronous, wants_momentum,
@@ -29,8 +32,10 @@ _log = logging.getLogger("gradflow")
 _TAKES_LIST = "bucket_cap_mb_list" in inspect.signature(DistributedDataParallel).parameters
 
 
-def ddp(model, plan=None, momentum=0.0, epoch_steps=0, timeout_s=c.TIMEOUT_S, library=None,
-        tune=False, transport=None, reproducible=False, **arguments):
+def ddp(model: torch.nn.Module, plan: Plan = None, momentum: float = 0.0, epoch_steps: int = 0,
+        timeout_s: float | None = None, library: str | None = None,
+        tune: bool | dict[str, Any] = False, transport: str | None = None,
+        reproducible: bool = False, **arguments: Any) -> DistributedDataParallel:
     """DistributedDataParallel(model, **arguments) that exchanges gradients by plan;
     its attribute `gradflow` is the State. The first arguments are State's. With
     tune=True, or a dictionary of Tuner's settings, a plan is made in the first steps;
@@ -39,11 +44,15 @@ def ddp(model, plan=None, momentum=0.0, epoch_steps=0, timeout_s=c.TIMEOUT_S, li
 
     Where this PyTorch takes sizes of buckets, they are the plan's; without a plan
     on processors there are sixteen, of 1 to 25 MiB; unless arguments has others.
+
+    The model that is returned holds the State, and the State the parameters and the
+    connections. All go with it; its gradflow.close() lets go of connections and hooks before.
     """
     want_module("gradflow.ddp", model)
     if not isinstance(tune, (bool, dict)):
         raise TypeError("gradflow.ddp: tune: want True, False or a dictionary of Tuner's "
                         f"settings, got {tune!r}")
+    Tuner.check(tune or {})
     if arguments.get("mixed_precision"):
         raise TypeError("gradflow.ddp: mixed_precision: want None: with it, PyTorch's model has a "
                         "hook of its own: use autocast, or a plan with codec f16 or bf16")
@@ -60,6 +69,9 @@ def ddp(model, plan=None, momentum=0.0, epoch_steps=0, timeout_s=c.TIMEOUT_S, li
         elif not any(p.is_cuda for p in trained(model).values()):
             # on a GPU a bucket costs the host 0.13 ms, which is more than its rest takes
             arguments["bucket_cap_mb"] = _bucket_cap_mb(trained(model).values())
+    # when these go is a hint, and PyTorch waits for none of their own all-reduce: with the others
+    for hint in ("delay_all_reduce_named_params", "param_to_hook_all_reduce"):
+        arguments.pop(hint, None)
     wrapped = DistributedDataParallel(model, **arguments)
     wrapped.gradflow = State(wrapped, document, where=where, momentum=momentum,
                              epoch_steps=epoch_steps, timeout_s=timeout_s, library=library,
@@ -82,9 +94,16 @@ def _check_bare(model):
 
 
 def _is_wrapped(model):
-    """In another DistributedDataParallel model, as accelerate's prepare() does."""
-    return any(issubclass(type(o), DistributedDataParallel) and o.module is model
-               for o in gc.get_objects())
+    """By another DistributedDataParallel model, which is calling this one, as accelerate's
+    prepare() has it. Others may be left from an attempt that failed."""
+    frame = sys._getframe(1)
+    while frame:
+        caller = frame.f_locals.get("self")
+        if issubclass(type(caller), DistributedDataParallel) and \
+                vars(caller).get("_modules", {}).get("module") is model:
+            return True
+        frame = frame.f_back
+    return False
 
 
 def _group_of(arguments):
@@ -98,7 +117,7 @@ def _group_of(arguments):
     return mesh.get_group(0)
 
 
-def hook(state, bucket):
+def hook(state, bucket):  # PyTorch reads annotations, and takes none as text
     """For model.register_comm_hook(gradflow.State(model, plan), gradflow.hook)."""
     return state.exchange_bucket(bucket)
 
@@ -135,7 +154,9 @@ def _remedy(model):
                 "static_graph=True")
     early = "if an exception has ended that backward, wrap the model anew"
     if model.find_unused_parameters:
-        return early
+        return ("a loss that reaches them and does not depend on them, as one of derivatives alone, "
+                "makes none: freeze them (requires_grad_(False)), or add 0 * parameter.sum() to the "
+                "loss; " + early)
     return ("give the DistributedDataParallel model find_unused_parameters=True, or use it in the "
             "loss on every rank; " + early)
 
@@ -187,13 +208,17 @@ class State:
     GPU and plans that are dense or have csc, topk or gtopk, or ucx, by the host; None:
     nccl if it can be.
 
+    The model holds it, and it holds the parameters and the connections, but not the model. It
+    goes with the model, and its hooks on the parameters with it, or by close().
+
     All ranks of the model's process group make it together. Where gradients lie in a
     bucket in the plan's order, they are not copied. PyTorch arranges buckets anew
     after the first step; the exchange follows before the third or fourth.
     """
 
-    def __init__(self, model, plan=None, momentum=0.0, epoch_steps=0, timeout_s=c.TIMEOUT_S,
-                 library=None, where="plan", transport=None):
+    def __init__(self, model: DistributedDataParallel, plan: Plan = None, momentum: float = 0.0,
+                 epoch_steps: int = 0, timeout_s: float | None = None, library: str | None = None,
+                 where: str = "plan", transport: str | None = None):
         if not isinstance(model, DistributedDataParallel):
             raise TypeError("gradflow.State: want a model of DistributedDataParallel, got "
                             f"{type(model).__name__}")
@@ -202,8 +227,14 @@ class State:
                                "want another mode, such as \"ddp_optimizer\", before the model is "
                                "wrapped: this one gives the hook no buckets")
         want_number("gradflow: momentum", momentum)
-        want_number("gradflow: timeout_s", timeout_s)
+        want_number("gradflow: timeout_s", 0 if timeout_s is None else timeout_s)
+        want_count("gradflow: epoch_steps", epoch_steps)
         _check_bare(model.module)
+        if any(hasattr(p, "_st_info") for p in model.module.parameters()):
+            raise TypeError("gradflow: want a model whose forward uses the parameters that it was "
+                            "wrapped with, got one of tensor parallel (_pre_dp_module_transform), "
+                            "which makes others: use fully_shard and gradflow.hsdp beside "
+                            "tensor parallel")
         self.group = model.process_group
         self.model = weakref.ref(model)
         if isinstance(plan, (str, os.PathLike)):
@@ -218,13 +249,13 @@ class State:
         plan = inner(plan)
         self.plan, self.where = plan, where
         if wants_momentum(plan) and not momentum and dist.get_rank(self.group) == 0:
-            warnings.warn(f"gradflow: {where}: /selection/decay is the optimiser's momentum, and "
-                          "momentum is 0: what is not sent waits undiminished: give momentum= of "
-                          "the optimiser, or plan with a decay of its own")
+            warn(f"gradflow: {where}: /selection/decay is the optimiser's momentum, and "
+                 "momentum is 0: what is not sent waits undiminished: give momentum= of "
+                 "the optimiser, or plan with a decay of its own")
         if warms_up_by_epochs(plan) and not epoch_steps and dist.get_rank(self.group) == 0:
-            warnings.warn(f"gradflow: {where}: /selection/warmup_densities count epochs, and "
-                          "epoch_steps is 0: the warm-up is left out: give epoch_steps=, or plan "
-                          "with --warmup-densities none")
+            warn(f"gradflow: {where}: /selection/warmup_densities count epochs, and "
+                 "epoch_steps is 0: the warm-up is left out: give epoch_steps=, or plan "
+                 "with --warmup-densities none")
         device = device_of(self.parameters)
         self.settings = {"group": self.group, "momentum": momentum, "library": library,
                          "epoch_steps": epoch_steps, "timeout_s": timeout_s}
@@ -249,7 +280,7 @@ class State:
         self.present = None   # an exchange that counts the ranks that train, within join()
         self.scale = 1.0      # of this step's gradients
         self.begun = False    # a bucket of this step has come
-        self.layout = None    # order and messages, which the exchange is to follow
+        self.tuner = None     # of gradflow.ddp(..., tune=True)
         self.told_sparse = self.told_others = False
         self.alone = False    # nothing has wrapped the model again: looked for once
         self.moved = True     # buckets have changed in this step
@@ -262,6 +293,7 @@ class State:
         self.reached = set()  # parameters that backward has reached since then
         self.watched = {n: on_gradient(p, weakly(self._reach, n))
                         for n, p in self.parameters.items()}
+        self.unwatch = let_go(self, self.watched)
         model.register_forward_pre_hook(self)
 
     def __reduce__(self):
@@ -273,7 +305,7 @@ class State:
         before = self.exchange
         if before:
             self.way.settle(before)
-        named = {n: self.parameters[n] for n in order} or {"nothing dense": torch.zeros(1)}
+        named = {n: self.parameters[n] for n in order} or {"nothing dense": c.one_number()}
         try:
             self.exchange = Exchange(named, plan, messages, ways=ways, **self.settings)
         except RuntimeError as e:
@@ -311,22 +343,18 @@ class State:
             raise RuntimeError(
                 "gradflow: want a gradient of every parameter in each backward, got none of " +
                 _some(left or ["a parameter"]) + ": " + _remedy(model))
-        if self.layout and not self._is_joining():
-            (order, messages), self.layout = self.layout, None
-            self._open(order, messages)
-            for b in self.buckets.values():
-                b.number(self.numbers)
         self.due, self.done = model.require_backward_grad_sync, False
         self.reached.clear()
 
     def _judge_optimizers(self):
         """A warning of what is too much for gradients that come late or in part."""
         for o in gc.get_objects():
+            # one whose __init__ has failed has none
             if issubclass(type(o), torch.optim.Optimizer) and any(
-                    id(p) in self.names for g in o.param_groups for p in g["params"]):
+                    id(p) in self.names for g in vars(o).get("param_groups", ()) for p in g["params"]):
                 wanted = wants(self.plan, o, self.settings["library"])
                 if wanted:
-                    warnings.warn(f"gradflow: {self.where}: want of {type(o).__name__} {wanted}")
+                    warn(f"gradflow: {self.where}: want of {type(o).__name__} {wanted}")
 
     def _check_model(self, model, begun):
         """Parameters may be frozen for a while, as GANs do, in passes that reach none."""
@@ -351,8 +379,8 @@ class State:
 
     def _tell_others(self, names):
         if not self.told_others:
-            warnings.warn(f"gradflow: functional_call has given the model another {_some(names)}, "
-                          "whose gradients are not exchanged")
+            warn(f"gradflow: functional_call has given the model another {_some(names)}, "
+                 "whose gradients are not exchanged")
         self.told_others = True
 
     def _reach(self, name):
@@ -360,10 +388,9 @@ class State:
         self.reached.add(name)
         if self.due and self.done:
             self.due = False  # says it once
-            warnings.warn(
-                f"gradflow: a second backward since forward: {name} gets a gradient that is not "
-                "exchanged: add the losses up for one backward, or run the earlier ones in "
-                "no_sync()")
+            warn(f"gradflow: a second backward since forward: {name} gets a gradient that is not "
+                 "exchanged: add the losses up for one backward, or run the earlier ones in "
+                 "no_sync()")
 
     # --- a step ---
 
@@ -407,16 +434,18 @@ class State:
             return 1.0
         if self.present is None:
             settings = {k: self.settings[k] for k in ("group", "library", "timeout_s")}
-            self.present = Exchange({"present": torch.zeros(1)}, messages=[1], **settings)
-        share = torch.tensor([float(_is_in_backward())])
+            self.present = Exchange({"present": c.one_number()}, messages=[1], **settings)
+        share = c.one_number(_is_in_backward())
         self.present.post(0, share)
         self.present.wait()
         return 1 / share.item()
 
     def _finish_later(self):
         """At backward's end, which other models or inputs may yet put off: DDP's own
-        callback is the next. A static graph's first callback is DDP's, though."""
-        if self.first and not self.skips or not _is_in_backward():  # as in DDP's join()
+        callback is the next. A static graph's first callback is DDP's, though, and with
+        require_manual_backward_finalization a hook of the job's may be."""
+        manual = getattr(self.model(), "require_manual_backward_finalization", False)
+        if (self.first or manual) and not self.skips or not _is_in_backward():  # as in DDP's join()
             self.first = False
             self._finish()
         else:
@@ -433,7 +462,9 @@ class State:
         for n in names:
             if buffer.dtype not in (self.parameters[n].dtype, c.dtype(self.parameters[n])):
                 raise RuntimeError(f"gradflow: {n}: want a gradient of {self.parameters[n].dtype}, "
-                                   f"as when the State was made, got {buffer.dtype}")
+                                   f"as when the State was made, got {buffer.dtype}, as from a "
+                                   "wrapper around the hook, such as bf16_compress_wrapper: plan "
+                                   "with a codec in its place (gf-plan --codecs bf16)")
         offsets = [g.data_ptr() - buffer.data_ptr() for g in bucket.gradients() if g.numel()]
         # a bucket of complex gradients is one of pairs, of which gradients() counts half
         wide = 2 if parameters and parameters[0].is_complex() and not buffer.is_complex() else 1
@@ -449,9 +480,12 @@ class State:
         self.way.finish(self.exchange, pending)
         self.finished, self.done = self.clock.now(), True
         self._follow([bucket.index for _, bucket, _ in pending])
+        if self.tuner and not self._is_joining():
+            self.tuner.advance()
 
     def _follow(self, indices):
-        """Messages are laid out as the step's buckets are, once these stay as they are."""
+        """Messages are laid out as the step's buckets are, once these stay as they are. The
+        end of backward is where all ranks are: a forward may be one rank's alone."""
         if self.moved:
             self.moved, self.settled = False, False
             self.buckets = {i: self.buckets[i] for i in indices}
@@ -467,7 +501,9 @@ class State:
         order = [n for b in buckets for n in b.names]
         messages = None if self.plan else [len(b.names) for b in buckets if b.names]
         if (order, messages) != (self.order, self.messages) and len(order) == len(self.order):
-            self.layout = order, messages  # opened by the group's collectives: between steps
+            self._open(order, messages)
+            for b in self.buckets.values():
+                b.number(self.numbers)
 
     def _is_joining(self):
         """In join() a rank that has ended calls the hook outside backward, at another point
@@ -478,7 +514,8 @@ class State:
         """Gradients that come now are not this model's: its parameters are used beside it."""
         self.due = False
 
-    def take(self, plan, where="plan", messages=None):
+    def take(self, plan: dict[str, Any] | None, where: str = "plan",
+             messages: list[int] | None = None) -> None:
         """Goes on by another plan that holds nothing back, on all ranks, between steps.
         If it cannot be executed, all stays as it was."""
         before = self.plan, self.where
@@ -492,27 +529,30 @@ class State:
 
     # --- checkpoints ---
 
-    def state_dict(self):
+    def state_dict(self) -> dict[str, Any]:
         """What this rank holds back, means that a stale plan has not handed out yet, and
         how messages are laid out: each rank keeps its own, between steps."""
         means = self.way.state(self.exchange)
-        return {**job(self.plan, self.group), "order": list(self.order),
-                "messages": self.messages, "in_flight": means, **self.exchange.state_dict()}
+        return keep({**job(self.plan, self.group), "order": list(self.order),
+                     "messages": self.messages, "in_flight": means, **self.exchange.state_dict()},
+                    "version", "ranks", "steps")
 
-    def load_state_dict(self, saved):
+    def load_state_dict(self, saved: dict[str, Any]) -> None:
         """Goes on from there, bit for bit; on all ranks, between steps."""
-        failure = misfit(saved, self.plan, self.group)
+        saved, failure = kept(saved)
+        failure = failure or misfit(saved, self.plan, self.group)
         if not failure and sorted(saved["order"]) != sorted(self.parameters):
             failure = ValueError("state: order: want the parameters of this model")
         agree(self.group, failure)
         self._open(saved["order"], saved["messages"], saved["ways"])
         self.exchange.load_state_dict(saved, self.group)
         self.way.restore(saved.get("in_flight", {}), saved["steps"])
-        self.buckets, self.moved, self.layout = {}, True, None
+        self.buckets, self.moved = {}, True
 
-    def close(self):
-        """Ends the connections, on all ranks; at the end of the process it is done
-        for you."""
+    def close(self) -> None:
+        """Ends the connections, on all ranks, and hooks on the parameters; at the end of the
+        process it is done for you."""
+        self.unwatch()
         self.exchange.close()
         if self.present is not None:
             self.present.close()

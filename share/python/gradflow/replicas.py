@@ -1,18 +1,20 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The means over replicas of a model that fully_shard has sharded."""
+from __future__ import annotations
 import json
 import sys
+from typing import Any
 
 import torch
 import torch.distributed as dist
 
-from . import library as c
 from .common import agree
-from .exchange import Exchange, check_plan, job, misfit
+from .exchange import Exchange, Plan, check_plan, job, keep, kept, misfit
 from .plan import PlanError, read
 
 
-def hsdp(model, group, plan=None, timeout_s=c.TIMEOUT_S, library=None):
+def hsdp(model: torch.nn.Module, group: dist.ProcessGroup, plan: Plan = None,
+         timeout_s: float | None = None, library: str | None = None) -> Replicas:
     """fully_shard's model, whose shards have replicas on the ranks of group, gets the
     means of gradients over them by gradflow. Returns the Replicas.
 
@@ -27,6 +29,10 @@ def hsdp(model, group, plan=None, timeout_s=c.TIMEOUT_S, library=None):
     its own, opened in the first backward. plan is a rule of gf-plan, a file or a dictionary,
     with any codec, and any selection that needs no shapes; None: a ring. All ranks make it
     together, before the first backward.
+
+    What the model's set_gradient_divide_factor and its like say holds for the mean, too. The
+    model's modules hold the Replicas by their all-reduce hooks, and it holds connections and
+    gradients that were put off. All go with the model; close() lets go of connections before.
     """
     return Replicas(model, group, plan, timeout_s, library)
 
@@ -48,12 +54,26 @@ def _misshared(model, group):
     return None
 
 
-def _reduces(module):
-    """Not where set_requires_all_reduce(False) has put it off, as in accumulation. PyTorch
-    asks this of no hook, and has no public call that tells."""
+def _groups(module):
+    """Where fully_shard keeps what was set for the module: no public call tells."""
     state = getattr(module, "_get_fsdp_state", lambda: None)()
     groups = getattr(state, "_fsdp_param_groups", None) or [getattr(state, "_fsdp_param_group", None)]
-    return all(getattr(g, "all_reduce_grads", True) for g in groups)
+    return [g for g in groups if g is not None]
+
+
+def _reduces(module):
+    """Not where set_requires_all_reduce(False) has put it off, as in accumulation."""
+    return all(getattr(g, "all_reduce_grads", True) for g in _groups(module))
+
+
+def _divides(module):
+    """By a factor of the job's own, which is that of the sum over all ranks."""
+    return any(getattr(g, "gradient_divide_factor", None) is not None for g in _groups(module))
+
+
+def _refuse(*_, **__):
+    raise RuntimeError("gradflow.hsdp: set_all_reduce_hook: want the hook of gradflow.hsdp alone, "
+                       "which exchanges the gradients, got another")
 
 
 def _parameters():
@@ -90,8 +110,21 @@ class Replicas:
         self.held = {}       # by module: gradients of backward passes that exchange none, and
                              # what they are of
         for name, module in modules.items():
-            module.set_all_reduce_hook(
-                lambda shard, name=name, module=module: self._mean(name, module, shard))
+            if any(getattr(g, "_all_reduce_hook", None) and "set_all_reduce_hook" not in vars(module)
+                   for g in _groups(module)):
+                _refuse()
+        for name, module in modules.items():
+            type(module).set_all_reduce_hook(
+                module, lambda shard, name=name, module=module: self._mean(name, module, shard))
+            module.set_all_reduce_hook = _refuse  # that of gradflow.hsdp alone
+            for g in _groups(module):
+                if hasattr(g, "_reset_iter_state"):  # by model.reset_iter_state()
+                    g._reset_iter_state = lambda name=name, g=g: self._reset(name, g)
+
+    def _reset(self, name, of):
+        """Gradients that were put off are lost, as fully_shard's own are."""
+        self.held.pop(name, None)
+        type(of)._reset_iter_state(of)
 
     @staticmethod
     def _check(plan, where, library):
@@ -126,6 +159,8 @@ class Replicas:
                 exchange.load_state_dict(saved, self.group)
         exchange.post(0, shard)
         exchange.wait()
+        if _divides(module):
+            shard.mul_(dist.get_world_size(self.group))
 
     @staticmethod
     def _check_shard(name, module, what, opened):
@@ -142,17 +177,19 @@ class Replicas:
              else "let every step use the same parameters"))
 
     @property
-    def sent_bytes(self):
+    def sent_bytes(self) -> int:
         return sum(x.sent_bytes for x in self.exchanges.values())
 
-    def state_dict(self):
+    def state_dict(self) -> dict[str, Any]:
         """What this rank holds back: each rank keeps its own, between steps."""
         modules = {n: x.state_dict() for n, x in self.exchanges.items()}
-        return {**job(self.plan, self.group), "modules": {**self.saved, **modules}}
+        return keep({**job(self.plan, self.group), "modules": {**self.saved, **modules}},
+                    "version", "ranks")
 
-    def load_state_dict(self, saved):
+    def load_state_dict(self, saved: dict[str, Any]) -> None:
         """Goes on from there, bit for bit; on all ranks, between steps."""
-        failure = misfit(saved, self.plan, self.group)
+        saved, failure = kept(saved)
+        failure = failure or misfit(saved, self.plan, self.group)
         unknown = [n for n in saved["modules"] if n not in self.modules] if not failure else []
         if unknown:
             failure = ValueError(f"state: modules: {unknown[0]}: want modules of this model")
@@ -160,7 +197,7 @@ class Replicas:
         self.close()
         self.exchanges, self.saved = {}, dict(saved["modules"])
 
-    def close(self):
+    def close(self) -> None:
         """Ends the connections, on all ranks of the group; at the end of the process it
         is done for you."""
         for exchange in self.exchanges.values():
