@@ -116,7 +116,7 @@ static const struct gf_setting own_settings[] = {
 	{"top-k", "K", 4, GF_SETTING_WHOLE, AT(config.top_k),
 	 "count test labels among the K likeliest, too", 1, 1e9},
 	{"target", "A", 4, GF_SETTING_REAL, AT(target),
-	 "exit 1 if the test accuracy ends below A (0 to 1)", 0, 1},
+	 "exit 1 if the test accuracy ends below A, e.g. 0.9 or 90%", 0, 1},
 	{"list", NULL, 4, GF_SETTING_FLAG, AT(list),
 	 "list selections, optimizers and schedules"},
 	{"print-training", NULL, 4, GF_SETTING_FLAG, AT(print_training),
