@@ -128,7 +128,7 @@ iteration() { # WANTED
 	wants 2 gf-plan --compare --over systems --system auto "${job[@]}"
 	says '--compare goes without --system where systems are compared'
 	wants 2 gf-plan --compare --over systems,sizes "${job[@]}"
-	says '--over: want policies, systems, codecs, selections, algorithms, lanes, staleness, threshold or periods, got "sizes"'
+	says '--over: want policies, systems, codecs, selections, algorithms, lanes, staleness, threshold, periods or densities, got "sizes"'
 }
 
 @test "a line says what the plan does; --table prints its messages" {
@@ -1603,4 +1603,41 @@ sites() { # options...
 		gf-plan -q --model "$model" --ranks 4 --period streaming topo.json > plan.json
 		wants 0 gf-sim plan.json
 	done
+}
+
+@test "shares in per cent, wherever one is meant" {
+	local options
+	for options in '--selection csc --keep 15% 0.15' '--selection topk --density 2% 0.02' '--selection dgc --momentum 90% 0.9' \
+		'--selection topk --warmup-densities 25%,5% 0.25,0.05'; do
+		# shellcheck disable=SC2086
+		set -- $options
+		wants 0 gf-plan -q digits-cnn 4x2-1gbe "$1" "$2" "$3" "$4"
+		mv out.txt percent.json
+		wants 0 gf-plan -q digits-cnn 4x2-1gbe "$1" "$2" "$3" "$5"
+		cmp percent.json out.txt
+	done
+	wants 2 gf-plan digits-cnn 4x2-1gbe --selection csc --keep 150%
+	says 'want a number from 1e-12 to 1, got "150%"'
+	gf-plan -q digits-cnn 4x2-1gbe > plan.json
+	wants 0 gf-sim plan.json --jitter 5% --runs 50
+	mv out.txt percent.json
+	wants 0 gf-sim plan.json --jitter 0.05 --runs 50
+	cmp percent.json out.txt
+}
+
+@test "--compare --over densities: of gtopk, or of the selection that is asked for" {
+	wants 0 gf-plan --compare --over densities gtopk-resnet20 gtopk-32-1gbe
+	[ "$(awk 'NR == 1 {print $1} NR > 1 {print $1, $5}' out.txt | sort -g | paste -sd,)" = \
+		'density,0.0001 gtopk,0.001 gtopk,0.005 gtopk,0.01 gtopk,0.05 gtopk,0.1 gtopk' ]
+	# each row is the plan of that density
+	wants 0 gf-plan --compare --over densities --selection topk --policy single gtopk-resnet20 gtopk-32-1gbe --json
+	for density in 0.0001 0.01 0.1; do
+		gf-plan -q --selection topk --policy single --density "$density" gtopk-resnet20 gtopk-32-1gbe > one.json
+		jq -es --slurpfile one one.json --arg d "$density" \
+			'any(.over.densities == $d and .iteration_s == $one[0].predicted.iteration_s)' out.txt
+	done
+	wants 0 gf-plan --compare --over selections:densities gtopk-resnet20 gtopk-32-1gbe
+	grep -qE '^ef21( +[0-9.]+ ms){6}$' out.txt
+	wants 2 gf-plan --compare --over densities --density .1 gtopk-resnet20 gtopk-32-1gbe
+	says '--compare goes without --density where densities are compared'
 }
