@@ -1641,3 +1641,20 @@ sites() { # options...
 	wants 2 gf-plan --compare --over densities --density .1 gtopk-resnet20 gtopk-32-1gbe
 	says '--compare goes without --density where densities are compared'
 }
+
+@test "a system that is slower than doing without it says so" {
+	local line='is predicted [0-9]+ % faster than this plan: [0-9.]+ us a step$' system
+	wants 0 gf-plan --system gradientflow digits-cnn pipe-sgd-4-10gbe
+	grep -qE "DDP's default \\(--system ddp\\) $line" err.txt
+	wants 0 gf-plan --selection gtopk --density 90% digits-cnn pipe-sgd-4-10gbe
+	grep -qE "$line" err.txt
+	# as much as the two plans differ by
+	wants 0 gf-plan --system blueconnect digits-cnn pipe-sgd-4-10gbe
+	gf-plan -q --system ddp digits-cnn pipe-sgd-4-10gbe > ddp.json
+	[ "$(sed -nE 's/.*predicted ([0-9]+) % faster.*/\1/p' err.txt)" = \
+		"$(jq -n --slurpfile a ddp.json --slurpfile b out.txt '100 * (1 - $a[0].predicted.iteration_s / $b[0].predicted.iteration_s) | round')" ]
+	for system in auto ddp topk pipe-sgd; do
+		wants 0 gf-plan --system "$system" digits-cnn pipe-sgd-4-10gbe
+		fails grep -qE "$line" err.txt
+	done
+}
