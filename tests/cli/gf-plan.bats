@@ -1658,3 +1658,20 @@ sites() { # options...
 		fails grep -qE "$line" err.txt
 	done
 }
+
+@test "messages of sets name the algorithm that moves them" {
+	local pair
+	for pair in gtopk:gtopk topk:topk dgc:topk onebit:topk; do
+		gf-plan -q --selection "${pair%:*}" digits-cnn 4x2-1gbe > plan.json
+		jq -e --arg a "${pair#*:}" 'all(.messages[]; .algorithm == $a and (has("stages") | not))' plan.json
+		wants 0 gf-plan -q plan.json
+		cmp plan.json out.txt
+		# as earlier versions wrote it
+		jq '.messages[].algorithm = "butterfly"' plan.json > old.json
+		wants 0 gf-plan -q old.json
+		cmp plan.json out.txt
+	done
+	jq '.messages[0].algorithm = "gtopk"' plan.json > other.json
+	wants 2 gf-plan -q other.json
+	says '/messages/0/algorithm: want ring, rhd,'
+}
