@@ -113,6 +113,8 @@ static const struct gf_setting own_settings[] = {
 	{"trace", "FILE", 4, GF_SETTING_TEXT, AT(trace),
 	 "write a Chrome trace of all ranks' last steps and the prediction",
 	 .written = true},
+	{"test-samples", "N", 4, GF_SETTING_WHOLE, AT(config.test_samples),
+	 "test on N samples, evenly spread (all)", 1, 1e12},
 	{"top-k", "K", 4, GF_SETTING_WHOLE, AT(config.top_k),
 	 "count test labels among the K likeliest, too", 1, 1e9},
 	{"target", "A", 4, GF_SETTING_REAL, AT(target),

@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/heap.h"
+#include "data/loader.h"
 #include "train/train_step.h"
 #include "train/trainer.h"
 #include "train/weights.h"
@@ -162,7 +163,8 @@ static int note_average(struct gf_trainer *t, struct gf_error *err)
 static int test(struct gf_trainer *t, size_t step, struct gf_error *err)
 {
 	const struct gf_dataset *data = t->config->data;
-	size_t samples = data->count[GF_PART_TEST] * gf_dataset_labels(data);
+	size_t samples = gf_loader_tested(data, t->config->test_samples) *
+			 gf_dataset_labels(data);
 	double began = gf_clock_s(), loss;
 	struct gf_score score;
 	int rc;

@@ -100,6 +100,7 @@ struct gf_train_config {
 		       * the caller */
 	size_t steps; /* stop after so many in all; 0: after the epochs */
 	size_t top_k; /* tests count labels among so many; 0: not */
+	size_t test_samples; /* of a test, at most; 0: all */
 
 	const char
 		*weights; /* a file to start from (train/weights.h), or NULL */
@@ -149,9 +150,9 @@ double gf_train_peak(const struct gf_train_config *config);
 size_t gf_train_global_batch(const struct gf_train_config *config);
 
 /* Settles the plan's warm-ups, which is config's, by the lengths of this run. A
- * replay has no epochs, and leaves out those that are counted in them. */
-void gf_train_settle(const struct gf_train_config *config,
-		     struct gf_plan *plan);
+ * replay has no epochs, and leaves out those that are counted in them. Those
+ * that outlast the run are shortened, with a remark. */
+void gf_train_settle(struct gf_train_config *config, struct gf_plan *plan);
 
 /* Collective, before gf_train_choose: the checkpoint folder, if there is one,
  * becomes this job's, and the set to resume from is found in it. After a
