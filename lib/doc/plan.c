@@ -341,6 +341,18 @@ bool gf_plan_settle(struct gf_plan *p, double epoch_steps, double run_steps)
 	       p->pipeline_warmup_part.of == GF_STEPS_KNOWN;
 }
 
+bool gf_plan_shorten(struct gf_plan *p, size_t steps, size_t epochs)
+{
+	bool shorter = p->selection.params &&
+		       gf_record_shorten(p->selection.plan->record,
+					 p->selection.params, steps, epochs);
+
+	if (p->pipeline_warmup_steps < steps)
+		return shorter;
+	p->pipeline_warmup_steps = steps / 2;
+	return true;
+}
+
 int gf_plan_check_settled(const struct gf_plan *p, struct gf_error *err)
 {
 	struct gf_plan as_it_is = *p;
