@@ -20,7 +20,7 @@ static int check_cover(const struct gf_json_at *at,
 	const struct gf_plan *p = x->p;
 	size_t count = p->model->ntensors, i, k;
 	size_t *owner = gf_xcalloc(count, sizeof(*owner)); /* 0: none yet */
-	char place[64], reason[128];
+	char reason[128];
 	int rc = 0;
 
 	for (i = 0; i < p->nmessages && !rc; i++) {
@@ -54,9 +54,10 @@ static int check_cover(const struct gf_json_at *at,
 	for (k = 0; k < count && !rc; k++) {
 		if (owner[k])
 			continue;
-		snprintf(place, sizeof(place), "tensors/%zu", k);
-		rc = gf_json_refuse(at, place, err,
-				    "want it in one message, got it in none");
+		rc = gf_json_refuse(at, x->key, err,
+				    "want tensor %zu in one message, got it in "
+				    "none",
+				    k);
 	}
 	free(owner);
 	return rc;
