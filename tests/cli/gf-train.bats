@@ -854,3 +854,12 @@ flip() {
 		fails grep -q outlasts err.txt
 	done
 }
+
+@test "a test before the first outer exchange says which parameters it is of" {
+	gf-topo --synthetic 'host:1@8GB/s,1us net:2@1Gb/s,50us' > sites.json
+	gf-plan -q --model digits-mlp --batch 16 --period local-sgd --period-steps 60 sites.json > plan.json
+	wants 0 mpirun -np 2 gf-train --plan plan.json --data digits --epochs 3 --log log.jsonl
+	says 'tested are the parameters of step 0, the last outer exchange'
+	says 'tested are the parameters of step 60, the last outer exchange'
+	jq -es 'map(select(.part == "test")) | map([.step, .outer_step]) == [[44, 0], [88, 60], [132, null]]' log.jsonl
+}
