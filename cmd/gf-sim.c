@@ -81,7 +81,7 @@ static const struct gf_setting settings[] = {
 	{"pairs", "FILE", 2, GF_SETTING_TEXT, AT(pairs),
 	 "rows of gf-profile --pairs: the links of slow hosts are slow"},
 	{"jitter", "SHARE", 2, GF_SETTING_REAL, AT(sweep.what.jitter),
-	 "standard deviation of every rank's compute time, e.g. 0.05", 0, 10},
+	 "standard deviation of every rank's compute time, e.g. 5%", 0, 1},
 	{"network-jitter", "TIME", 2, GF_SETTING_OWN,
 	 AT(sweep.what.network_jitter_s),
 	 "mean of the time by which a message starts up later, e.g. 5ms",

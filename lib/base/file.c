@@ -15,6 +15,7 @@
 #include "base/heap.h"
 #include "base/stdin.h"
 #include "base/text.h"
+#include "base/units.h"
 
 #define MOST_LINKS 40 /* as the kernel */
 #define MOST_TRIES 100
@@ -78,7 +79,55 @@ int gf_file_read(const char *path, char **data, size_t *size,
 	return rc;
 }
 
-/* The file that a link leads to, whether it is there yet or not: a link stays
+/* The folder that a file is, or would be, in; and its name there. */
+static char *folder_of(const char *path, const char **name)
+{
+	const char *slash = strrchr(path, '/');
+	char *folder =
+		slash ? gf_xasprintf("%.*s", (int)(slash - path + 1), path)
+		      : gf_xstrdup(".");
+	char *real = realpath(folder, NULL);
+
+	*name = slash ? slash + 1 : path;
+	free(folder);
+	return real;
+}
+
+/* Does the path stand for an open file, as /dev/stdout does? */
+static bool is_open_file(const char *path)
+{
+	const char *name;
+	char *folder = folder_of(path, &name);
+	bool is = folder && strncmp(folder, "/proc/", 6) == 0;
+
+	free(folder);
+	return is;
+}
+
+/* What is open is written where it stands: a descriptor of this process goes on
+ * at its offset, and that of another one is appended to. */
+static FILE *open_in_place(const char *path)
+{
+	const char *name;
+	char *folder = folder_of(path, &name), *own;
+	long long number;
+	FILE *f = NULL;
+
+	own = realpath("/proc/self/fd", NULL);
+	if (folder && own && strcmp(folder, own) == 0 &&
+	    gf_units_int(name, 0, INT_MAX, &number, NULL) == 0) {
+		int fd = fcntl((int)number, F_DUPFD_CLOEXEC, 0);
+
+		f = fd < 0 ? NULL : fdopen(fd, "wb");
+	} else {
+		f = fopen(path, "abe");
+	}
+	free(own);
+	free(folder);
+	return f;
+}
+
+/* The file that a link leads to, or the open file, whether it is there yet or not: a link stays
  * one. NULL and errno: the link cannot be followed. The caller frees. */
 static char *target_of(const char *path)
 {
@@ -86,7 +135,9 @@ static char *target_of(const char *path)
 	int links;
 
 	for (links = 0; links <= MOST_LINKS; links++) {
-		ssize_t n = readlink(at, target, sizeof(target) - 1);
+		ssize_t n = is_open_file(at)
+				    ? -1
+				    : readlink(at, target, sizeof(target) - 1);
 
 		if (n < 0)
 			return at;
@@ -102,6 +153,21 @@ static char *target_of(const char *path)
 	free(at);
 	errno = ELOOP;
 	return NULL;
+}
+
+FILE *gf_file_reopen(const char *path)
+{
+	char *target = target_of(path);
+	FILE *f = NULL;
+	int failed = target ? 0 : errno;
+
+	if (target && is_open_file(target)) {
+		f = open_in_place(target);
+		failed = f ? 0 : errno;
+	}
+	free(target);
+	errno = failed;
+	return f;
 }
 
 /* A new file beside `path`, with the mode that the process gives to new files,
@@ -135,6 +201,13 @@ static int open_beside(const char *path, const struct stat *old,
 	return -1;
 }
 
+static void forget(struct gf_file *f)
+{
+	free(f->path);
+	free(f->temporary);
+	memset(f, 0, sizeof(*f));
+}
+
 int gf_file_create(struct gf_file *f, const char *path, struct gf_error *err)
 {
 	struct stat st;
@@ -150,26 +223,20 @@ int gf_file_create(struct gf_file *f, const char *path, struct gf_error *err)
 		f->path = gf_xstrdup(path);
 		return 0;
 	}
-	f->path = target_of(path);
+	f->stream = gf_file_reopen(path);
+	f->path = f->stream || !errno ? target_of(path) : NULL;
 	if (!f->path)
 		return gf_error_errno(err, -errno, "%s", path);
+	if (f->stream)
+		return 0;
 	fd = open_beside(f->path, there ? &st : NULL, &f->temporary);
 	if (fd < 0) {
-		int rc = gf_error_errno(err, -errno, "%s", path);
-
-		free(f->path);
-		memset(f, 0, sizeof(*f));
-		return rc;
+		fd = gf_error_errno(err, -errno, "%s", path);
+		forget(f);
+		return fd;
 	}
 	f->stream = fdopen(fd, "wb");
 	return 0;
-}
-
-static void forget(struct gf_file *f)
-{
-	free(f->path);
-	free(f->temporary);
-	memset(f, 0, sizeof(*f));
 }
 
 void gf_file_abandon(struct gf_file *f)
@@ -221,20 +288,6 @@ int gf_file_try(const char *path, struct gf_error *err)
 	if (!rc)
 		gf_file_abandon(&f);
 	return rc;
-}
-
-/* The folder that a file is, or would be, in; and its name there. */
-static char *folder_of(const char *path, const char **name)
-{
-	const char *slash = strrchr(path, '/');
-	char *folder =
-		slash ? gf_xasprintf("%.*s", (int)(slash - path + 1), path)
-		      : gf_xstrdup(".");
-	char *real = realpath(folder, NULL);
-
-	*name = slash ? slash + 1 : path;
-	free(folder);
-	return real;
 }
 
 /* Would both be written to one file, whether it is there yet or not? */

@@ -24,8 +24,9 @@ int gf_file_read(const char *path, char **data, size_t *size,
  * synced, renamed. Until gf_file_commit returned 0 the old file is untouched;
  * gf_file_abandon, or a failed commit, removes what was written.
  * A path that exists and is no regular file (a pipe, /dev/null) is written in
- * place: nothing else can be done with it. A link is followed, and a file that
- * is replaced keeps its mode.
+ * place: nothing else can be done with it. So is one that stands for an open
+ * file (/dev/stdout, /dev/fd/3), after what that has. Any other link is
+ * followed, and a file that is replaced keeps its mode.
  */
 struct gf_file {
 	FILE *stream;
@@ -36,6 +37,11 @@ struct gf_file {
 int gf_file_create(struct gf_file *f, const char *path, struct gf_error *err);
 int gf_file_commit(struct gf_file *f, struct gf_error *err);
 void gf_file_abandon(struct gf_file *f);
+
+/* A stream that goes on where the open file stands for which the path does,
+ * through links or not. NULL: it cannot be opened, or (errno 0) the path stands
+ * for none. */
+FILE *gf_file_reopen(const char *path);
 
 /* Checks that a file could be created there, and leaves none. Commands that
  * write only when their work is done call it first. */

@@ -180,10 +180,14 @@ int gf_units_real(const char *text, double low, double high, double *value,
 		  struct gf_error *err)
 {
 	const char *rest;
-	double number;
+	double number = 0;
+	int rc = read_number(text, &number, &rest);
 
-	if (read_number(text, &number, &rest) || *rest || number < low ||
-	    number > high)
+	if (rc == 0 && high <= 1 && strcmp(rest, "%") == 0) {
+		number /= 100;
+		rest++;
+	}
+	if (rc || *rest || number < low || number > high)
 		return gf_error_set(err, -EINVAL,
 				    "want a number from %g to %g, got \"%s\"",
 				    low, high, text);

@@ -29,7 +29,8 @@ int gf_units_time(const char *text, double *seconds, struct gf_error *err);
 int gf_units_int(const char *text, long long low, long long high,
 		 long long *value, struct gf_error *err);
 
-/* A finite decimal number in [low, high], nothing after it. */
+/* A finite decimal number in [low, high], nothing after it. Where high is at
+ * most 1 it is a share, which may be in per cent: "0.05", "5%". */
 int gf_units_real(const char *text, double low, double high, double *value,
 		  struct gf_error *err);
 

@@ -91,7 +91,8 @@ int gf_augment_check(const struct gf_augment *a, const struct gf_dataset *d,
 	if (a->area > 0 && !d->format->crops)
 		return gf_error_set(err, -EINVAL,
 				    "--augment " RESIZED ": want pictures that "
-				    "are cropped (jpeg), the data are %s",
+				    "are cropped (jpeg), the data are %s (--augment "
+				    "none leaves them as they are)",
 				    d->format->name);
 	if (!a->flip && !a->pad)
 		return 0;

@@ -56,6 +56,13 @@ static size_t epoch_of(const struct gf_loader *l, struct place at)
 	return (at.step - 1) / l->steps_per_epoch;
 }
 
+size_t gf_loader_tested(const struct gf_dataset *data, size_t most)
+{
+	const size_t all = data->count[GF_PART_TEST];
+
+	return most && most < all ? most : all;
+}
+
 /* Samples of a batch. */
 static size_t count_of(const struct gf_loader *l, struct place at)
 {
@@ -65,8 +72,8 @@ static size_t count_of(const struct gf_loader *l, struct place at)
 
 	if (at.step != TEST)
 		return k->batch;
-	gf_order_share(k->data->count[GF_PART_TEST], k->ranks, k->rank, &first,
-		       &share);
+	gf_order_share(gf_loader_tested(k->data, k->test_samples), k->ranks,
+		       k->rank, &first, &share);
 	if (skip >= share)
 		return 0;
 	return share - skip < k->batch ? share - skip : k->batch;
@@ -82,10 +89,13 @@ static const size_t *find(struct gf_loader *l, struct place at)
 	size_t first, all, i;
 
 	if (at.step == TEST) {
-		gf_order_share(k->data->count[GF_PART_TEST], k->ranks, k->rank,
-			       &first, &all);
+		const size_t tested =
+			gf_loader_tested(k->data, k->test_samples);
+
+		gf_order_share(tested, k->ranks, k->rank, &first, &all);
 		for (i = 0; i < count_of(l, at); i++)
-			l->indices[i] = first + skip + i;
+			l->indices[i] = (first + skip + i) *
+					k->data->count[GF_PART_TEST] / tested;
 		return l->indices;
 	}
 	l->back->first_sample =

@@ -33,6 +33,7 @@ struct gf_loader_config {
 	const struct gf_dataset *data; /* borrowed; outlives the loader */
 	struct gf_augment augment;
 	size_t batch, accumulate;
+	size_t test_samples; /* of the test part, evenly spread; 0: all */
 	int ranks, rank;
 	uint64_t seed;
 	size_t threads; /* 0: one */
@@ -46,6 +47,9 @@ struct gf_loader;
 /* Needs a whole step in an epoch. */
 struct gf_loader *gf_loader_new(const struct gf_loader_config *config);
 void gf_loader_free(struct gf_loader *l);
+
+/* Samples of a test of at most so many; 0: of all. */
+size_t gf_loader_tested(const struct gf_dataset *data, size_t most);
 
 /* Is that batch there, so that taking it does not wait? */
 bool gf_loader_ready(struct gf_loader *l, size_t step, size_t part);

@@ -207,11 +207,24 @@ int gf_plan_read(const struct gf_json *root, const char *file,
 }
 
 /* The plan as it is written: a rule plan's lanes and segments stand in the
- * rule. */
+ * rule, and messages name what runs. Its messages are to be freed, and borrow. */
 static struct gf_plan as_written(const struct gf_plan *p)
 {
 	struct gf_plan plan = *p;
+	size_t i;
 
+	plan.messages = gf_xmemdup(p->messages,
+				   p->nmessages * sizeof(*p->messages));
+	for (i = 0; i < p->nmessages; i++) {
+		struct gf_message *m = &plan.messages[i];
+		const char *runs = gf_plan_runs(p, m->first, m->last, m);
+
+		if (runs == m->algorithm)
+			continue;
+		m->algorithm = (char *)runs;
+		m->stages = NULL;
+		m->nstages = 0;
+	}
 	if (plan.rule) {
 		plan.lanes = 0;
 		plan.segment_bytes = 0;
@@ -222,15 +235,19 @@ static struct gf_plan as_written(const struct gf_plan *p)
 int gf_plan_check(const struct gf_plan *p, struct gf_error *err)
 {
 	struct gf_plan plan = as_written(p);
+	int rc = gf_document_check(FORMAT, &plan_record, &plan, err);
 
-	return gf_document_check(FORMAT, &plan_record, &plan, err);
+	free(plan.messages);
+	return rc;
 }
 
 char *gf_plan_write(const struct gf_plan *p)
 {
 	struct gf_plan plan = as_written(p);
+	char *text = gf_document_write(FORMAT, &plan_record, &plan);
 
-	return gf_document_write(FORMAT, &plan_record, &plan);
+	free(plan.messages);
+	return text;
 }
 
 void gf_plan_release(struct gf_plan *p)
@@ -322,6 +339,18 @@ bool gf_plan_settle(struct gf_plan *p, double epoch_steps, double run_steps)
 				  p->selection.params, epoch_steps,
 				  run_steps)) &&
 	       p->pipeline_warmup_part.of == GF_STEPS_KNOWN;
+}
+
+bool gf_plan_shorten(struct gf_plan *p, size_t steps, size_t epochs)
+{
+	bool shorter = p->selection.params &&
+		       gf_record_shorten(p->selection.plan->record,
+					 p->selection.params, steps, epochs);
+
+	if (p->pipeline_warmup_steps < steps)
+		return shorter;
+	p->pipeline_warmup_steps = steps / 2;
+	return true;
 }
 
 int gf_plan_check_settled(const struct gf_plan *p, struct gf_error *err)

@@ -4,9 +4,11 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/array.h"
 #include "base/heap.h"
+#include "doc/algorithm_traits.h"
 #include "doc/shared.h"
 
 /* Checks across the keys of a plan. */
@@ -18,7 +20,7 @@ static int check_cover(const struct gf_json_at *at,
 	const struct gf_plan *p = x->p;
 	size_t count = p->model->ntensors, i, k;
 	size_t *owner = gf_xcalloc(count, sizeof(*owner)); /* 0: none yet */
-	char place[64], reason[128];
+	char reason[128];
 	int rc = 0;
 
 	for (i = 0; i < p->nmessages && !rc; i++) {
@@ -52,9 +54,10 @@ static int check_cover(const struct gf_json_at *at,
 	for (k = 0; k < count && !rc; k++) {
 		if (owner[k])
 			continue;
-		snprintf(place, sizeof(place), "tensors/%zu", k);
-		rc = gf_json_refuse(at, place, err,
-				    "want it in one message, got it in none");
+		rc = gf_json_refuse(at, x->key, err,
+				    "want tensor %zu in one message, got it in "
+				    "none",
+				    k);
 	}
 	free(owner);
 	return rc;
@@ -117,6 +120,24 @@ static int check_exchange(const struct gf_json_at *at,
 	for (i = 0; i < x->p->nmessages && !rc; i++)
 		rc = gf_plan_check_axes(at, x, i, err);
 	return rc;
+}
+
+/* Sets go by an algorithm of their own, whatever the struct has. */
+static void take_set_names(struct gf_plan *p)
+{
+	size_t i;
+
+	for (i = 0; i < p->nmessages; i++) {
+		struct gf_message *m = &p->messages[i];
+
+		if (m->first > m->last || m->last >= p->model->ntensors ||
+		    strcmp(gf_plan_runs(p, m->first, m->last, m),
+			   m->algorithm) != 0 ||
+		    !gf_algorithm_has(m->algorithm, GF_ALGORITHM_SETS))
+			continue;
+		free(m->algorithm);
+		m->algorithm = gf_xstrdup(gf_select_own_message.algorithm);
+	}
 }
 
 /* Axes of the exchange in every step that a period contradicts. */
@@ -225,6 +246,7 @@ static int check_whole(const struct gf_json_at *at, struct gf_plan *p,
 	if (suits &&
 	    suits(p->selection.params, gf_model_profile_elems(p->model), &why))
 		return gf_json_refuse(at, "selection", err, "%s", why.text);
+	take_set_names(p);
 	rc = gf_tensors_check(at, p->model, "model/backward_s", err);
 	rc = rc ? rc
 		: check_exchange(at,

@@ -126,6 +126,11 @@ void gf_fields_write(struct gf_json_writer *w, const struct gf_record *r,
  * the key of one that stays open; NULL: none does. */
 const char *gf_record_settle(const struct gf_record *r, void *item,
 			     double epoch_steps, double run_steps);
+/* Halves a run of so many steps and epochs between each warm-up that would
+ * outlast it (STEPS, or REALS with a number for each epoch) and the rest. False:
+ * none would. */
+bool gf_record_shorten(const struct gf_record *r, void *item, size_t steps,
+		       size_t epochs);
 /* Frees what the item owns and zeroes it. */
 void gf_record_release(const struct gf_record *r, void *item);
 /* *copy = *item, with everything owned anew. */

@@ -125,3 +125,23 @@ const char *gf_record_settle(const struct gf_record *r, void *item,
 	}
 	return open;
 }
+
+bool gf_record_shorten(const struct gf_record *r, void *item, size_t steps,
+		       size_t epochs)
+{
+	const struct gf_field *f;
+	bool shorter = false;
+
+	for (f = r->fields; !gf_field_is_last(f); f++) {
+		const bool listed = f->type == GF_FIELD_REALS;
+		const size_t run = listed ? epochs : steps;
+		size_t *length = listed ? gf_field_count(f, item)
+					: gf_field_place(f, item);
+
+		if ((!listed && f->type != GF_FIELD_STEPS) || *length < run)
+			continue;
+		*length = run / 2;
+		shorter = true;
+	}
+	return shorter;
+}

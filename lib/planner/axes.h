@@ -39,9 +39,6 @@ struct gf_axes {
 	bool factored; /* though all of them may have been 1; open: false */
 };
 
-/* A share as people type it: "0.05" or "5%". */
-int gf_read_share(const char *text, double *share, struct gf_error *err);
-
 void gf_axes_init(struct gf_axes *axes);
 void gf_axes_release(struct gf_axes *axes);
 

@@ -53,26 +53,10 @@ int gf_axes_read_factors(const char *text, void *axes, struct gf_error *err)
 	return rc;
 }
 
-int gf_read_share(const char *text, double *share, struct gf_error *err)
-{
-	size_t length = strlen(text);
-	bool percent = length > 0 && text[length - 1] == '%';
-	char *number = gf_xmemdup(text, length + 1);
-	int rc;
-
-	if (percent)
-		number[length - 1] = '\0';
-	rc = gf_units_real(number, 0, percent ? 100 : 1, share, err);
-	free(number);
-	if (rc == 0 && percent)
-		*share /= 100;
-	return rc;
-}
-
 int gf_axes_read_hide(const char *text, void *share, struct gf_error *err)
 {
 	double got = 0;
-	int rc = gf_read_share(text, &got, err);
+	int rc = gf_units_real(text, 0, 1, &got, err);
 
 	if (rc == 0 && !(got > 0 && got < 1))
 		rc = gf_error_set(err, -EINVAL,

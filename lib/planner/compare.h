@@ -22,6 +22,7 @@ enum gf_compare_axis {
 	GF_COMPARE_STALENESS,
 	GF_COMPARE_THRESHOLD,
 	GF_COMPARE_PERIODS,
+	GF_COMPARE_DENSITIES,
 	GF_COMPARE_AXES,
 };
 extern const char *const gf_compare_names[]; /* NULL-terminated */

@@ -10,6 +10,7 @@
 #include "base/heap.h"
 #include "codec/codec.h"
 #include "coll/algorithm.h"
+#include "doc/select_topk.h"
 
 static void ask_policy(struct gf_compare_variant *v, size_t i)
 {
@@ -34,6 +35,16 @@ static void ask_codec(struct gf_compare_variant *v, size_t i)
 	v->codecs[0] = gf_codecs[i].name;
 	v->request.codecs = v->codecs;
 	encode_outer(v);
+}
+
+static struct gf_axis_option *density_of(struct gf_compare_variant *v)
+{
+	struct gf_axis_option *o = v->axes.options;
+
+	while (strcmp(o->field->option,
+		      gf_compare_option(GF_COMPARE_DENSITIES)) != 0)
+		o++;
+	return o;
 }
 
 static void ask_selection(struct gf_compare_variant *v, size_t i)
@@ -64,7 +75,8 @@ static void ask_staleness(struct gf_compare_variant *v, size_t i)
 
 const char *const gf_compare_names[] = {
 	"policies", "systems",   "codecs",    "selections", "algorithms",
-	"lanes",    "staleness", "threshold", "periods",    NULL};
+	"lanes",    "staleness", "threshold", "periods",    "densities",
+	NULL};
 
 static const struct gf_named thresholds[] = {
 	{"0", NULL},   {"256K", NULL}, {"1M", NULL},   {"4M", NULL},
@@ -97,6 +109,23 @@ static void ask_period(struct gf_compare_variant *v, size_t i)
 	v->request.outer_codecs = NULL;
 }
 
+/* From gTop-k's section IV on; the selection that is compared, or gtopk. */
+static const struct gf_named densities[] = {
+	{"0.0001", NULL}, {"0.001", NULL}, {"0.005", NULL}, {"0.01", NULL},
+	{"0.05", NULL},   {"0.1", NULL},   {NULL, NULL}};
+
+static void ask_density(struct gf_compare_variant *v, size_t i)
+{
+	const struct gf_system *s =
+		v->request.system ? gf_system_find(v->request.system) : NULL;
+	int k;
+
+	density_of(v)->text = densities[i].name;
+	for (k = 0; v->axes.selection < 0 && !(s && s->selection); k++)
+		if (gf_select_plans[k] == &gf_select_plan_gtopk)
+			v->axes.selection = k;
+}
+
 static const struct axis {
 	const char *option;
 	struct gf_registry of;
@@ -111,6 +140,7 @@ static const struct axis {
 	{"staleness", {stalenesses, sizeof(*stalenesses), NULL}, ask_staleness},
 	{"threshold", {thresholds, sizeof(*thresholds), NULL}, ask_threshold},
 	{"period", {gf_period_plans, 0, NULL}, ask_period},
+	{"density", {densities, sizeof(*densities), NULL}, ask_density},
 };
 
 const char *gf_compare_value(enum gf_compare_axis axis, size_t i)

@@ -92,6 +92,19 @@ static void grid(const struct gf_comparison *c, size_t window,
 		     c->rows[0].name, across_name, c->rows[0].across);
 }
 
+/* The axes whose values no column of a plan shows. */
+static size_t values_of(const struct gf_comparison *c,
+			enum gf_compare_axis values[2])
+{
+	size_t n = 0;
+
+	if (c->over.axes >> GF_COMPARE_THRESHOLD & 1)
+		values[n++] = GF_COMPARE_THRESHOLD;
+	if (c->over.axes >> GF_COMPARE_DENSITIES & 1)
+		values[n++] = GF_COMPARE_DENSITIES;
+	return n;
+}
+
 static void rows_table(const struct gf_comparison *c, size_t window,
 		       struct gf_text *out)
 {
@@ -104,16 +117,17 @@ static void rows_table(const struct gf_comparison *c, size_t window,
 	bool doubted = c->nrows > 0 && c->rows[0].iteration_high_s > 0;
 	/* the first columns, where these are compared */
 	size_t algorithms = c->over.axes >> GF_COMPARE_ALGORITHMS & 1;
-	size_t thresholds = c->over.axes >> GF_COMPARE_THRESHOLD & 1;
+	enum gf_compare_axis values[2];
+	size_t nvalues = values_of(c, values);
 	size_t periods = c->over.axes >> GF_COMPARE_PERIODS & 1 ? 3 : 0;
-	size_t before = thresholds + periods;
-	size_t columns = (doubted ? 11 : 9) + algorithms + before, i;
+	size_t before = nvalues + periods;
+	size_t columns = (doubted ? 11 : 9) + algorithms + before, i, k;
 	struct gf_table t = {0};
 	struct gf_human h;
 
 	gf_table_begin(&t, columns);
-	if (thresholds)
-		gf_table_cell(&t, "threshold");
+	for (i = 0; i < nvalues; i++)
+		gf_table_cell(&t, "%s", gf_compare_option(values[i]));
 	for (i = 0; i < periods; i++)
 		gf_table_cell(&t, "%s", period_heading[i]);
 	for (i = 0; i < columns - before; i++)
@@ -125,10 +139,9 @@ static void rows_table(const struct gf_comparison *c, size_t window,
 				       : 0;
 
 		gf_table_begin(&t, columns);
-		if (thresholds)
+		for (k = 0; k < nvalues; k++)
 			gf_table_cell(&t, "%s",
-				      r->axis == GF_COMPARE_THRESHOLD ? r->name
-								      : "");
+				      r->axis == values[k] ? r->name : "");
 		if (periods) {
 			gf_table_cell(&t, "%s", r->plan.period);
 			gf_table_cell(&t, "%zu",

@@ -2,7 +2,9 @@
 #include "planner/make.h"
 
 #include <errno.h>
+#include <math.h>
 
+#include "base/array.h"
 #include "base/heap.h"
 #include "cli/human.h"
 #include "planner/contradictions.h"
@@ -110,6 +112,71 @@ static int note_factors(const struct gf_task *t, const struct gf_plan *p,
 	return 0;
 }
 
+/* What a user who knows none of the systems would run. */
+static const struct plain {
+	const char *system, *policy, *words;
+} plains[] = {
+	{"ddp", NULL, "DDP's default (--system ddp)"},
+	{NULL, "single", "one dense message (--policy single)"},
+};
+
+/* NAN: it does not fit here. */
+static double plain_s(const struct gf_request *r, const struct plain *plain)
+{
+	struct gf_request wish = {
+		.model = r->model,
+		.fabric = r->fabric,
+		.one_host = r->one_host,
+		.ranks_asked = r->ranks_asked,
+		.system = plain->system,
+		.policy = plain->policy,
+	};
+	struct gf_text unread = {0};
+	struct gf_error err;
+	struct gf_task t;
+	struct gf_plan p;
+	double takes_s = NAN;
+
+	if (gf_request_pose(&wish, &t, &unread, &err) == 0) {
+		if (gf_task_plan_by(&t, t.policy, &p, &err) == 0) {
+			takes_s = p.predicted->iteration_s;
+			gf_plan_release(&p);
+		}
+		gf_task_release(&t);
+	}
+	gf_text_release(&unread);
+	return takes_s;
+}
+
+/* A published system or a selection may be slower than doing without it. */
+static void note_plain(const struct gf_request *r, const struct gf_task *t,
+		       const struct gf_plan *p, struct gf_text *notes)
+{
+	const struct plain *best = NULL;
+	double least_s = (1 - worth_a_word) * p->predicted->iteration_s;
+	struct gf_human h;
+	size_t i;
+
+	if ((gf_task_is_plain(t) && !(r->system && t->policy)) ||
+	    t->system.servers || !gf_period_has(&t->period, GF_PERIOD_EVERY))
+		return;
+	for (i = 0; i < GF_ARRAY_LENGTH(plains); i++) {
+		double takes_s = plain_s(r, &plains[i]);
+
+		if (takes_s < least_s) {
+			least_s = takes_s;
+			best = &plains[i];
+		}
+	}
+	if (best)
+		gf_text_addf(notes,
+			     "%s is predicted %.0f %% faster than this plan: "
+			     "%s a step\n",
+			     best->words,
+			     100 * (1 - least_s / p->predicted->iteration_s),
+			     gf_human_time(least_s, &h));
+}
+
 static int plan_whole(const struct gf_request *r, const struct gf_task *t,
 		      struct gf_plan *p, struct gf_text *notes,
 		      struct gf_error *err)
@@ -136,6 +203,7 @@ static int plan_whole(const struct gf_request *r, const struct gf_task *t,
 		gf_plan_release(p);
 		return rc;
 	}
+	note_plain(r, t, p, notes);
 	gf_task_note_served(t, r, p, notes);
 	rc = gf_task_add_period(t, p, err);
 	if (rc < 0) {

@@ -20,7 +20,7 @@ int gf_request_threshold(const char *text, void *request, struct gf_error *err)
 int gf_request_tolerance(const char *text, void *request, struct gf_error *err)
 {
 	struct gf_request *r = request;
-	int rc = gf_read_share(text, &r->tolerance, err);
+	int rc = gf_units_real(text, 0, 1, &r->tolerance, err);
 
 	r->tolerance_asked = rc == 0;
 	return rc;

@@ -444,6 +444,7 @@ static void open_loader(struct net *n)
 		.augment = k->augment,
 		.batch = k->batch,
 		.accumulate = k->accumulate,
+		.test_samples = k->test_samples,
 		.ranks = k->ranks,
 		.rank = k->rank,
 		.seed = k->seed,

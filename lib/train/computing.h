@@ -85,6 +85,7 @@ struct gf_train_net_config {
 			  * (train/net_device.h); NULL: none is */
 	bool half;       /* that is f16, and wants the loss scale */
 	size_t batch, accumulate; /* micro-batches of `batch` in a step */
+	size_t test_samples;      /* data/loader.h */
 	int ranks, rank; /* a rank after the last serves: it computes nothing,
 			  * and its gradients, which nobody adds, are ready */
 	uint64_t seed;

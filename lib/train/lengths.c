@@ -6,6 +6,7 @@
 #include <math.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdlib.h>
 
 #include "base/heap.h"
 #include "doc/algorithm_traits.h"
@@ -101,8 +102,9 @@ int gf_trainer_set_lengths(struct gf_trainer *t, struct gf_error *err)
 	return 0;
 }
 
-void gf_train_settle(const struct gf_train_config *k, struct gf_plan *plan)
+void gf_train_settle(struct gf_train_config *k, struct gf_plan *plan)
 {
+	char *said = k->remark;
 	/* of a replay, which has no epochs: a warm-up in them ends at once */
 	double epoch = DBL_MIN;
 	double run = (double)(k->steps ? k->steps : GF_TRAIN_REPLAY_STEPS);
@@ -113,4 +115,11 @@ void gf_train_settle(const struct gf_train_config *k, struct gf_plan *plan)
 		run = epoch * (double)k->training.epochs;
 	}
 	gf_plan_settle(plan, epoch, run);
+	if (!(epoch >= 1) || !(run >= 1) ||
+	    !gf_plan_shorten(plan, (size_t)run, k->training.epochs))
+		return;
+	k->remark = gf_xasprintf("%s%sthe plan's warm-up outlasts the %.0f "
+				 "steps of the run, and takes half of them",
+				 said ? said : "", said ? "\n" : "", run);
+	free(said);
 }

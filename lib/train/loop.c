@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/heap.h"
+#include "data/loader.h"
 #include "train/train_step.h"
 #include "train/trainer.h"
 #include "train/weights.h"
@@ -159,10 +160,25 @@ static int note_average(struct gf_trainer *t, struct gf_error *err)
 	return rc;
 }
 
+/* The step whose outer parameters are tested after this one. */
+static size_t outer_step(const struct gf_trainer *t, size_t step)
+{
+	size_t fragment;
+
+	/* the end of the run has brought all ranks' together */
+	if (!t->groups.outer || step == t->total_steps)
+		return step;
+	while (step > 0 && !gf_period_ends(&t->config->plan->period, step,
+					   &fragment))
+		step--;
+	return step;
+}
+
 static int test(struct gf_trainer *t, size_t step, struct gf_error *err)
 {
 	const struct gf_dataset *data = t->config->data;
-	size_t samples = data->count[GF_PART_TEST] * gf_dataset_labels(data);
+	size_t samples = gf_loader_tested(data, t->config->test_samples) *
+			 gf_dataset_labels(data);
 	double began = gf_clock_s(), loss;
 	struct gf_score score;
 	int rc;
@@ -191,6 +207,7 @@ static int test(struct gf_trainer *t, size_t step, struct gf_error *err)
 		.part = "test",
 		.epoch = epoch_of(t, step),
 		.step = step,
+		.outer_step = outer_step(t, step),
 		.rate = rate_of(t, step),
 		.loss = loss / (double)samples,
 		.perplexity = perplexity_of(t, loss / (double)samples),

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/dtype.h"
+#include "base/file.h"
 #include "base/heap.h"
 #include "cli/human.h"
 #include "json/json.h"
@@ -99,12 +100,16 @@ static int lock(int fd, const char *path, struct gf_error *err)
 static int open_stream(FILE **stream, const char *path, bool append,
 		       struct gf_error *err)
 {
-	int fd = open(path,
-		      O_WRONLY | O_CREAT | O_CLOEXEC | (append ? O_APPEND : 0),
-		      0666);
-	int rc = fd < 0 ? gf_error_errno(err, -errno, "%s", path)
-			: lock(fd, path, err);
+	int fd, rc;
 
+	*stream = gf_file_reopen(path);
+	if (*stream)
+		return 0;
+	fd = open(path,
+		  O_WRONLY | O_CREAT | O_CLOEXEC | (append ? O_APPEND : 0),
+		  0666);
+	rc = fd < 0 ? gf_error_errno(err, -errno, "%s", path)
+		    : lock(fd, path, err);
 	if (!rc && append)
 		rc = cut_unfinished(path, err);
 	else if (!rc && ftruncate(fd, 0) && errno != EINVAL)
@@ -205,6 +210,8 @@ static void put_row(struct gf_json_writer *w, const struct gf_train_log *log,
 	gf_json_put_size(w, "epoch", row->epoch);
 	gf_json_put_size(w, "step", row->step);
 	gf_json_put_string(w, "part", row->part);
+	if (row->outer_step < row->step && strcmp(row->part, "test") == 0)
+		gf_json_put_size(w, "outer_step", row->outer_step);
 	gf_json_put_real(w, "learning_rate", row->rate);
 	gf_json_put_real(w, "loss", row->loss);
 	if (row->perplexity > 0)

@@ -48,6 +48,9 @@ struct gf_train_row {
 	double rate;        /* learning rate of that step */
 	double loss;        /* mean over the samples */
 	double perplexity;  /* exp(loss) where the data is text; else 0 */
+	/* Of a "test": after which step its parameters were; less than step
+	 * where an outer exchange is to come. */
+	size_t outer_step;
 	size_t correct, samples; /* labels: a text has one per position */
 	/* Of a "test": so many are among the top_k likeliest; 0: not asked */
 	size_t top_k, top_correct;
@@ -100,6 +103,7 @@ struct gf_train_config {
 		       * the caller */
 	size_t steps; /* stop after so many in all; 0: after the epochs */
 	size_t top_k; /* tests count labels among so many; 0: not */
+	size_t test_samples; /* of a test, at most; 0: all */
 
 	const char
 		*weights; /* a file to start from (train/weights.h), or NULL */
@@ -149,9 +153,9 @@ double gf_train_peak(const struct gf_train_config *config);
 size_t gf_train_global_batch(const struct gf_train_config *config);
 
 /* Settles the plan's warm-ups, which is config's, by the lengths of this run. A
- * replay has no epochs, and leaves out those that are counted in them. */
-void gf_train_settle(const struct gf_train_config *config,
-		     struct gf_plan *plan);
+ * replay has no epochs, and leaves out those that are counted in them. Those
+ * that outlast the run are shortened, with a remark. */
+void gf_train_settle(struct gf_train_config *config, struct gf_plan *plan);
 
 /* Collective, before gf_train_choose: the checkpoint folder, if there is one,
  * becomes this job's, and the set to resume from is found in it. After a

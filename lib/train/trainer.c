@@ -80,6 +80,7 @@ static int open_compute(struct gf_trainer *t, struct gf_error *err)
 		.data = k->data,
 		.batch = k->training.batch,
 		.accumulate = k->training.accumulate,
+		.test_samples = k->test_samples,
 		.ranks = k->plan->ranks,
 		.rank = k->comm->rank,
 		.seed = k->training.seed,

@@ -128,7 +128,7 @@ iteration() { # WANTED
 	wants 2 gf-plan --compare --over systems --system auto "${job[@]}"
 	says '--compare goes without --system where systems are compared'
 	wants 2 gf-plan --compare --over systems,sizes "${job[@]}"
-	says '--over: want policies, systems, codecs, selections, algorithms, lanes, staleness, threshold or periods, got "sizes"'
+	says '--over: want policies, systems, codecs, selections, algorithms, lanes, staleness, threshold, periods or densities, got "sizes"'
 }
 
 @test "a line says what the plan does; --table prints its messages" {
@@ -1603,4 +1603,75 @@ sites() { # options...
 		gf-plan -q --model "$model" --ranks 4 --period streaming topo.json > plan.json
 		wants 0 gf-sim plan.json
 	done
+}
+
+@test "shares in per cent, wherever one is meant" {
+	local options
+	for options in '--selection csc --keep 15% 0.15' '--selection topk --density 2% 0.02' '--selection dgc --momentum 90% 0.9' \
+		'--selection topk --warmup-densities 25%,5% 0.25,0.05'; do
+		# shellcheck disable=SC2086
+		set -- $options
+		wants 0 gf-plan -q digits-cnn 4x2-1gbe "$1" "$2" "$3" "$4"
+		mv out.txt percent.json
+		wants 0 gf-plan -q digits-cnn 4x2-1gbe "$1" "$2" "$3" "$5"
+		cmp percent.json out.txt
+	done
+	wants 2 gf-plan digits-cnn 4x2-1gbe --selection csc --keep 150%
+	says 'want a number from 1e-12 to 1, got "150%"'
+	gf-plan -q digits-cnn 4x2-1gbe > plan.json
+	wants 0 gf-sim plan.json --jitter 5% --runs 50
+	mv out.txt percent.json
+	wants 0 gf-sim plan.json --jitter 0.05 --runs 50
+	cmp percent.json out.txt
+}
+
+@test "--compare --over densities: of gtopk, or of the selection that is asked for" {
+	wants 0 gf-plan --compare --over densities gtopk-resnet20 gtopk-32-1gbe
+	[ "$(awk 'NR == 1 {print $1} NR > 1 {print $1, $5}' out.txt | sort -g | paste -sd,)" = \
+		'density,0.0001 gtopk,0.001 gtopk,0.005 gtopk,0.01 gtopk,0.05 gtopk,0.1 gtopk' ]
+	# each row is the plan of that density
+	wants 0 gf-plan --compare --over densities --selection topk --policy single gtopk-resnet20 gtopk-32-1gbe --json
+	for density in 0.0001 0.01 0.1; do
+		gf-plan -q --selection topk --policy single --density "$density" gtopk-resnet20 gtopk-32-1gbe > one.json
+		jq -es --slurpfile one one.json --arg d "$density" \
+			'any(.over.densities == $d and .iteration_s == $one[0].predicted.iteration_s)' out.txt
+	done
+	wants 0 gf-plan --compare --over selections:densities gtopk-resnet20 gtopk-32-1gbe
+	grep -qE '^ef21( +[0-9.]+ ms){6}$' out.txt
+	wants 2 gf-plan --compare --over densities --density .1 gtopk-resnet20 gtopk-32-1gbe
+	says '--compare goes without --density where densities are compared'
+}
+
+@test "a system that is slower than doing without it says so" {
+	local line='is predicted [0-9]+ % faster than this plan: [0-9.]+ us a step$' system
+	wants 0 gf-plan --system gradientflow digits-cnn pipe-sgd-4-10gbe
+	grep -qE "DDP's default \\(--system ddp\\) $line" err.txt
+	wants 0 gf-plan --selection gtopk --density 90% digits-cnn pipe-sgd-4-10gbe
+	grep -qE "$line" err.txt
+	# as much as the two plans differ by
+	wants 0 gf-plan --system blueconnect digits-cnn pipe-sgd-4-10gbe
+	gf-plan -q --system ddp digits-cnn pipe-sgd-4-10gbe > ddp.json
+	[ "$(sed -nE 's/.*predicted ([0-9]+) % faster.*/\1/p' err.txt)" = \
+		"$(jq -n --slurpfile a ddp.json --slurpfile b out.txt '100 * (1 - $a[0].predicted.iteration_s / $b[0].predicted.iteration_s) | round')" ]
+	for system in auto ddp topk pipe-sgd; do
+		wants 0 gf-plan --system "$system" digits-cnn pipe-sgd-4-10gbe
+		fails grep -qE "$line" err.txt
+	done
+}
+
+@test "messages of sets name the algorithm that moves them" {
+	local pair
+	for pair in gtopk:gtopk topk:topk dgc:topk onebit:topk; do
+		gf-plan -q --selection "${pair%:*}" digits-cnn 4x2-1gbe > plan.json
+		jq -e --arg a "${pair#*:}" 'all(.messages[]; .algorithm == $a and (has("stages") | not))' plan.json
+		wants 0 gf-plan -q plan.json
+		cmp plan.json out.txt
+		# as earlier versions wrote it
+		jq '.messages[].algorithm = "butterfly"' plan.json > old.json
+		wants 0 gf-plan -q old.json
+		cmp plan.json out.txt
+	done
+	jq '.messages[0].algorithm = "gtopk"' plan.json > other.json
+	wants 2 gf-plan -q other.json
+	says '/messages/0/algorithm: want ring, rhd,'
 }

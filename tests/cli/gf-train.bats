@@ -832,3 +832,34 @@ flip() {
 	cmp plan.safetensors silent.safetensors
 	[ "$(jq '[.traceEvents[] | select(.cat == "alone")] | length' plan-trace.json)" -eq 2 ]
 }
+
+@test "--test-samples: a test of so many, evenly spread" {
+	wants 0 gf-train -q --data digits --model digits-mlp --steps 30 --log log.jsonl
+	[[ "$(tail -1 out.txt)" == *'of 360)' ]]
+	for samples in 7 90; do
+		wants 0 gf-train -q --data digits --model digits-mlp --steps 30 --test-samples "$samples" --log log.jsonl
+		[[ "$(tail -1 out.txt)" == *"of $samples)" ]]
+		jq -es --argjson n "$samples" 'last | .part == "test" and .samples == $n' log.jsonl
+	done
+}
+
+@test "a warm-up that outlasts the run is shortened, aloud" {
+	local options
+	for options in '--selection csc' '--selection gtopk' '--selection powersgd --powersgd-warmup 500' '--staleness 2 --pipeline-warmup 300'; do
+		# shellcheck disable=SC2086
+		gf-plan -q --policy single $options digits-mlp --ranks 1 4x2-1gbe > plan.json
+		wants 0 gf-train --plan plan.json --data digits --epochs 1 --log log.jsonl
+		says "the plan's warm-up outlasts the 44 steps of the run, and takes half of them"
+		wants 0 gf-train --plan plan.json --data digits --epochs 20 --steps 3
+		fails grep -q outlasts err.txt
+	done
+}
+
+@test "a test before the first outer exchange says which parameters it is of" {
+	gf-topo --synthetic 'host:1@8GB/s,1us net:2@1Gb/s,50us' > sites.json
+	gf-plan -q --model digits-mlp --batch 16 --period local-sgd --period-steps 60 sites.json > plan.json
+	wants 0 mpirun -np 2 gf-train --plan plan.json --data digits --epochs 3 --log log.jsonl
+	says 'tested are the parameters of step 0, the last outer exchange'
+	says 'tested are the parameters of step 60, the last outer exchange'
+	jq -es 'map(select(.part == "test")) | map([.step, .outer_step]) == [[44, 0], [88, 60], [132, null]]' log.jsonl
+}

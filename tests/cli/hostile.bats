@@ -51,6 +51,20 @@ one_plain_line() { # reason
 	says ': Permission denied'
 }
 
+@test "an open file by its name: what a script wrote before and after is there, too" {
+	local option
+	gf-plan -q "$share/profiles/six.json" > plan.json
+	ln -s /dev/stdout link
+	for option in /dev/stdout /dev/fd/1 /proc/self/fd/1 link; do
+		{ echo before && gf-sim -q plan.json -o "$option" && echo after; } > all.txt
+		[ "$(sed 's/{.*/row/' all.txt | paste -sd' ')" = 'before row after' ] || { echo "$option"; cat all.txt; return 1; }
+	done
+	{ echo before && gf-plan -q "$share/profiles/six.json" --plot /dev/fd/3 -o plan2.json 3>&1 || [ $? -eq 2 ]; echo after; } > all.txt 2> /dev/null
+	[ "$(paste -sd' ' all.txt)" = 'before after' ]
+	{ echo before && gf-train -q --data digits --model digits-mlp --steps 2 --log /dev/stdout -o /dev/null && echo after; } > all.txt 2> err.txt
+	[ "$(head -1 all.txt)" = before ] && [ "$(tail -1 all.txt)" = after ] && grep -q '"step"' all.txt
+}
+
 @test "many write one file at once: one of them whole, and nothing beside it" {
 	local i
 	gf-plan -q "$share/profiles/six.json" > plan.json

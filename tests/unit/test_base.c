@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <errno.h>
+#include <math.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -167,6 +168,13 @@ static void test_units(void)
 	EXPECT(gf_units_int("10", -9, 9, &whole, &err) == -EINVAL, "int range");
 	EXPECT(gf_units_int("1x", -9, 9, &whole, &err) == -EINVAL, "int tail");
 	EXPECT(gf_units_real("inf", -9, 9, &real, &err) == -EINVAL, "inf");
+	EXPECT(!gf_units_real("15%", 0, 1, &real, &err) &&
+		       fabs(real - 0.15) < 1e-15,
+	       "a share in per cent");
+	EXPECT(gf_units_real("101%", 0, 1, &real, &err) == -EINVAL &&
+		       gf_units_real("15%", 0, 2, &real, &err) == -EINVAL &&
+		       gf_units_real("5%%", 0, 1, &real, &err) == -EINVAL,
+	       "too many per cent");
 	EXPECT(!gf_units_real("1e-3", 0, 1, &real, &err) && real == 1e-3,
 	       "real");
 }

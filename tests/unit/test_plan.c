@@ -53,7 +53,7 @@ static const struct doc_case whole_cases[] = {
 	{"\"tensors\":", "\"x-tensors\":",
 	 "l.json: /tensors: want at least one tensor, got none"},
 	{"\"first\": 2, \"last\": 3", "\"first\": 3, \"last\": 3",
-	 "l.json: /tensors/2: want it in one message, got it in none"},
+	 "l.json: /messages: want tensor 2 in one message, got it in none"},
 	{"\"first\": 2, \"last\": 3", "\"first\": 2, \"last\": 4",
 	 "l.json: /messages/3/first: want tensors of its own, got tensor 4, "
 	 "which message 2 has"},

@@ -137,10 +137,11 @@ def predict(m, n, policy, lanes=1):
     return plan["predicted"]["iteration_s"], len(plan["messages"])
 
 
-def simulate(m, n, steps, *options):
+def simulate(m, n, steps, *options, epoch_steps=None):
     """What gf-sim says of many steps of gf-plan's plan: a row of its columns."""
     plan = run(["gf-plan", "-q", *options], profile_of(m, n))
-    return json.loads(run(["gf-sim", "-q", "--json", "--iterations", str(steps)], plan))
+    epochs = ["--epoch-steps", str(epoch_steps)] if epoch_steps else []
+    return json.loads(run(["gf-sim", "-q", "--json", "--iterations", str(steps), *epochs], plan))
 
 
 @functools.lru_cache(maxsize=None)
