@@ -320,5 +320,4 @@ const struct gf_topology_format gf_format_nccl = {
 	.description = "NCCL's or RCCL's XML (NCCL_TOPO_DUMP_FILE)",
 	.recognise = recognise,
 	.read = read_nccl,
-	.write = gf_nccl_write,
 };

@@ -480,5 +480,4 @@ const struct gf_topology_format gf_format_slurm = {
 	.bare_hosts = true,
 	.recognise = recognise,
 	.read = read_slurm,
-	.write = gf_slurm_write,
 };

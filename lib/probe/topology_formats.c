@@ -23,7 +23,6 @@ const struct gf_topology_format *const gf_topology_formats[] = {
 	&gf_format_slurm,
 	&gf_format_astra,
 	&gf_format_matrix,
-	&gf_format_fabric,
 	NULL,
 };
 /* clang-format on */
@@ -163,8 +162,8 @@ int gf_topology_import(const char *spec, int ranks_per_host,
 	if (rc == 0 && ranks_per_host && !format->bare_hosts)
 		rc = gf_error_set(err, -EINVAL,
 				  "%s: --ranks-per-host: want a file that "
-				  "names hosts alone (slurm, ibnetdiscover), "
-				  "got %s, which says what is in them",
+				  "names hosts alone (slurm), got %s, which "
+				  "says what is in them",
 				  in.path, format->name);
 	if (rc == 0) {
 		imported->kind = format->name;
