@@ -21,6 +21,7 @@
 #include "base/array.h"
 #include "base/heap.h"
 #include "probe/topology_formats.h"
+#include "probe/near.h"
 #include "probe/nvlink.h"
 #include "probe/probe.h"
 
@@ -37,6 +38,7 @@ struct reading {
 	int links[WORDS]; /* per GPU, to all others */
 	int most[WORDS];  /* to one of them */
 	struct gf_nvlinked *linked;
+	enum gf_path *paths; /* from GPUs to interfaces */
 };
 
 static int recognise(const char *text)
@@ -74,6 +76,15 @@ static size_t cut(char *line, char **words)
 	return n;
 }
 
+/* It lists adapters for RDMA alone. */
+static void name_nic(struct gf_nic *nic, const char *name)
+{
+	free(nic->name);
+	free(nic->link);
+	nic->name = gf_xstrdup(name);
+	nic->link = gf_xstrdup(gf_probe_rdma_link(name, "infiniband"));
+}
+
 static int read_header(struct reading *r, char **words, size_t n)
 {
 	struct gf_device *d;
@@ -91,10 +102,10 @@ static int read_header(struct reading *r, char **words, size_t n)
 			continue;
 		}
 		nic = gf_probe_add_nic(r->host);
-		nic->name = gf_xstrdup(words[i]);
-		nic->link = gf_xstrdup("infiniband");
+		name_nic(nic, words[i]);
 		nic->state = gf_xstrdup("unknown");
 	}
+	r->paths = gf_xcalloc(r->ngpus * r->host->nnics + 1, sizeof(*r->paths));
 	r->header = r->line;
 	r->linked = gf_nvlinked_new(r->ngpus);
 	if (i == n)
@@ -118,7 +129,6 @@ static enum gf_path path_of(const char *cell)
 static void read_cell(struct reading *r, size_t column, const char *cell)
 {
 	size_t row = r->nrows;
-	struct gf_device *d = &r->host->devices[row];
 	enum gf_path path = path_of(cell);
 	char *end;
 	long links;
@@ -135,12 +145,8 @@ static void read_cell(struct reading *r, size_t column, const char *cell)
 	}
 	if (path == GF_PATH_UNKNOWN && strcmp(cell, "X") != 0)
 		gf_imported_leave(r->in->imported, "unknown ways", r->line);
-	if (path == GF_PATH_UNKNOWN || column < r->ngpus ||
-	    (d->nic && path >= d->nic_path))
-		return;
-	free(d->nic);
-	d->nic = gf_xstrdup(r->names[column]);
-	d->nic_path = path;
+	if (column >= r->ngpus)
+		r->paths[row * r->host->nnics + column - r->ngpus] = path;
 }
 
 /* After the ways: the processors, the NUMA node. */
@@ -175,23 +181,9 @@ static void read_legend(struct reading *r, char **words, size_t n)
 	if (n != 2 || length < 2 || words[0][length - 1] != ':')
 		return;
 	words[0][length - 1] = '\0';
-	for (i = 0; i < r->host->nnics; i++) {
-		struct gf_nic *nic = &r->host->nics[i];
-		size_t k;
-
-		if (strcmp(r->names[r->ngpus + i], words[0]) != 0)
-			continue;
-		for (k = 0; k < r->ngpus; k++) {
-			struct gf_device *d = &r->host->devices[k];
-
-			if (!d->nic || strcmp(d->nic, nic->name) != 0)
-				continue;
-			free(d->nic);
-			d->nic = gf_xstrdup(words[1]);
-		}
-		free(nic->name);
-		nic->name = gf_xstrdup(words[1]);
-	}
+	for (i = 0; i < r->host->nnics; i++)
+		if (strcmp(r->names[r->ngpus + i], words[0]) == 0)
+			name_nic(&r->host->nics[i], words[1]);
 }
 
 static int read_line(struct reading *r, char *line)
@@ -269,6 +261,7 @@ static int read_matrix(const struct gf_topology_file *in, struct gf_topology *t,
 				  "got the rows of %zu of %zu GPUs",
 				  in->path, r.nrows, r.ngpus);
 	if (rc == 0) {
+		gf_near_by_paths(r.host, r.paths);
 		count_rates(&r, remarks);
 		gf_levels_linked(t, r.linked, r.ngpus, remarks);
 		t->source = gf_xstrdup("nvidia-smi");
@@ -276,6 +269,7 @@ static int read_matrix(const struct gf_topology_file *in, struct gf_topology *t,
 	for (i = 0; i < r.ncolumns; i++)
 		free(r.names[i]);
 	free(r.linked);
+	free(r.paths);
 	free(copy);
 	return rc;
 }

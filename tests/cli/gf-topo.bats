@@ -229,6 +229,10 @@ load common
 	printf '<system><cpu><pci busid="a">%s="c"/></gpu></pci><pci busid="b">%s="d"/></gpu></pci><pci busid="c">%s="a"/></gpu></pci><pci busid="d">%s="b"/></gpu></pci></cpu></system>' "$gpu" "$gpu" "$gpu" "$gpu" > mixed.xml
 	wants 0 gf-topo --import mixed.xml
 	says 'NVLink does not connect the GPUs in equal groups of neighbours: described as if over PCI Express; CUDA_VISIBLE_DEVICES=0,2,1,3 makes neighbours of them'
+	printf '<system><cpu numaid="0"><pci busid="a"><gpu sm="90"><c2c bw="45000" count="10"/></gpu></pci><pci busid="b" class="0x020700"/></cpu></system>' > grace.xml
+	wants 0 gf-topo --import grace.xml --tree
+	says 'grace.xml: nccl: c2c links of 1 GPU, 1 host, 1 device, levels of 1; left out: network interfaces without an element net (1, first in line 1)'
+	prints 'host x1: c2c, 450 GB/s (reported)'
 	gzip -c "$data/topologies/dgx.xml" > dgx.gz
 	wants 0 gf-topo --import dgx.gz
 	says 'dgx.gz: nccl XML 1: 1 host'

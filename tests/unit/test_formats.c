@@ -160,6 +160,12 @@ static void test_read(void)
 		 "BlockName=b0 Nodes=a,b\nBlockName=b1 Nodes=c,d\n"
 		 "BlockSizes=2\n",
 		 1, 4, 4, "switch:2@1.25 tier2:2@2.5 "},
+		/* c2c links in place of two lanes of PCI Express */
+		{"nccl",
+		 NODE("<pci busid=\"a\" link_speed=\"64.0 GT/s PCIe\" "
+		      "link_width=\"2\"><gpu sm=\"103\"><c2c bw=\"44712\" "
+		      "count=\"5\"/></gpu></pci>"),
+		 1, 0, 1, "host:1@223.56 "},
 		{"astra-sim",
 		 "topology: [Ring]\nnpus_count: [4]\nbandwidth: [50]\n"
 		 "latency: [500]\n",
@@ -221,6 +227,14 @@ static void test_refused(void)
 		{"nccl", NODE(GPU("a", "") GPU("A", "")),
 		 "f:1: want one GPU of an address on a host (host_hash), got a "
 		 "again"},
+		{"nccl",
+		 NODE("<nic><net name=\"mlx5_0\"/></nic>"
+		      "<pci class=\"0x030200\"/>"),
+		 "f: want elements gpu, got a template, which NCCL completes "
+		 "at run time (by class 1 GPUs and 1 network interfaces): give "
+		 "what NCCL_TOPO_DUMP_FILE writes on the node"},
+		{"nccl", NODE(GPU("a", "<c2c bw=\"x\"/>")),
+		 "f:1: bw: want a number, got \"x\""},
 		{"nccl", NODE(GPU("a", "<nvlink count=\"2000\"/>")),
 		 "f:1: count: want 0 to 1024 links, got 2000"},
 		{"slurm", "Nodes=a",
@@ -291,6 +305,83 @@ static void test_refused(void)
 			       -EINVAL,
 		       "case %zu is taken", i);
 		EXPECT_TEXT(err.text, cases[i].want);
+		gf_topology_release(&t);
+	}
+}
+
+#define NET(bus, name, more)                                                   \
+	"<pci busid=\"" bus "\"><nic><net name=\"" name                        \
+	"\" speed=\"100000\" " more "/></nic></pci>"
+#define BELOW(inside)     "<pci class=\"0x060400\">" inside "</pci>"
+#define CPU(numa, inside) "<cpu numaid=\"" numa "\">" inside "</cpu>"
+
+/* The interface near each device, and the links that interfaces are. */
+static void test_near(void)
+{
+	static const struct {
+		const char *format, *text, *near, *links;
+	} cases[] = {
+		/* one switch, several, a processor, the other one */
+		{"nccl",
+		 "<system>" CPU("0", BELOW(BELOW(GPU("a", "")) NET(
+					     "e", "mlx5_0", "port=\"1\""))
+					     GPU("b", ""))
+			 CPU("1",
+			     BELOW(GPU("c", "") NET("f", "mlx5_1",
+						    "port=\"1\""))) "</system>",
+		 "mlx5_0 pxb, mlx5_0 node, mlx5_1 pix",
+		 "mlx5_0 infiniband, mlx5_1 infiniband"},
+		/* two for two */
+		{"nccl",
+		 NODE(BELOW(GPU("a", "") GPU("b", "")
+				    NET("c", "rdmap1s0", "gdr=\"1\"")
+					    NET("d", "rdmap2s0", "gdr=\"1\""))),
+		 "rdmap1s0 pix, rdmap2s0 pix", "rdmap1s0 roce, rdmap2s0 roce"},
+		/* what the file says, and the name where it says nothing */
+		{"nccl",
+		 NODE(GPU("a", "") NET("b", "mlx5_0", "port=\"0\" gdr=\"0\"")
+			      NET("c", "foo", "port=\"1\" gdr=\"0\"") NET(
+				      "d", "bnxt_re0", "gdr=\"0\"")
+				      NET("e", "irdma0", "") NET("f", "eno1",
+								 "")
+					      NET("g", "ibp1s0", "port=\"2\"")),
+		 "ibp1s0 node",
+		 "mlx5_0 ethernet, foo roce, bnxt_re0 roce, irdma0 roce, "
+		 "eno1 ethernet, ibp1s0 infiniband"},
+		{"nvidia-smi",
+		 "GPU0 GPU1 NIC0 NIC1 NIC2 CPU Affinity NUMA Affinity\n"
+		 "GPU0 X NV12 SYS PXB PXB 0-3 0\n"
+		 "GPU1 NV12 X SYS PXB PXB 0-3 0\n"
+		 "NIC0 SYS SYS X SYS SYS\nNIC1 PXB PXB SYS X PIX\n"
+		 "NIC2 PXB PXB SYS PIX X\n"
+		 "NIC0: bnxt_re0\nNIC1: bnxt_re1\nNIC2: bnxt_re2\n",
+		 "bnxt_re1 pxb, bnxt_re2 pxb",
+		 "bnxt_re0 roce, bnxt_re1 roce, bnxt_re2 roce"},
+	};
+	size_t i, k;
+
+	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++) {
+		struct gf_topology t = {0};
+		struct gf_error err = {""};
+		struct gf_text near = {0}, links = {0};
+
+		EXPECT(!read_text(cases[i].format, cases[i].text, 1, &t, &err),
+		       "case %zu: %s", i, err.text);
+		for (k = 0; k < t.hosts[0].ndevices; k++) {
+			const struct gf_device *d = &t.hosts[0].devices[k];
+
+			gf_text_addf(&near, "%s%s %s", k ? ", " : "",
+				     d->nic ? d->nic : "-",
+				     gf_path_names[d->nic_path]);
+		}
+		for (k = 0; k < t.hosts[0].nnics; k++)
+			gf_text_addf(&links, "%s%s %s", k ? ", " : "",
+				     t.hosts[0].nics[k].name,
+				     t.hosts[0].nics[k].link);
+		EXPECT_TEXT(near.data, cases[i].near);
+		EXPECT_TEXT(links.data, cases[i].links);
+		gf_text_release(&near);
+		gf_text_release(&links);
 		gf_topology_release(&t);
 	}
 }
@@ -424,6 +515,7 @@ int main(void)
 {
 	test_read();
 	test_refused();
+	test_near();
 	test_hostlist();
 	test_round_trip();
 	test_broken();
