@@ -281,7 +281,16 @@ load common
 	jq -e '[.levels[].size] == [4, 2]' out.txt
 	printf -- '- topology: x\n  flat: true\n' > flat.yaml
 	wants 2 gf-topo --import flat.yaml
-	says 'flat.yaml:1: want a topology with switches or blocks, got none (flat: it names no nodes)'; one_line
+	says 'flat.yaml:1: want a tree, block, ring or torus3d with nodes, got flat, which names no nodes'; one_line
+	printf 'BlockName=a Nodes=n[0-2]\nBlockName=b Nodes=n[3-5]\nBlockName=c\nBlockSizes=2,6\n' > blocks.conf
+	wants 0 gf-topo --import blocks.conf
+	says 'levels of 3 x 2; left out: blocks without nodes (1, first in line 3)'
+	says 'BlockSizes: Slurm plans with 2 nodes of a block, and a block has 3'
+	says 'BlockSizes: 6 nodes do not divide the blocks with nodes evenly: left out'
+	printf -- '- topology: x\n  ring: {rings: [{ring: r, nodes: "n[0-3]"}]}\n' > ring.yaml
+	wants 0 gf-topo --import ring.yaml --tree
+	says 'the hosts of rings are described as if switches that do not block connected them'
+	prints 'ring x4: ethernet'
 	printf -- '- topology: &a [*a, *a]\n  tree: [\n' > loop.yaml
 	wants 2 gf-topo --import loop.yaml; one_line
 	{ printf -- '- topology: x\n  tree: '; printf '[%.0s' {1..100000}; } > deep.yaml

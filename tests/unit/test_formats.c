@@ -160,6 +160,61 @@ static void test_read(void)
 		 "BlockName=b0 Nodes=a,b\nBlockName=b1 Nodes=c,d\n"
 		 "BlockSizes=2\n",
 		 1, 4, 4, "switch:2@1.25 tier2:2@2.5 "},
+		/* blocks without nodes, and sizes that divide them or not */
+		{"slurm",
+		 "BlockName=a Nodes=n[0-1]\nBlockName=b Nodes=n[2-3]\n"
+		 "BlockName=c Nodes=n[4-5]\nBlockName=d\nBlockSizes=2,4\n",
+		 1, 6, 6, "switch:2@1.25 tier2:3@2.5 "},
+		{"slurm",
+		 "BlockSizes=2,4\nBlockName=a Nodes=n[0-1]\n"
+		 "BlockName=b Nodes=n[2-3]\nBlockName=c Nodes=n[4-5]\n"
+		 "BlockName=d Nodes=n[6-7]\nBlockName=e\nBlockName=f\n",
+		 2, 16, 8, "host:2@8 switch:2@1.25 tier2:2@2.5 tier3:2@5 "},
+		{"slurm",
+		 "BlockName=a Nodes=n[0-1]\nBlockName=b\n"
+		 "BlockName=c Nodes=n[4-5]\nBlockSizes=2,4\n",
+		 1, 4, 4, "switch:2@1.25 tier2:2@2.5 "},
+		{"slurm",
+		 "BlockName=a Nodes=n[0-1] BlockSize=2\n"
+		 "BlockName=b Nodes=n[2-3] BlockSize=2\n"
+		 "BlockName=c Nodes=n[4-5] BlockSize=2\n"
+		 "BlockName=d Nodes=n[6-7] BlockSize=2\n"
+		 "AggregatedBlock=a,b Nodes=n[0-3] BlockSize=4\n"
+		 "AggregatedBlock=c,d Nodes=n[4-7] BlockSize=4\n",
+		 1, 8, 8, "switch:2@1.25 tier2:2@2.5 tier3:2@5 "},
+		{"slurm",
+		 "- topology: t\n  block:\n    block_sizes: [1, 2]\n"
+		 "    blocks:\n    - {block: a, nodes: n1}\n"
+		 "    - {block: b, nodes: n2}\n    - {block: c, nodes: n3}\n"
+		 "    - {block: d, nodes: n4}\n    - {block: e, nodes: null}\n"
+		 "    - block: f\n",
+		 1, 4, 4, "switch:1@1.25 tier2:2@1.25 tier3:2@2.5 "},
+		{"slurm",
+		 "- topology: t\n  ring:\n    rings:\n"
+		 "    - {ring: r0, nodes: \"n[0-3]\"}\n"
+		 "    - {ring: r1, nodes: \"n[4-7]\"}\n",
+		 1, 8, 8, "ring:4@1.25 tier2:2@5 "},
+		{"slurm",
+		 "- topology: t\n  torus3d:\n    toruses:\n"
+		 "    - name: pod\n      dims: {x: 4, y: 2, z: 1}\n"
+		 "      nodes: n[0-7]\n"
+		 "      placements: [{dims: {x: 2, y: 2, z: 1}}]\n"
+		 "    - {name: b, dims: {x: 4, y: 2, z: 1}, nodes: "
+		 "\"m[0-7]\"}\n",
+		 1, 16, 16, "x:4@1.25 y:2@5 tier3:2@10 "},
+		/* places in another order, and one without a node */
+		{"slurm",
+		 "- topology: t\n  torus3d:\n    toruses:\n    - name: pod\n"
+		 "      dims: {x: 2, y: 2, z: 1}\n      regions:\n"
+		 "      - {anchor: {x: 0, y: 0, z: 0}, dims: {x: 2, y: 2, z: "
+		 "1}, "
+		 "nodes: \"n[0-3]\"}\n",
+		 1, 4, 4, "net:4@1.25 "},
+		{"slurm",
+		 "- topology: t\n  torus3d:\n    toruses:\n"
+		 "    - {name: a, dims: {x: 2, y: 2, z: 1}, nodes: "
+		 "\"n[0-2]\"}\n",
+		 1, 3, 3, "net:3@1.25 "},
 		/* c2c links in place of two lanes of PCI Express */
 		{"nccl",
 		 NODE("<pci busid=\"a\" link_speed=\"64.0 GT/s PCIe\" "
@@ -243,7 +298,22 @@ static void test_refused(void)
 		 "f:1: s: want either Nodes or "
 		 "Switches"},
 		{"slurm", "# nothing\n",
-		 "f: want a SwitchName or BlockName, got none"},
+		 "f: want a SwitchName or BlockName with nodes, got none"},
+		{"slurm", "BlockName=a\nBlockSizes=2\n",
+		 "f: want a SwitchName or BlockName with nodes, got none"},
+		{"slurm", "BlockName=a Nodes=a\nBlockSizes=2,x\n",
+		 "f:2: BlockSizes: want numbers of nodes with commas between, "
+		 "got \"x\""},
+		{"slurm",
+		 "- topology: t\n  torus3d:\n    toruses:\n"
+		 "    - {name: a, nodes: b, dims: {x: 2, y: 0, z: 1}}\n",
+		 "f:4: dims: want numbers x, y and z, got \"0\""},
+		{"slurm", "- topology: t\n  dragonfly:\n    groups: []\n",
+		 "f:1: want a tree, block, ring or torus3d with nodes, got "
+		 "dragonfly: give gf-topo --synthetic the levels"},
+		{"slurm", "- topology: t\n  hypercube:\n    nodes: a\n",
+		 "f:1: want a tree, block, ring or torus3d with nodes, got "
+		 "hypercube: give gf-topo --synthetic the levels"},
 		{"slurm", "SwitchName=s Nodes=a[3-1]",
 		 "f:1: want a range of 1 to 1048576 numbers, got 3-1"},
 		{"slurm", "SwitchName=s Nodes=a[0-99999999]",
@@ -264,9 +334,9 @@ static void test_refused(void)
 		 "f:1: want SwitchName, Nodes, Switches, LinkSpeed, BlockName "
 		 "or BlockSizes, got Speed"},
 		{"slurm", "- topology: t\n  flat: true\n",
-		 "f:1: want a topology with switches or blocks, got none "
-		 "(flat: "
-		 "it names no nodes)"},
+		 "f:1: want a tree, block, ring or torus3d with nodes, got "
+		 "flat, which names no nodes: give gf-topo --synthetic the "
+		 "levels"},
 		{"slurm",
 		 "- topology: t\n  tree:\n    switches:\n"
 		 "    - switch: s\n      nodes: a\n      nodes: b\n",
