@@ -18,10 +18,10 @@
 
 #include "base/array.h"
 #include "base/heap.h"
+#include "base/log_lines.h"
 #include "base/units.h"
 #include "doc/algorithm_traits.h"
 #include "import/csv.h"
-#include "import/log_lines.h"
 #include "import/readings.h"
 #include "json/json.h"
 
@@ -270,7 +270,7 @@ static void read_remark(struct table *t, char *line)
 		return;
 	for (n = 0; n < t->ncolumns; n++)
 		free(t->names[n]);
-	n = gf_import_words(line + 1, words, COLUMNS_MOST);
+	n = gf_log_words(line + 1, words, COLUMNS_MOST);
 	for (t->ncolumns = 0; t->ncolumns < n; t->ncolumns++)
 		t->names[t->ncolumns] = gf_xstrdup(words[t->ncolumns]);
 	t->known = cell(t, words, "size") && cell(t, words, "time") &&
@@ -338,7 +338,7 @@ static int read_row(struct table *t, char *line, size_t number,
 		    struct gf_error *err)
 {
 	char *words[2 * COLUMNS_MOST];
-	size_t n = gf_import_words(line, words, 2 * COLUMNS_MOST), i;
+	size_t n = gf_log_words(line, words, 2 * COLUMNS_MOST), i;
 	long long size;
 
 	for (i = 0; t->known && i + t->ncolumns <= n; i++)

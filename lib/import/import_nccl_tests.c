@@ -20,8 +20,8 @@
 #include <string.h>
 
 #include "base/heap.h"
+#include "base/log_lines.h"
 #include "base/units.h"
-#include "import/log_lines.h"
 #include "import/nccl_run.h"
 
 enum { MOST_WORDS = 64 };
@@ -191,7 +191,7 @@ static void take_line(struct gf_nccl_log *log, char *line, size_t number)
 	char *words[MOST_WORDS];
 	const bool remark = *line == '#';
 	const bool known = take_remark(log, line, number);
-	size_t n = gf_import_words(line, words, MOST_WORDS), i;
+	size_t n = gf_log_words(line, words, MOST_WORDS), i;
 	struct gf_nccl_row row = {.line = number};
 	bool begun = false;
 
@@ -358,7 +358,7 @@ static int recognise(const char *text, size_t size)
 	if (*first == '{' || strncmp(first, "[{", 2) == 0)
 		return found; /* a trace may have a line of a gigabyte */
 	while (!found && (line = gf_log_next(&log))) {
-		n = gf_import_words(line, words, MOST_WORDS);
+		n = gf_log_words(line, words, MOST_WORDS);
 		found = is_heading(words, n);
 		for (i = 0; !found && i + 12 <= n; i++)
 			found = begins_row(words + i, n - i);

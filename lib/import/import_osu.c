@@ -14,8 +14,8 @@
 #include <string.h>
 
 #include "base/heap.h"
+#include "base/log_lines.h"
 #include "base/units.h"
-#include "import/log_lines.h"
 #include "import/readings.h"
 
 static const char heading[] = "# OSU MPI";
@@ -89,7 +89,7 @@ static int take_row(struct osu *o, char *line, size_t number,
 		.place = number,
 	};
 	char *words[MOST_WORDS];
-	size_t n = gf_import_words(line, words, MOST_WORDS);
+	size_t n = gf_log_words(line, words, MOST_WORDS);
 	long long size;
 	double time_us;
 	bool begins =

@@ -55,10 +55,6 @@ int gf_import_finish_model(const struct gf_import *in,
 int gf_import_names(const struct gf_import *in, struct gf_model_profile *m,
 		    struct gf_error *err);
 
-/* Cuts a line into the words between blanks, at most so many; returns how many
- * there are. */
-size_t gf_import_words(char *line, char **words, size_t most);
-
 /* Takes one object of JSON Lines. */
 typedef int gf_import_record(void *ctx, struct gf_json_at *at, size_t line,
 			     struct gf_error *err);

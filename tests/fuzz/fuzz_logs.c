@@ -7,7 +7,7 @@
 #include "base/gunzip.h"
 #include "harness.h"
 #include "import/importers.h"
-#include "import/log_lines.h"
+#include "base/log_lines.h"
 
 static void try_lines(const char *data)
 {

@@ -6,7 +6,7 @@
 #include "base/heap.h"
 #include "import/csv.h"
 #include "import/import.h"
-#include "import/log_lines.h"
+#include "base/log_lines.h"
 #include "test.h"
 
 static const double tolerance = 1e-9;
@@ -267,6 +267,7 @@ static void test_log(void)
 		{"2026/11/26 06:00:00 [1,0]<stdout>: 8 1.5", "8 1.5"},
 		{"\033[1;32m8\033[0m 1.5", "8 1.5"},
 		{"\033]0;title\a8 1.5", "8 1.5"},
+		{"> 8 1.5", "8 1.5"},
 		{"10 %\r100 %\r8 1.5", "8 1.5"},
 		{"a\tb\001c", "a b c"},
 		{"n1:100:120 [0] NCCL INFO x", "n1:100:120 [0] NCCL INFO x"},
