@@ -82,6 +82,29 @@ static const struct gf_topology_format *recognise(const char *text)
 	return NULL;
 }
 
+/* Of a page or a transcript: fences and commands behind a prompt. They become
+ * blanks, so that lines keep their numbers. */
+static void blank_frame(char *text, struct gf_imported *imported)
+{
+	size_t n, line = 1;
+	char *p = text;
+
+	for (;; p += n + 1, line++) {
+		const char *word = p + strspn(p, " \t");
+
+		n = strcspn(p, "\n");
+		if (strncmp(word, "```", 3) == 0 ||
+		    strncmp(word, "~~~", 3) == 0 ||
+		    strncmp(word, "$ ", 2) == 0) {
+			memset(p, ' ', n);
+			gf_imported_leave(imported,
+					  "lines that are none of its", line);
+		}
+		if (!p[n])
+			return;
+	}
+}
+
 static int finish(const char *path, struct gf_topology *t, struct gf_error *err)
 {
 	int rc;
@@ -140,6 +163,7 @@ int gf_topology_import(const char *spec, int ranks_per_host,
 
 	if (rc < 0)
 		return rc;
+	blank_frame(text, imported);
 	in.text = text;
 	in.imported = imported;
 	recognised = recognise(text);
