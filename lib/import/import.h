@@ -69,6 +69,9 @@ extern const struct gf_importer *const gf_importers[]; /* NULL-terminated */
 /* Does a profile come of that importer's files? */
 bool gf_import_profiles(const void *importer);
 
+/* The description of the importer that recognises a text; NULL: none does. */
+const char *gf_import_reads(const char *text, size_t size);
+
 /* By the importer of that name, or (NULL, "auto") the first that recognises
  * the text; fills producer and `measured`, and checks the result. */
 int gf_import_profile(const struct gf_import *in, const char *format,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The output of gf-allreduce: its table, its JSON Lines (--json) or its CSV
- * (--csv). Times in place are taken, for that is how gradients are reduced.
+ * The output of gf-allreduce: its table or its JSON Lines (--json). Times in
+ * place are taken, for that is how gradients are reduced.
  * Every algorithm becomes an entry of its own, with its factors and stages.
  * Rows of codecs, of sparse sets, of several messages at once and of a whole
  * plan say nothing about one dense message, and are left out.
@@ -21,14 +21,13 @@
 #include "base/log_lines.h"
 #include "base/units.h"
 #include "doc/algorithm_traits.h"
-#include "import/csv.h"
 #include "import/readings.h"
 #include "json/json.h"
 
 /* --- rows for programs ---------------------------------------------------- */
 
-/* A key of JSON Lines, and a column of CSV. */
-static const char rows_have[] = "busbw_bytes_per_s";
+/* A key of JSON Lines. */
+static const char record_has[] = "busbw_bytes_per_s";
 
 /* The caller frees; "" where it is absent or empty. */
 static char *word_of(struct gf_json_at *at, const char *name)
@@ -75,7 +74,7 @@ static int read_record(void *ctx, struct gf_json_at *at, size_t line,
 	int per_host = 0;
 	struct gf_reading r;
 
-	if (!gf_json_has(at, rows_have)) {
+	if (!gf_json_has(at, record_has)) {
 		gf_imported_leave(all->imported, "records of other programs",
 				  line);
 		return 0;
@@ -130,95 +129,6 @@ static int read_record(void *ctx, struct gf_json_at *at, size_t line,
 	free(both);
 	free(variant);
 	free(library);
-	return rc;
-}
-
-/* Those that end a field. */
-static size_t commas(const char *line)
-{
-	bool quoted = false;
-	size_t n = 0;
-
-	for (; *line; line++) {
-		quoted ^= *line == '"';
-		n += *line == ',' && !quoted;
-	}
-	return n;
-}
-
-/* The rows of a log: from the row of names on, lines of as many commas. Others
- * stay as blank lines, so that numbers of lines are right. */
-static char *rows_of(const struct gf_import *in)
-{
-	struct gf_log log = {.at = in->text};
-	struct gf_text rows = {0};
-	size_t wanted = 0;
-	char *line;
-
-	while ((line = gf_log_next(&log))) {
-		if (!wanted && strstr(line, rows_have))
-			wanted = commas(line);
-		if (wanted && commas(line) == wanted)
-			gf_text_add(&rows, line, strlen(line));
-		else if (*line)
-			gf_imported_leave(in->imported,
-					  "lines that are no rows", log.line);
-		gf_text_add(&rows, "\n", 1);
-	}
-	gf_log_release(&log);
-	return gf_text_take(&rows);
-}
-
-/* A row as a line of JSON. */
-static void add_record(struct gf_text *t, const struct gf_csv *csv, size_t row)
-{
-	static const char *const numbers[] = {
-		"ranks", "size_bytes",     "time_s", "wrong", "density",
-		"lanes", "ranks_per_host", "p25_s",  "p75_s"};
-	size_t i, k;
-
-	for (i = 0; i < csv->ncolumns; i++) {
-		const char *field = gf_csv_field(csv, row, (int)i);
-		double value;
-
-		gf_text_addf(t, i ? ", " : "{");
-		gf_json_quote(t, csv->columns[i]);
-		gf_text_addf(t, ": ");
-		for (k = 0; k < GF_ARRAY_LENGTH(numbers); k++)
-			if (strcmp(csv->columns[i], numbers[k]) == 0)
-				break;
-		if (k < GF_ARRAY_LENGTH(numbers) &&
-		    gf_units_real(field, 0, DBL_MAX, &value, NULL) == 0)
-			gf_text_addf(t, "%s", field);
-		else
-			gf_json_quote(t, field);
-	}
-	gf_text_addf(t, "}\n");
-}
-
-static int read_csv(const struct gf_import *in, struct gf_readings *all,
-		    struct gf_error *err)
-{
-	char *rows = rows_of(in);
-	struct gf_import lines = *in;
-	struct gf_text text = {0};
-	struct gf_csv csv;
-	size_t row, line = 1;
-	int rc = gf_csv_read(rows, strlen(rows), in->file, &csv, err);
-
-	for (row = 0; rc == 0 && row < csv.nrows; row++) {
-		for (; line < csv.lines[row]; line++)
-			gf_text_add(&text, "\n", 1);
-		add_record(&text, &csv, row);
-		line++;
-	}
-	lines.text = text.data ? text.data : "";
-	lines.size = text.length;
-	if (rc == 0)
-		rc = gf_import_records(&lines, read_record, all, err);
-	gf_csv_release(&csv);
-	gf_text_release(&text);
-	free(rows);
 	return rc;
 }
 
@@ -381,12 +291,12 @@ static int read_table(const struct gf_import *in, struct gf_readings *all,
 	return rc;
 }
 
-/* --- all three ------------------------------------------------------------ */
+/* --- both ------------------------------------------------------------ */
 
 static int recognise(const char *text, size_t size)
 {
 	(void)size;
-	return strstr(text, rows_have) ||
+	return strstr(text, record_has) ||
 	       gf_log_has_line(text, " algorithm ", "algbw");
 }
 
@@ -394,12 +304,9 @@ static int read_allreduce(const struct gf_import *in, struct gf_profile *out,
 			  struct gf_text *remarks, struct gf_error *err)
 {
 	struct gf_readings all = {.imported = in->imported};
-	bool object = gf_log_has_line(in->text, "{\"", rows_have) ||
-		      in->text[strspn(in->text, " \t\r\n")] == '{';
-	bool rows = strstr(in->text, rows_have) != NULL;
-	int rc = object ? gf_import_records(in, read_record, &all, err)
-		 : rows ? read_csv(in, &all, err)
-			: read_table(in, &all, err);
+	int rc = strstr(in->text, record_has)
+			 ? gf_import_records(in, read_record, &all, err)
+			 : read_table(in, &all, err);
 
 	if (rc == 0) {
 		out->network = gf_xcalloc(1, sizeof(*out->network));
@@ -411,7 +318,7 @@ static int read_allreduce(const struct gf_import *in, struct gf_profile *out,
 
 const struct gf_importer gf_importer_allreduce = {
 	.name = "gf-allreduce",
-	.description = "the table, JSON or CSV of gf-allreduce",
+	.description = "the table or JSON of gf-allreduce",
 	.recognise = recognise,
 	.read = read_allreduce,
 };

@@ -16,17 +16,11 @@ extern const struct gf_importer gf_importer_nccl_tests;
 extern const struct gf_importer gf_importer_osu;
 extern const struct gf_importer gf_importer_train;
 
-/* What a file is that no importer reads, and what to give instead; NULL: it is
- * not known. */
-const char *gf_import_other(const char *text, size_t size);
-
 /* The importer of that name, or (NULL, "auto") the first that recognises the
- * text; NULL: there is none. */
-const struct gf_importer *gf_import_find(const char *format, const char *text,
-					 size_t size);
-/* -EINVAL: the file has none of the formats, or `format` names none. */
-int gf_import_refuse(const struct gf_import *in, const char *format,
-		     struct gf_error *err);
+ * text. -EINVAL: the text is another program's, has none of the formats, or
+ * `format` names none. */
+int gf_import_find(const struct gf_import *in, const char *format,
+		   const struct gf_importer **importer, struct gf_error *err);
 
 /* Calls take with a file, or with each of `count` files of a folder by their
  * names, numbered from 0; not with what is hidden or a folder. -EINVAL:

@@ -7,7 +7,7 @@
  * it found and what it left out; log_lines.h gives the lines of a log without
  * launchers' labels. Its declaration in importers.h, a row below, a paragraph
  * in gf-profile(1), a file that the program has written in tests/data/import. A
- * file that is only to be named gets a row in other_files.c.
+ * file that is only to be named gets a row in lib/doc/foreign.c.
  */
 const struct gf_importer *const gf_importers[] = {
 	&gf_importer_csv,        &gf_importer_allreduce,

@@ -126,9 +126,8 @@ quick="--batch 2 --warmup 1 --repeats 3 --threads 1"
 	one_line
 	# a log's own table, from mpirun --tag-output
 	sed 's/^/[1,0]<stdout>:/' "$data/import/allreduce.txt" > tagged.txt
-	sed 's/^/[1,0]<stdout>:/' "$data/import/allreduce.csv" > tagged.csv
 	sed 's/^/[1,0]<stdout>:/' "$data/import/allreduce.json" > tagged.json
-	for f in txt csv json; do
+	for f in txt json; do
 		gf-profile --import "$data/import/allreduce.$f" | jq .network > plain.json
 		gf-profile --import tagged.$f | jq .network | cmp - plain.json
 	done
