@@ -13,6 +13,7 @@
 #include "doc/foreign.h"
 #include "measure/curve.h"
 #include "cost/layer_times.h"
+#include "import/columns.h"
 #include "json/json.h"
 
 /* "dir/resnet50.csv" -> "resnet50" */
@@ -113,11 +114,13 @@ bool gf_import_profiles(const void *importer)
 
 static const struct gf_importer *recognise(const char *text, size_t size)
 {
-	const struct gf_importer *const *i = gf_importers;
+	const struct gf_importer *const *all = gf_importers, *i;
 
-	while (*i && !(*i)->recognise(text, size))
-		i++;
-	return *i;
+	while ((i = *all++))
+		if ((i->recognise && i->recognise(text, size)) ||
+		    (i->table && gf_columns_recognise(i->table, text)))
+			return i;
+	return NULL;
 }
 
 const char *gf_import_reads(const char *text, size_t size)
@@ -137,10 +140,11 @@ static int refuse(const struct gf_import *in, struct gf_error *err)
 	if (rc < 0)
 		return rc;
 	for (i = 0; gf_importers[i]; i++)
-		gf_text_addf(&known, "%s%s (%s)", i ? ", " : "",
-			     gf_importers[i]->name,
-			     gf_importers[i]->description);
-	gf_error_set(err, -EINVAL, "%s: want one of %s, found none of them",
+		gf_text_addf(&known, "%s%s", i ? ", " : "",
+			     gf_importers[i]->name);
+	gf_error_set(err, -EINVAL,
+		     "%s: want the format of one of %s (man gf-profile), "
+		     "found none of them",
 		     in->file, known.data);
 	gf_text_release(&known);
 	return -EINVAL;
@@ -195,6 +199,7 @@ int gf_import_profile(const struct gf_import *in, const char *format,
 	if (!in->imported)
 		read.imported = &own;
 	read.imported->kind = importer->name;
+	read.importer = importer;
 	rc = importer->read(&read, &p, remarks, err);
 	if (rc == 0) {
 		p.producer = gf_xstrdup("gf-profile " GF_VERSION);

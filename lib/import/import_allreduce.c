@@ -8,7 +8,6 @@
  */
 #include "import/importers.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <float.h>
 #include <limits.h>
@@ -22,6 +21,7 @@
 #include "base/units.h"
 #include "doc/algorithm_traits.h"
 #include "import/readings.h"
+#include "import/columns.h"
 #include "json/json.h"
 
 /* --- rows for programs ---------------------------------------------------- */
@@ -134,36 +134,18 @@ static int read_record(void *ctx, struct gf_json_at *at, size_t line,
 
 /* --- the table ------------------------------------------------------------ */
 
-enum { COLUMNS_MOST = 32 };
-
 struct table {
 	struct gf_readings *all;
-	char *names[COLUMNS_MOST]; /* of the heading that stands, or none; owned
-				    */
-	size_t ncolumns;
+	struct gf_columns columns;
 	int ranks, per_host;
 	char *library;           /* that is told; owned */
-	bool known;              /* the heading that stands is gf-allreduce's */
 	bool coded, wired, many; /* a codec, a column of bytes on the wire,
 				    several messages at once */
 };
 
-/* The last column of that name: what is in place stands right. */
-static const char *cell(const struct table *t, char **words, const char *name)
-{
-	size_t i;
-
-	for (i = t->ncolumns; i-- > 0;)
-		if (strcmp(t->names[i], name) == 0)
-			return words[i];
-	return NULL;
-}
-
 static void read_remark(struct table *t, char *line)
 {
-	char *words[COLUMNS_MOST];
 	int number, used = 0;
-	size_t n;
 
 	/* at most 9 digits: an int */
 	if (sscanf(line, "# %9d rank%n", &number, &used) == 1 && used > 0) {
@@ -178,48 +160,27 @@ static void read_remark(struct table *t, char *line)
 	t->many |= used > 0;
 	if (!strstr(line, " algorithm ") || !strstr(line, "algbw"))
 		return;
-	for (n = 0; n < t->ncolumns; n++)
-		free(t->names[n]);
-	n = gf_log_words(line + 1, words, COLUMNS_MOST);
-	for (t->ncolumns = 0; t->ncolumns < n; t->ncolumns++)
-		t->names[t->ncolumns] = gf_xstrdup(words[t->ncolumns]);
-	t->known = cell(t, words, "size") && cell(t, words, "time") &&
-		   cell(t, words, "algorithm"); /* no other program's */
-	t->wired = cell(t, words, "wire") != NULL;
+	gf_columns_head(&t->columns, line);
+	t->wired = gf_columns_cell(&t->columns, t->columns.names, "wire");
+	if (!gf_columns_cell(&t->columns, t->columns.names, "size") ||
+	    !gf_columns_cell(&t->columns, t->columns.names, "time"))
+		gf_columns_release(&t->columns); /* another program's */
 }
 
-/* Does each word suit its column? */
-static bool is_row(const struct table *t, char **words)
-{
-	double value;
-	size_t i;
-
-	for (i = 0; i < t->ncolumns; i++) {
-		const char *name = t->names[i];
-		bool text = strcmp(name, "type") == 0 ||
-			    strcmp(name, "redop") == 0 ||
-			    strcmp(name, "algorithm") == 0;
-
-		if (text ? !isalpha((unsigned char)words[i][0])
-			 : strcmp(words[i], "N/A") != 0 &&
-				    gf_units_real(words[i], 0, DBL_MAX, &value,
-						  NULL) < 0)
-			return false;
-	}
-	return true;
-}
-
-static int take_row(struct table *t, char **words, size_t line,
+static int take_row(struct table *t, char **cells, size_t line,
 		    struct gf_error *err)
 {
 	struct gf_reading r = {.ranks = t->ranks, .place = line};
-	const char *label = cell(t, words, "algorithm"), *wrong;
+	const char *label = gf_columns_cell(&t->columns, cells, "algorithm"),
+		   *wrong;
 	double size = 0, time_us = 0;
 	char *colon;
 
-	gf_units_real(cell(t, words, "size"), 0, 0x1p62, &size, NULL);
-	gf_units_real(cell(t, words, "time"), 0, 1e15, &time_us, NULL);
-	wrong = cell(t, words, "#wrong");
+	gf_units_real(gf_columns_cell(&t->columns, cells, "size"), 0, 0x1p62,
+		      &size, NULL);
+	gf_units_real(gf_columns_cell(&t->columns, cells, "time"), 0, 1e15,
+		      &time_us, NULL);
+	wrong = gf_columns_cell(&t->columns, cells, "#wrong");
 	if (wrong)
 		gf_units_real(wrong, 0, DBL_MAX, &r.wrong, NULL);
 	if (strncmp(label, "auto:", 5) == 0)
@@ -243,29 +204,20 @@ static int take_row(struct table *t, char **words, size_t line,
 	return gf_readings_take(t->all, &r, err);
 }
 
-/* A row may have words of other programs before and behind it. */
 static int read_row(struct table *t, char *line, size_t number,
 		    struct gf_error *err)
 {
-	char *words[2 * COLUMNS_MOST];
-	size_t n = gf_log_words(line, words, 2 * COLUMNS_MOST), i;
-	long long size;
+	char *words[2 * GF_COLUMNS_MOST], **cells;
+	const size_t n = gf_log_words(line, words, 2 * GF_COLUMNS_MOST);
+	const int found = gf_columns_row(&t->columns, words, n, &cells);
 
-	for (i = 0; t->known && i + t->ncolumns <= n; i++)
-		if (is_row(t, words + i))
-			return take_row(t, words + i, number, err);
-	/* what begins with a size and a count was a row */
+	if (found > 0)
+		return take_row(t, cells, number, err);
 	if (n > 0)
-		gf_imported_leave(
-			t->all->imported,
-			t->known && n > 1 &&
-					gf_units_int(words[0], 0, LLONG_MAX,
-						     &size, NULL) == 0 &&
-					gf_units_int(words[1], 0, LLONG_MAX,
-						     &size, NULL) == 0
-				? "broken rows"
-				: "lines that are no rows",
-			number);
+		gf_imported_leave(t->all->imported,
+				  found < 0 ? "broken rows"
+					    : "lines that are no rows",
+				  number);
 	return 0;
 }
 
@@ -284,8 +236,7 @@ static int read_table(const struct gf_import *in, struct gf_readings *all,
 			rc = read_row(&t, line, log.line, err);
 	if (rc < 0)
 		gf_error_prefix(err, "%s:%zu", in->file, log.line);
-	while (t.ncolumns > 0)
-		free(t.names[--t.ncolumns]);
+	gf_columns_release(&t.columns);
 	free(t.library);
 	gf_log_release(&log);
 	return rc;

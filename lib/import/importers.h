@@ -8,10 +8,13 @@
 #include "json/json.h"
 
 /* The importers of registry.c, and what they share. */
+extern const struct gf_importer gf_importer_all_reduce_bench;
 extern const struct gf_importer gf_importer_allreduce;
 extern const struct gf_importer gf_importer_csv;
+extern const struct gf_importer gf_importer_imb;
 extern const struct gf_importer gf_importer_inspector;
 extern const struct gf_importer gf_importer_kineto;
+extern const struct gf_importer gf_importer_mscclpp;
 extern const struct gf_importer gf_importer_nccl_tests;
 extern const struct gf_importer gf_importer_osu;
 extern const struct gf_importer gf_importer_train;
