@@ -12,7 +12,7 @@
 enum { LOOKED_AT = 1 << 16 };
 
 struct foreign {
-	const char *has;  /* bytes of the file */
+	const char *has;  /* bytes of the file, or others behind a bar */
 	const char *also; /* (optional) further ones */
 	const char *what; /* what it is, and what to give instead */
 	unsigned at;      /* where the bytes stand, from 1; 0: anywhere */
@@ -42,16 +42,13 @@ static const struct foreign files[] = {
 	{"\x04\x22\x4d\x18", NULL, "packed by lz4: " UNPACK, 1},
 	{"7z\xbc\xaf", NULL, "a 7z archive: " UNPACK, 1},
 	{"ustar", NULL, "a tar archive: " UNPACK, 258},
-	{"\xff\xfe", NULL, "a text in UTF-16: convert it by iconv -f UTF-16 -t UTF-8", 1},
-	{"\xfe\xff", NULL, "a text in UTF-16: convert it by iconv -f UTF-16 -t UTF-8", 1},
+	{"\xff\xfe|\xfe\xff", NULL, "a text in UTF-16: convert it by iconv -f UTF-16 -t UTF-8", 1},
 	{"\x7f\x45LF", NULL, "a program: give what it prints", 1},
 	{"SQLite format 3", NULL, "a database of Nsight Systems or rocprof: " TABLE, 1},
 	{"%PDF", NULL, "a PDF: give the text of the table", 1},
-	{"\x89PNG", NULL, "a picture: give the text of the table", 1},
-	{"\xff\xd8\xff", NULL, "a picture: give the text of the table", 1},
+	{"\x89PNG|\xff\xd8\xff", NULL, "a picture: give the text of the table", 1},
 	{"version https://git-lfs", NULL, "a pointer of Git LFS: fetch the file by git lfs pull", 1},
-	{"<!DOCTYPE html", NULL, "a web page: save the raw file", 1},
-	{"<html", NULL, "a web page: save the raw file", 1},
+	{"<!DOCTYPE html|<html", NULL, "a web page: save the raw file", 1},
 	{"\x80", "pg_config", FLIGHT, 1},
 	{"\x80", "device_traces", "a snapshot of PyTorch's memory: " TRACE, 1},
 	{"\x80", NULL, "a pickle of Python: give a text; of PyTorch, " TRACE, 1},
@@ -60,29 +57,18 @@ static const struct foreign files[] = {
 	{"\"schema\"", "\"fw_parent\"", "an execution trace of PyTorch, without times: " TRACE},
 	{"is_cpu_op", NULL, "an execution trace of Chakra: " TRACE},
 	{"\x0a\x05" "0.0.4", NULL, "an execution trace of Chakra: " TRACE, 2},
-	{"\x12\x09/host:CPU", NULL, "XLA's profile (xplane.pb): give a table of gradients (--format csv)"},
-	{"\x12\x0e/host:metadata", NULL, "XLA's profile (xplane.pb): give a table of gradients (--format csv)"},
-	{"\x12\x0d/device:", NULL, "XLA's profile (xplane.pb): give a table of gradients (--format csv)"},
-	{"\"traceEvents\"", "\"/host:CPU\"", "a trace of XLA: give a table of gradients (--format csv)"},
-	{"XlaModule", NULL, "a trace of XLA: give a table of gradients (--format csv)"},
+	{"\x12\x09/host:CPU|\x12\x0e/host:metadata|\x12\x0d/device:", NULL, "XLA's profile (xplane.pb): give a table of gradients (--format csv)"},
+	{"\"traceEvents\"", "\"/host:CPU\"|XlaModule", "a trace of XLA: give a table of gradients (--format csv)"},
 	{"NEGOTIATE_ALLREDUCE", NULL, "a timeline of Horovod: " TRACE},
-	{"\"GROUP_API\"", NULL, "a trace of NCCL's example profiler: " TABLE},
-	{"\"COLL_API\"", NULL, "a trace of NCCL's example profiler: " TABLE},
-	{"\"KernelCh\"", NULL, "a trace of NCCL's example profiler: " TABLE},
-	{"\"cat\": \"COLL\"", NULL, "a trace of NCCL's example profiler: " TABLE},
-	{"\"cat\": \"PROXY\"", NULL, "a trace of NCCL's example profiler: " TABLE},
+	{"\"GROUP_API\"|\"COLL_API\"|\"KernelCh\"|\"cat\": \"COLL\"|\"cat\": \"PROXY\"", NULL, "a trace of NCCL's example profiler: " TABLE},
 	{"\"test_start\"", "\"cookie\"", "a test of one link (iperf3): " TABLE},
 	{"\"BW_average\"", NULL, "a test of one link (perftest): " TABLE},
 	{"\"numCycle\"", "\"busBw\"", "the JSON of rccl-tests (-Z json): give the table that it prints without -Z"},
 	{"numCycle,", "busBw", "the CSV of rccl-tests (-Z csv): give the table that it prints without -Z"},
-	{"busbw_bytes_per_s,", NULL, "the CSV of gf-allreduce (--csv): give its table, or the JSON of --json"},
-	{",busbw_bytes_per_s", NULL, "the CSV of gf-allreduce (--csv): give its table, or the JSON of --json"},
+	{"busbw_bytes_per_s,|,busbw_bytes_per_s", NULL, "the CSV of gf-allreduce (--csv): give its table, or the JSON of --json"},
 	{"nccl_bus_bandwidth_gbs", NULL, "NCCL Inspector's Prometheus text, which has ranges of sizes: leave out NCCL_INSPECTOR_PROM_DUMP, and give the JSON"},
-	{"NetworkNodes", NULL, "AWS's describe-instance-topology: " CLUSTER},
-	{"NETWORKNODES", NULL, "AWS's describe-instance-topology: " CLUSTER},
-	{"physicalHostTopology", NULL, "GCP's description of an instance: " CLUSTER},
-	{"physical_host_topology", NULL, "GCP's description of an instance: " CLUSTER},
-	{"physicalHost", "resourceStatus", "GCP's description of an instance: " CLUSTER},
+	{"NetworkNodes|NETWORKNODES", NULL, "AWS's describe-instance-topology: " CLUSTER},
+	{"physicalHostTopology|physical_host_topology|physicalHost:|\"physicalHost\"", NULL, "GCP's description of an instance: " CLUSTER},
 	{"hpcIslandId", NULL, "OCI's description of hosts: " CLUSTER},
 	{"kueue.x-k8s.io", "Topology", "Kueue's Topology, which names labels and no hosts: give Slurm's topology.conf, or gf-topo --synthetic"},
 	{"topology.volcano.sh", NULL, "Volcano's HyperNode: give Slurm's topology.conf, or gf-topo --synthetic"},
@@ -98,11 +84,8 @@ static const struct foreign passages[] = {
 	{"\"format\": \"gf-", NULL, "a document of gradflow, with nothing measured by other tools"},
 	{"<system", "<cpu", "a topology, NCCL's XML: " TOPOLOGY},
 	{"<topology", "<object", "a topology, hwloc's XML: " TOPOLOGY},
-	{"SwitchName=", NULL, "a topology, Slurm's: " TOPOLOGY},
-	{"BlockName=", NULL, "a topology, Slurm's: " TOPOLOGY},
-	{"- topology:", "cluster_default", "a topology, Slurm's: " TOPOLOGY},
-	{"- topology:", "tree:", "a topology, Slurm's: " TOPOLOGY},
-	{"- topology:", "block:", "a topology, Slurm's: " TOPOLOGY},
+	{"SwitchName=|BlockName=", NULL, "a topology, Slurm's: " TOPOLOGY},
+	{"- topology:", "cluster_default|tree:|block:|flat:|ring:|torus3d:", "a topology, Slurm's: " TOPOLOGY},
 	{"npus_count:", NULL, "a topology, ASTRA-sim's: " TOPOLOGY},
 	{"GPU0", "CPU Affinity", "a topology, the matrix of nvidia-smi topo -m: " TOPOLOGY},
 	{"<graphs", "<graph", "NCCL's graphs (NCCL_GRAPH_DUMP_FILE): " DUMP},
@@ -110,45 +93,47 @@ static const struct foreign passages[] = {
 	{"<nvidia_smi_log", "<gpu", "nvidia-smi -q -x: give nvidia-smi topo -m, or " DUMP},
 	{"NVIDIA-SMI", "Driver Version", "nvidia-smi's list of GPUs: give nvidia-smi topo -m, or " DUMP},
 	{" between two GPUs", NULL, "rocm-smi --showtopo: " DUMP " (RCCL, too)"},
-	{"LINK TYPE TABLE", NULL, "amd-smi topology: " DUMP " (RCCL, too)"},
-	{"HOPS TABLE", NULL, "amd-smi topology: " DUMP " (RCCL, too)"},
-	{"WEIGHT TABLE", NULL, "amd-smi topology: " DUMP " (RCCL, too)"},
+	{"LINK TYPE TABLE|HOPS TABLE|WEIGHT TABLE", NULL, "amd-smi topology: " DUMP " (RCCL, too)"},
 	{"vendid=", "\"S-", "ibnetdiscover's output: " CLUSTER},
 	{"Machine (", "Package L#", "lstopo's text: give what lstopo --of xml writes to gf-topo"},
 	{"collective", "algorithm,protocol", "the table of an NCCL tuner: " TABLE},
-	{"#bytes", "BW average", "a test of one link (perftest): " TABLE},
-	{"#bytes", "t_typical[usec]", "a test of one link (perftest): " TABLE},
-	{"#bytes", "tps average", "a test of one link (perftest): " TABLE},
+	{"#bytes", "BW average|t_typical[usec]|tps average", "a test of one link (perftest): " TABLE},
 	{"[ ID] Interval", "Transfer", "a test of one link (iperf): " TABLE},
 	{"nvbandwidth Version", NULL, "a test of one host's links (nvbandwidth): " TABLE},
 	{"Job summary", "Communicators", "NCCL's view of a job (ncclras), without times: for times, " TRACE},
 	{"\"nccl_version\"", "\"communicators", "NCCL's view of a job (ncclras), without times: for times, " TRACE},
-	{":::MLLOG", NULL, "MLPerf's log of a training, without its gradients: " TRACE},
-	{":::MLP", NULL, "MLPerf's log of a training, without its gradients: " TRACE},
+	{":::MLLOG|:::MLP", NULL, "MLPerf's log of a training, without its gradients: " TRACE},
 	{"Comm. Op", "Message Size", "DeepSpeed's summary of communication: " TRACE},
-	{"fwd_microstep", NULL, "a log of DeepSpeed: " TRACE},
+	{"fwd_microstep|DeepSpeed info:", NULL, "a log of DeepSpeed: " TRACE},
 	{"log_dist]", "[Rank ", "a log of DeepSpeed: " TRACE},
-	{"DeepSpeed info:", NULL, "a log of DeepSpeed: " TRACE},
 	{"elapsed time per iteration (ms)", NULL, "a log of Megatron-LM: " TRACE},
 	{"Self CPU %", "CPU total", "a summary of PyTorch's profiler: " TRACE},
 	{"NCCL INFO", NULL, "a log of NCCL without a benchmark's table: " TABLE},
 };
 /* clang-format on */
 
-static bool has(const struct foreign *f, const char *text, size_t size,
-		const char *bytes)
+/* One of the words between bars; at: as in struct foreign. */
+static bool has(const char *text, size_t size, const char *words, unsigned at)
 {
-	const size_t n = strlen(bytes), from = f->at ? f->at - 1 : 0;
-	size_t blanks = 0;
+	const size_t from = at > 1 ? at - 1 : 0;
+	size_t n, blanks = 0;
+	bool found = false;
 
-	if (!f->at || bytes != f->has)
-		return memmem(text, size < LOOKED_AT ? size : LOOKED_AT, bytes,
-			      n);
-	while (!from && blanks < size && strchr(" \t\r\n", text[blanks]))
+	while (at == 1 && blanks < size && strchr(" \t\r\n", text[blanks]))
 		blanks++;
-	return (size >= from + n && strncasecmp(text + from, bytes, n) == 0) ||
-	       (size >= blanks + n &&
-		strncasecmp(text + blanks, bytes, n) == 0);
+	for (; *words && !found; words += n + (words[n] == '|')) {
+		n = strcspn(words, "|");
+		if (!at)
+			found = memmem(text,
+				       size < LOOKED_AT ? size : LOOKED_AT,
+				       words, n);
+		else
+			found = (size >= from + n &&
+				 !strncasecmp(text + from, words, n)) ||
+				(size >= blanks + n &&
+				 !strncasecmp(text + blanks, words, n));
+	}
+	return found;
 }
 
 static int refuse(const struct foreign *rows, size_t nrows, const char *file,
@@ -157,8 +142,8 @@ static int refuse(const struct foreign *rows, size_t nrows, const char *file,
 	const struct foreign *f;
 
 	for (f = rows; f < rows + nrows; f++)
-		if (has(f, text, size, f->has) &&
-		    (!f->also || has(f, text, size, f->also)))
+		if (has(text, size, f->has, f->at) &&
+		    (!f->also || has(text, size, f->also, 0)))
 			return gf_error_set(err, -EINVAL, "%s: this is %s",
 					    file, f->what);
 	return 0;
