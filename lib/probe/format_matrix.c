@@ -20,6 +20,7 @@
 
 #include "base/array.h"
 #include "base/heap.h"
+#include "base/log_lines.h"
 #include "probe/topology_formats.h"
 #include "probe/near.h"
 #include "probe/nvlink.h"
@@ -47,33 +48,6 @@ static int recognise(const char *text)
 
 	return header && strstr(header, "CPU Affinity") != NULL &&
 	       (strstr(header, " X") != NULL || strstr(header, "\tX") != NULL);
-}
-
-/* A header may be underlined for a terminal: ESC [ 4 m. */
-static void drop_escapes(char *line)
-{
-	char *to = line;
-
-	for (; *line; line++) {
-		if (*line == '\033')
-			line += strcspn(line, "mK\n");
-		else
-			*to++ = *line;
-		if (!*line)
-			break;
-	}
-	*to = '\0';
-}
-
-static size_t cut(char *line, char **words)
-{
-	char *saved = NULL, *word;
-	size_t n = 0;
-
-	for (word = strtok_r(line, " \t\r", &saved); word && n < WORDS;
-	     word = strtok_r(NULL, " \t\r", &saved))
-		words[n++] = word;
-	return n;
 }
 
 /* It lists adapters for RDMA alone. */
@@ -173,34 +147,35 @@ static int read_row(struct reading *r, char **words, size_t n)
 	return 0;
 }
 
-/* "NIC0: mlx5_0" */
-static void read_legend(struct reading *r, char **words, size_t n)
+/* "NIC0: mlx5_0", "X = Self"; false: the line is none of the legend. */
+static bool read_legend(struct reading *r, char **words, size_t n)
 {
 	size_t i, length = strlen(words[0]);
 
 	if (n != 2 || length < 2 || words[0][length - 1] != ':')
-		return;
+		return strcmp(words[n - 1], "Legend:") == 0 ||
+		       (n > 1 && strcmp(words[1], "=") == 0);
 	words[0][length - 1] = '\0';
 	for (i = 0; i < r->host->nnics; i++)
 		if (strcmp(r->names[r->ngpus + i], words[0]) == 0)
 			name_nic(&r->host->nics[i], words[1]);
+	return true;
 }
 
 static int read_line(struct reading *r, char *line)
 {
 	char *words[WORDS];
-	size_t n;
+	size_t n = gf_log_words(line, words, WORDS);
 
-	drop_escapes(line);
-	n = cut(line, words);
 	if (n == 0)
 		return 0;
-	if (!r->header)
-		return strcmp(words[0], "GPU0") == 0 ? read_header(r, words, n)
-						     : 0;
+	if (!r->header && strcmp(words[0], "GPU0") == 0)
+		return read_header(r, words, n);
 	if (r->nrows < r->ncolumns && strcmp(words[0], r->names[r->nrows]) == 0)
 		return read_row(r, words, n);
-	read_legend(r, words, n);
+	if (!r->header || !read_legend(r, words, n))
+		gf_imported_leave(r->in->imported, "lines that are none of its",
+				  r->line);
 	return 0;
 }
 
@@ -239,8 +214,10 @@ static void count_rates(struct reading *r, struct gf_text *remarks)
 static int read_matrix(const struct gf_topology_file *in, struct gf_topology *t,
 		       struct gf_text *remarks, struct gf_error *err)
 {
+	static const char *const marks[] = {"GPU0", "NIC", NULL};
 	struct reading r = {.in = in, .err = err};
-	char *copy = gf_xstrdup(in->text), *line = copy, *next;
+	struct gf_log log = {.at = in->text, .marks = marks};
+	char *line;
 	size_t i;
 	int rc = 0;
 
@@ -248,11 +225,8 @@ static int read_matrix(const struct gf_topology_file *in, struct gf_topology *t,
 	t->nhosts = 1;
 	r.host = &t->hosts[0];
 	r.host->name = gf_probe_name_of_file(in->path);
-	for (; line && rc == 0; line = next) {
-		next = strchr(line, '\n');
-		if (next)
-			*next++ = '\0';
-		r.line++;
+	while (rc == 0 && (line = gf_log_next(&log))) {
+		r.line = log.line;
 		rc = read_line(&r, line);
 	}
 	if (rc == 0 && (!r.header || r.nrows < r.ngpus))
@@ -270,7 +244,7 @@ static int read_matrix(const struct gf_topology_file *in, struct gf_topology *t,
 		free(r.names[i]);
 	free(r.linked);
 	free(r.paths);
-	free(copy);
+	gf_log_release(&log);
 	return rc;
 }
 

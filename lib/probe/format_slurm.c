@@ -22,6 +22,7 @@
 
 #include "base/array.h"
 #include "base/heap.h"
+#include "base/log_lines.h"
 #include "probe/topology_formats.h"
 #include "probe/slurm.h"
 
@@ -156,7 +157,8 @@ int gf_slurm_take(struct gf_slurm *r, struct gf_slurm_node *n, int rc)
 	return rc;
 }
 
-/* Pairs of key=value; a line without a name (BlockSizes alone) says nothing. */
+/* Pairs of key=value; a line without a name (BlockSizes alone) says nothing.
+ * What begins with no pair is of a transcript, or of a page. */
 static int read_line(struct gf_slurm *r, char *line, size_t number)
 {
 	struct gf_slurm_node n = {.line = number};
@@ -166,6 +168,11 @@ static int read_line(struct gf_slurm *r, char *line, size_t number)
 
 	line[strcspn(line, "#")] = '\0';
 	aggregated = strncasecmp(line, "AggregatedBlock=", 16) == 0;
+	if (*line && line[strcspn(line, "= \t")] != '=') {
+		gf_imported_leave(r->in->imported, "lines that are none of its",
+				  number);
+		return 0;
+	}
 	for (word = strtok_r(line, " \t\r", &saved); word && rc == 0;
 	     word = strtok_r(NULL, " \t\r", &saved)) {
 		value = strchr(word, '=');
@@ -185,25 +192,26 @@ static int read_line(struct gf_slurm *r, char *line, size_t number)
 /* Lines that end in a backslash go on. */
 static int read_lines(struct gf_slurm *r)
 {
-	char *copy = gf_xstrdup(r->in->text), *line = copy, *next;
-	size_t number = 1, first;
+	static const char *const marks[] = {"SwitchName=", "BlockName=", NULL};
+	struct gf_log log = {.at = r->in->text, .marks = marks};
+	struct gf_text whole = {0};
+	size_t first = 1, n;
+	char *line;
 	int rc = 0;
 
-	while (line && rc == 0) {
-		first = number;
-		next = line;
-		while ((next = strchr(next, '\n'))) {
-			number++;
-			if (next == line || next[-1] != '\\')
-				break;
-			next[-1] = next[0] = ' ';
+	while (rc == 0 && (line = gf_log_next(&log))) {
+		n = strlen(line);
+		gf_text_add(&whole, line, n);
+		if (n && line[n - 1] == '\\' && *log.at) {
+			whole.data[whole.length - 1] = ' ';
+			continue;
 		}
-		if (next)
-			*next++ = '\0';
-		rc = read_line(r, line, first);
-		line = next;
+		rc = read_line(r, whole.data, first);
+		whole.length = 0;
+		first = log.line + 1;
 	}
-	free(copy);
+	gf_log_release(&log);
+	gf_text_release(&whole);
 	if (rc == 0 && r->nnodes == 0)
 		rc = gf_error_set(r->err, -EINVAL,
 				  "%s: want a SwitchName or BlockName with "

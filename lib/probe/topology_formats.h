@@ -4,10 +4,6 @@
 
 #include "probe/format.h"
 
-/* What a file is that no format reads, and what to give instead; NULL: it is
- * not known. */
-const char *gf_topology_other(const char *text);
-
 /* The formats of topology_formats.c, each in the file of its name. */
 extern const struct gf_topology_format gf_format_astra;
 extern const struct gf_topology_format gf_format_hwloc;

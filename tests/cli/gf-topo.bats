@@ -244,7 +244,7 @@ load common
 	wants 2 gf-topo --import "$data/topologies/azure-ndv5-template.xml"
 	says 'got a template, which NCCL completes at run time (by class 2 GPUs and 2 network interfaces): give what NCCL_TOPO_DUMP_FILE writes'; one_line
 	wants 2 gf-topo --import "$data/import/nccl-tests.txt"
-	says 'a table of nccl-tests: give it to gf-profile --import'; one_line
+	says "this is a measurement, all_reduce_perf's table or its JSON (-J): give it to gf-profile --import"; one_line
 }
 
 @test "hwloc: links between GPUs, IP over InfiniBand, displays, no name" {

@@ -221,6 +221,38 @@ static void test_read(void)
 		      "link_width=\"2\"><gpu sm=\"103\"><c2c bw=\"44712\" "
 		      "count=\"5\"/></gpu></pci>"),
 		 1, 0, 1, "host:1@223.56 "},
+		/* behind labels; in a transcript on a page; quoted */
+		{"nvidia-smi",
+		 "[1,0]<stdout>:$ nvidia-smi topo -m\n"
+		 "[1,0]<stdout>:\t\033[4mGPU0\tGPU1\tNIC0\tCPU "
+		 "Affinity\033[0m\n"
+		 "[1,0]<stdout>:GPU0\t X \tNV12\tPIX\t0-3\t0\n"
+		 "[1,0]<stdout>:GPU1\tNV12\t X \tPIX\t0-3\t0\n"
+		 "[1,0]<stdout>:NIC0\tPIX\tPIX\t X \n\n"
+		 "[1,0]<stdout>:Legend:\n[1,0]<stdout>:  X    = Self\n"
+		 "[1,0]<stdout>:NIC Legend:\n[1,0]<stdout>:  NIC0: mlx5_0\n",
+		 1, 0, 1, "host:2@240 "},
+		{"nvidia-smi",
+		 "Nov 26 06:00:07 n1 job[77]: \tGPU0\tGPU1\tCPU Affinity\n"
+		 "Nov 26 06:00:07 n1 job[77]: GPU0\t X \tNV12\t0-3\t0\n"
+		 "Nov 26 06:00:08 n1 job[77]: GPU1\tNV12\t X \t0-3\t0\n",
+		 1, 0, 1, "host:2@240 "},
+		{"slurm",
+		 "```\nroot@n1:~# scontrol show topology | grep SwitchName=\n"
+		 "SwitchName=s Level=0 LinkSpeed=1 Nodes=n[0-3]\n```\n",
+		 1, 4, 4, "switch:4@1.25 "},
+		{"slurm",
+		 "> user@n1 $ grep SwitchName= f\n"
+		 "> # SwitchName=t Nodes=m\n> SwitchName=s \\\n"
+		 ">   Nodes=n[0-3] # leaf\n",
+		 1, 4, 4, "switch:4@1.25 "},
+		{"slurm",
+		 "0: BlockName=a Nodes=n[0-1] # one\n0: BlockSizes=2\n"
+		 "0: BlockName=b Nodes=n[2-3]\n",
+		 1, 4, 4, "switch:2@1.25 tier2:2@2.5 "},
+		{"slurm",
+		 "Nov 26 06:00:07 n1 job[7]: SwitchName=s Nodes=n[0-3]\n", 1, 4,
+		 4, "switch:4@1.25 "},
 		{"astra-sim",
 		 "topology: [Ring]\nnpus_count: [4]\nbandwidth: [50]\n"
 		 "latency: [500]\n",

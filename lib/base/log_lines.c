@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "import/log_lines.h"
+#include "base/log_lines.h"
 
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/heap.h"
 
@@ -119,6 +120,8 @@ static const char *skip_label(const char *p)
 
 	if (*p == '[' || *p == '(')
 		return skip_bracket(p);
+	if (*p == '>')
+		return p + 1;
 	if (is_time(p, n) || strncmp(p, "pod/", 4) == 0)
 		return p + n;
 	if (n > 1 && p[n - 1] == ':' && is_name(p, n - 1))
@@ -152,14 +155,29 @@ static const char *skip_alike(const char *p, const char *label)
 	return p;
 }
 
-/* The "#" that begins a word behind a few others, or NULL. */
-static const char *remark_in(const char *p)
+/* Does one of the program's own lines begin there? */
+static bool is_own(const struct gf_log *log, const char *p)
+{
+	static const char *const remarks[] = {"#", NULL};
+	const char *const *mark = log->marks ? log->marks : remarks;
+
+	while (*mark && strncasecmp(p, *mark, strlen(*mark)) != 0)
+		mark++;
+	return *mark;
+}
+
+/* The own line that begins behind a few words, or NULL. In texts with marks,
+ * what stands behind a remark or a shell's prompt is none. */
+static const char *own_in(const struct gf_log *log, const char *p)
 {
 	size_t words;
 
 	for (words = 0; *p && words <= LABEL_WORDS; words++) {
-		if (*p == '#')
+		if (is_own(log, p))
 			return p;
+		if (log->marks &&
+		    (*p == '#' || strchr("$%#>", p[strcspn(p, blanks) - 1])))
+			return NULL;
 		p = skip_word(p);
 	}
 	return NULL;
@@ -167,7 +185,7 @@ static const char *remark_in(const char *p)
 
 char *gf_log_next(struct gf_log *log)
 {
-	const char *end, *line, *next, *remark;
+	const char *end, *line, *next, *own;
 	size_t i;
 
 	if (!log->at || !*log->at)
@@ -178,17 +196,17 @@ char *gf_log_next(struct gf_log *log)
 	log->at = end + (*end == '\n');
 	log->line++;
 	line = skip_blanks(log->text.data);
-	for (i = 0; i < LABELS_MOST; i++) {
+	for (i = 0; i < LABELS_MOST && !is_own(log, line); i++) {
 		next = skip_label(line);
 		if (next == line)
 			break;
 		line = skip_blanks(next);
 	}
-	remark = remark_in(line);
-	if (remark) {
+	own = own_in(log, line);
+	if (own) {
 		free(log->label);
-		log->label = gf_xasprintf("%.*s", (int)(remark - line), line);
-		line = remark;
+		log->label = gf_xasprintf("%.*s", (int)(own - line), line);
+		line = own;
 	} else if (log->label && *log->label) {
 		next = skip_alike(line, log->label);
 		line = next ? next : line;
@@ -201,6 +219,17 @@ void gf_log_release(struct gf_log *log)
 	gf_text_release(&log->text);
 	free(log->label);
 	memset(log, 0, sizeof(*log));
+}
+
+size_t gf_log_words(char *line, char **words, size_t most)
+{
+	char *saved = NULL, *word;
+	size_t n = 0;
+
+	for (word = strtok_r(line, " \t\r", &saved); word && n < most;
+	     word = strtok_r(NULL, " \t\r", &saved))
+		words[n++] = word;
+	return n;
 }
 
 bool gf_log_has_line(const char *text, const char *a, const char *b)
