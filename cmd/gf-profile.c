@@ -117,8 +117,8 @@ static const struct gf_setting settings[] = {
 	{"import", "FILE", 3, GF_SETTING_TEXT, AT(import.file),
 	 "take a half from another tool's measurement"},
 	{"format", "NAME", 3, GF_SETTING_TEXT, AT(format),
-	 "read csv, gf-allreduce, nccl-tests, osu, inspector or kineto (what "
-	 "the file looks like)",
+	 "read csv, gf-allreduce, nccl-tests, osu, imb, all_reduce_bench, "
+	 "mscclpp, inspector or kineto (what the file looks like)",
 	 .from = {{gf_importers, 0, gf_import_profiles}}},
 	{"variant", "VARIANT", 3, GF_SETTING_TEXT, AT(import.variant),
 	 "what the library of an all-reduce was told, e.g. ring.simple.8"},

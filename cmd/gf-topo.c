@@ -88,14 +88,13 @@ static const struct gf_setting settings[] = {
 	 "measure the rate of copies in memory instead of assuming it"},
 	{"import", "[FORMAT:]FILE", 1, GF_SETTING_TEXT, AT(import),
 	 "read a topology: NCCL's or hwloc's XML, Slurm's topology.conf or "
-	 "yaml, nvidia-smi's matrix, ibnetdiscover's fabric, ASTRA-sim's yml, "
-	 "a gf-topology document "
+	 "yaml, nvidia-smi's matrix, ASTRA-sim's yml, a gf-topology document "
 	 "(what FILE looks like)"},
 	{"ranks-per-host", "N", 1, GF_SETTING_INT, AT(ranks_per_host),
 	 "ranks on each host, for a file that only names hosts (1)", 1,
 	 1 << 20},
 	{"export", "FORMAT", 2, GF_SETTING_OWN, AT(export),
-	 "write nccl, slurm or astra-sim instead of JSON",
+	 "write astra-sim instead of JSON",
 	 .store = store_export, .from = {{gf_topology_formats, 0, writes}}},
 	{"name", "NAME", 2, GF_SETTING_TEXT, AT(name), "the topology's name"},
 	{"tree", NULL, 2, GF_SETTING_FLAG, AT(tree),

@@ -33,8 +33,6 @@
 #define GF_TIMEOUT_LEAVE_S 0.5
 /* A run for a folder whose owner, on another host, does not touch its lock. */
 #define GF_TIMEOUT_LEASE_S 15
-/* gf-topo for hwloc, which reads a file in a process of its own. */
-#define GF_TIMEOUT_HWLOC_S 30
 
 /* Such a constant in a help text: "60s". */
 #define GF_TIMEOUT_QUOTE(s) #s "s"

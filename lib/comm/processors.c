@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "comm/processors.h"
 
+#include <math.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/allowance.h"
 #include "base/heap.h"
 
 static const char kernel_file[] = "/proc/sys/kernel/random/boot_id";
@@ -17,6 +19,8 @@ struct place {
 	int host;
 	char kernel[GF_KERNEL_BYTES];
 	cpu_set_t processors[SETS];
+	struct gf_allowance limits[GF_ALLOWANCES];
+	size_t nlimits;
 };
 
 void gf_comm_kernel(char kernel[GF_KERNEL_BYTES])
@@ -34,6 +38,28 @@ static bool same_processors(const struct place *a, const struct place *b)
 {
 	return a->host == b->host ||
 	       (a->kernel[0] && strcmp(a->kernel, b->kernel) == 0);
+}
+
+/* Of the processors that a control group has, by the ranks in it. */
+static double limited(const struct place *all, int ranks, int rank,
+		      double share)
+{
+	const struct place *mine = &all[rank];
+	size_t i, k;
+	int r;
+
+	for (i = 0; i < mine->nlimits; i++) {
+		int sharers = 0;
+
+		for (r = 0; r < ranks; r++)
+			for (k = 0; same_processors(&all[r], mine) &&
+				    k < all[r].nlimits;
+			     k++)
+				sharers += all[r].limits[k].group ==
+					   mine->limits[i].group;
+		share = fmin(share, mine->limits[i].processors / sharers);
+	}
+	return share;
 }
 
 static double share_of(const struct place *all, int ranks, int rank)
@@ -54,7 +80,7 @@ static double share_of(const struct place *all, int ranks, int rank)
 					       all[r].processors);
 		share += 1.0 / sharers;
 	}
-	return share;
+	return limited(all, ranks, rank, share);
 }
 
 int gf_comm_processor_share(struct gf_comm *c, double *share,
@@ -68,6 +94,7 @@ int gf_comm_processor_share(struct gf_comm *c, double *share,
 	gf_comm_kernel(mine.kernel);
 	/* if it fails, none is set, and the answer is the safe one */
 	(void)sched_getaffinity(0, sizeof(mine.processors), mine.processors);
+	mine.nlimits = gf_allowance_processors("", mine.limits);
 	rc = gf_comm_allgather(c, &mine, sizeof(mine), all, err);
 	if (rc == 0)
 		*share = share_of(all, c->ranks, c->rank);

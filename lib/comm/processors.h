@@ -14,7 +14,8 @@ void gf_comm_kernel(char kernel[GF_KERNEL_BYTES]);
 /*
  * This rank's share of the processors that it may run on: a processor that n
  * ranks of the machine may run on counts 1/n. Hosts with one kernel
- * (containers, namespaces) are one machine. Collective.
+ * (containers, namespaces) are one machine. Where control groups have fewer
+ * (base/allowance.h), it is the share of theirs. Collective.
  */
 int gf_comm_processor_share(struct gf_comm *c, double *share,
 			    struct gf_error *err);

@@ -2,28 +2,12 @@
 #include "contest/message_memory.h"
 
 #include <errno.h>
-#include <stdio.h>
 
-/* The bytes that may be taken without swapping; < 0: this kernel does not say.
- */
-static double available_bytes(void)
-{
-	FILE *f = fopen("/proc/meminfo", "r");
-	char line[128];
-	double kib, bytes = -1;
-
-	if (!f)
-		return -1;
-	while (bytes < 0 && fgets(line, sizeof(line), f))
-		if (sscanf(line, "MemAvailable: %lf kB", &kib) == 1)
-			bytes = kib * 1024;
-	fclose(f);
-	return bytes;
-}
+#include "base/allowance.h"
 
 int gf_contest_memory_check(double wanted_bytes, struct gf_error *err)
 {
-	double there = available_bytes();
+	double there = gf_allowance_memory("");
 
 	if (there < 0 || wanted_bytes <= there)
 		return 0;

@@ -249,7 +249,8 @@ int gf_levels_ranks(const struct gf_level *levels, size_t count)
 /* Links that end at a host's edge. */
 static bool is_within_host(const struct gf_level *level)
 {
-	static const char *const links[] = {"shm", "pcie", "nvlink", "xgmi"};
+	static const char *const links[] = {"shm", "pcie", "c2c", "nvlink",
+					    "xgmi"};
 	size_t i;
 
 	for (i = 0; i < GF_ARRAY_LENGTH(links); i++)

@@ -8,17 +8,6 @@
 /* An object over several lines is no longer. */
 #define RECORD_MOST ((size_t)1 << 16)
 
-size_t gf_import_words(char *line, char **words, size_t most)
-{
-	char *saved = NULL, *word;
-	size_t n = 0;
-
-	for (word = strtok_r(line, " \t\r", &saved); word && n < most;
-	     word = strtok_r(NULL, " \t\r", &saved))
-		words[n++] = word;
-	return n;
-}
-
 /* What is in front of the object, or behind it, may be a label. */
 static int read_object(const struct gf_import *in, const char *open,
 		       size_t *length, struct gf_json **root)

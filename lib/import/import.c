@@ -10,8 +10,10 @@
 #include "base/gunzip.h"
 #include "base/heap.h"
 #include "base/registry.h"
+#include "doc/foreign.h"
 #include "measure/curve.h"
 #include "cost/layer_times.h"
+#include "import/columns.h"
 #include "json/json.h"
 
 /* "dir/resnet50.csv" -> "resnet50" */
@@ -108,61 +110,81 @@ bool gf_import_profiles(const void *importer)
 	return ((const struct gf_importer *)importer)->read != NULL;
 }
 
-const struct gf_importer *gf_import_find(const char *format, const char *text,
-					 size_t size)
+static const struct gf_importer *recognise(const char *text, size_t size)
 {
-	size_t i;
+	const struct gf_importer *const *all = gf_importers, *i;
 
-	for (i = 0; gf_importers[i]; i++)
-		if (!format || strcmp(format, "auto") == 0
-			    ? gf_importers[i]->recognise(text, size)
-			    : strcmp(gf_importers[i]->name, format) == 0)
-			return gf_importers[i];
+	while ((i = *all++))
+		if ((i->recognise && i->recognise(text, size)) ||
+		    (i->table && gf_columns_recognise(i->table, text)))
+			return i;
 	return NULL;
 }
 
-int gf_import_refuse(const struct gf_import *in, const char *format,
-		     struct gf_error *err)
+const char *gf_import_reads(const char *text, size_t size)
 {
-	const struct gf_registry all = {gf_importers, 0, gf_import_profiles};
-	const char *other = gf_import_other(in->text, in->size);
-	const char *zero = memchr(in->text, '\0', in->size);
+	const struct gf_importer *i = recognise(text, size);
+
+	return i ? i->description : NULL;
+}
+
+/* No reader recognises the text. */
+static int refuse(const struct gf_import *in, struct gf_error *err)
+{
 	struct gf_text known = {0};
 	size_t i;
+	int rc = gf_foreign_refuse_rest(in->file, in->text, in->size, err);
 
-	if (format && strcmp(format, "auto") != 0)
-		return gf_registry_refuse(&all, "--format", NULL, format, err);
-	if (other)
-		return gf_error_set(err, -EINVAL, "%s: this is %s", in->file,
-				    other);
-	if (zero)
-		return gf_error_set(err, -EINVAL,
-				    "%s: want text, got a zero byte at offset "
-				    "%td",
-				    in->file, zero - in->text);
+	if (rc < 0)
+		return rc;
 	for (i = 0; gf_importers[i]; i++)
-		gf_text_addf(&known, "%s%s (%s)", i ? ", " : "",
-			     gf_importers[i]->name,
-			     gf_importers[i]->description);
-	gf_error_set(err, -EINVAL, "%s: want one of %s, found none of them",
+		gf_text_addf(&known, "%s%s", i ? ", " : "",
+			     gf_importers[i]->name);
+	gf_error_set(err, -EINVAL,
+		     "%s: want the format of one of %s (man gf-profile), "
+		     "found none of them",
 		     in->file, known.data);
 	gf_text_release(&known);
 	return -EINVAL;
+}
+
+int gf_import_find(const struct gf_import *in, const char *format,
+		   const struct gf_importer **importer, struct gf_error *err)
+{
+	const struct gf_registry all = {gf_importers, 0, gf_import_profiles};
+	const bool zero = memchr(in->text, '\0', in->size);
+	const struct gf_importer *const *i = gf_importers;
+	int rc = 0;
+
+	if (format && strcmp(format, "auto") != 0) {
+		while (*i && strcmp((*i)->name, format) != 0)
+			i++;
+		if (!*i)
+			return gf_registry_refuse(&all, "--format", NULL,
+						  format, err);
+		*importer = *i;
+		if (!zero)
+			return 0;
+		rc = gf_foreign_refuse(in->file, in->text, in->size, err);
+	} else {
+		rc = gf_foreign_refuse(in->file, in->text, in->size, err);
+		*importer = rc ? NULL : recognise(in->text, in->size);
+	}
+	return rc || (*importer && !zero) ? rc : refuse(in, err);
 }
 
 int gf_import_profile(const struct gf_import *in, const char *format,
 		      struct gf_profile *out, struct gf_text *remarks,
 		      struct gf_error *err)
 {
-	const struct gf_importer *importer =
-		gf_import_find(format, in->text, in->size);
+	const struct gf_importer *importer;
 	struct gf_imported own = {0};
 	struct gf_import read = *in;
 	struct gf_profile p = {0};
-	int rc;
+	int rc = gf_import_find(in, format, &importer, err);
 
-	if (!importer || memchr(in->text, '\0', in->size))
-		return gf_import_refuse(in, importer ? NULL : format, err);
+	if (rc < 0)
+		return rc;
 	if (in->folder && !importer->folders)
 		return gf_error_set(err, -EINVAL,
 				    "%s: want one file of %s, got a folder",
@@ -175,6 +197,7 @@ int gf_import_profile(const struct gf_import *in, const char *format,
 	if (!in->imported)
 		read.imported = &own;
 	read.imported->kind = importer->name;
+	read.importer = importer;
 	rc = importer->read(&read, &p, remarks, err);
 	if (rc == 0) {
 		p.producer = gf_xstrdup("gf-profile " GF_VERSION);
@@ -233,15 +256,15 @@ int gf_import_file(const struct gf_import *in, const char *params_file,
 	struct gf_text all = {0};
 	char *text = NULL, *params = NULL;
 	size_t size;
-	const struct gf_importer *importer;
+	const struct gf_importer *importer = NULL;
 	int rc;
 
 	read.folder = gf_import_is_folder(in->file);
 	rc = gf_import_each(in->file, add_file, &all, err);
 	read.size = all.length;
-	text = gf_text_take(&all);
-	importer = rc || !read.folder ? NULL
-				      : gf_import_find(format, text, read.size);
+	read.text = text = gf_text_take(&all);
+	if (rc == 0 && read.folder)
+		rc = gf_import_find(&read, format, &importer, err);
 	if (importer && importer->ranks) {
 		free(text);
 		return gf_import_ranks(in, params_file, format, out, remarks,
@@ -249,7 +272,6 @@ int gf_import_file(const struct gf_import *in, const char *params_file,
 	}
 	if (rc == 0 && params_file)
 		rc = gf_gunzip_read(params_file, &params, &size, err);
-	read.text = text;
 	read.parameters = params;
 	if (rc == 0)
 		rc = gf_import_profile(&read, format, out, remarks, err);

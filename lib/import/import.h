@@ -26,6 +26,7 @@ struct gf_import {
 	const char *file;
 	const char *text; /* of the file; gf_import_file reads it */
 	size_t size;
+	const struct gf_importer *importer; /* gf_import_profile sets it */
 	bool folder; /* the text is that of a folder's files */
 	int rank;    /* of a folder's files, if each is a rank's; first 0 */
 	/* What the file does not say; each may be unknown. */
@@ -52,7 +53,10 @@ struct gf_importer {
 	const char *description; /* one line */
 	bool folders; /* a file for each rank, one after the other, will do */
 	bool ranks;   /* a profile for each rank's file makes one of all */
-	/* 1 if a text looks like this format. */
+	/* (optional) Its table in logs (import/columns.h), which is recognised,
+	 * too. */
+	const struct gf_columns_format *table;
+	/* 1 if a text looks like this format. Optional beside a table. */
 	int (*recognise)(const char *text, size_t size);
 	/* Fills a zeroed profile; remarks: one line each. -EINVAL names the
 	 * file and the place. NULL: no profile comes of it, and gf-plan
@@ -68,6 +72,9 @@ struct gf_importer {
 extern const struct gf_importer *const gf_importers[]; /* NULL-terminated */
 /* Does a profile come of that importer's files? */
 bool gf_import_profiles(const void *importer);
+
+/* The description of the importer that recognises a text; NULL: none does. */
+const char *gf_import_reads(const char *text, size_t size);
 
 /* By the importer of that name, or (NULL, "auto") the first that recognises
  * the text; fills producer and `measured`, and checks the result. */

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The output of gf-allreduce: its table, its JSON Lines (--json) or its CSV
- * (--csv). Times in place are taken, for that is how gradients are reduced.
+ * The output of gf-allreduce: its table or its JSON Lines (--json). Times in
+ * place are taken, for that is how gradients are reduced.
  * Every algorithm becomes an entry of its own, with its factors and stages.
  * Rows of codecs, of sparse sets, of several messages at once and of a whole
  * plan say nothing about one dense message, and are left out.
  */
 #include "import/importers.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <float.h>
 #include <limits.h>
@@ -18,17 +17,17 @@
 
 #include "base/array.h"
 #include "base/heap.h"
+#include "base/log_lines.h"
 #include "base/units.h"
 #include "doc/algorithm_traits.h"
-#include "import/csv.h"
-#include "import/log_lines.h"
 #include "import/readings.h"
+#include "import/columns.h"
 #include "json/json.h"
 
 /* --- rows for programs ---------------------------------------------------- */
 
-/* A key of JSON Lines, and a column of CSV. */
-static const char rows_have[] = "busbw_bytes_per_s";
+/* A key of JSON Lines. */
+static const char record_has[] = "busbw_bytes_per_s";
 
 /* The caller frees; "" where it is absent or empty. */
 static char *word_of(struct gf_json_at *at, const char *name)
@@ -75,7 +74,7 @@ static int read_record(void *ctx, struct gf_json_at *at, size_t line,
 	int per_host = 0;
 	struct gf_reading r;
 
-	if (!gf_json_has(at, rows_have)) {
+	if (!gf_json_has(at, record_has)) {
 		gf_imported_leave(all->imported, "records of other programs",
 				  line);
 		return 0;
@@ -133,127 +132,20 @@ static int read_record(void *ctx, struct gf_json_at *at, size_t line,
 	return rc;
 }
 
-/* Those that end a field. */
-static size_t commas(const char *line)
-{
-	bool quoted = false;
-	size_t n = 0;
-
-	for (; *line; line++) {
-		quoted ^= *line == '"';
-		n += *line == ',' && !quoted;
-	}
-	return n;
-}
-
-/* The rows of a log: from the row of names on, lines of as many commas. Others
- * stay as blank lines, so that numbers of lines are right. */
-static char *rows_of(const struct gf_import *in)
-{
-	struct gf_log log = {.at = in->text};
-	struct gf_text rows = {0};
-	size_t wanted = 0;
-	char *line;
-
-	while ((line = gf_log_next(&log))) {
-		if (!wanted && strstr(line, rows_have))
-			wanted = commas(line);
-		if (wanted && commas(line) == wanted)
-			gf_text_add(&rows, line, strlen(line));
-		else if (*line)
-			gf_imported_leave(in->imported,
-					  "lines that are no rows", log.line);
-		gf_text_add(&rows, "\n", 1);
-	}
-	gf_log_release(&log);
-	return gf_text_take(&rows);
-}
-
-/* A row as a line of JSON. */
-static void add_record(struct gf_text *t, const struct gf_csv *csv, size_t row)
-{
-	static const char *const numbers[] = {
-		"ranks", "size_bytes",     "time_s", "wrong", "density",
-		"lanes", "ranks_per_host", "p25_s",  "p75_s"};
-	size_t i, k;
-
-	for (i = 0; i < csv->ncolumns; i++) {
-		const char *field = gf_csv_field(csv, row, (int)i);
-		double value;
-
-		gf_text_addf(t, i ? ", " : "{");
-		gf_json_quote(t, csv->columns[i]);
-		gf_text_addf(t, ": ");
-		for (k = 0; k < GF_ARRAY_LENGTH(numbers); k++)
-			if (strcmp(csv->columns[i], numbers[k]) == 0)
-				break;
-		if (k < GF_ARRAY_LENGTH(numbers) &&
-		    gf_units_real(field, 0, DBL_MAX, &value, NULL) == 0)
-			gf_text_addf(t, "%s", field);
-		else
-			gf_json_quote(t, field);
-	}
-	gf_text_addf(t, "}\n");
-}
-
-static int read_csv(const struct gf_import *in, struct gf_readings *all,
-		    struct gf_error *err)
-{
-	char *rows = rows_of(in);
-	struct gf_import lines = *in;
-	struct gf_text text = {0};
-	struct gf_csv csv;
-	size_t row, line = 1;
-	int rc = gf_csv_read(rows, strlen(rows), in->file, &csv, err);
-
-	for (row = 0; rc == 0 && row < csv.nrows; row++) {
-		for (; line < csv.lines[row]; line++)
-			gf_text_add(&text, "\n", 1);
-		add_record(&text, &csv, row);
-		line++;
-	}
-	lines.text = text.data ? text.data : "";
-	lines.size = text.length;
-	if (rc == 0)
-		rc = gf_import_records(&lines, read_record, all, err);
-	gf_csv_release(&csv);
-	gf_text_release(&text);
-	free(rows);
-	return rc;
-}
-
 /* --- the table ------------------------------------------------------------ */
-
-enum { COLUMNS_MOST = 32 };
 
 struct table {
 	struct gf_readings *all;
-	char *names[COLUMNS_MOST]; /* of the heading that stands, or none; owned
-				    */
-	size_t ncolumns;
+	struct gf_columns columns;
 	int ranks, per_host;
 	char *library;           /* that is told; owned */
-	bool known;              /* the heading that stands is gf-allreduce's */
 	bool coded, wired, many; /* a codec, a column of bytes on the wire,
 				    several messages at once */
 };
 
-/* The last column of that name: what is in place stands right. */
-static const char *cell(const struct table *t, char **words, const char *name)
-{
-	size_t i;
-
-	for (i = t->ncolumns; i-- > 0;)
-		if (strcmp(t->names[i], name) == 0)
-			return words[i];
-	return NULL;
-}
-
 static void read_remark(struct table *t, char *line)
 {
-	char *words[COLUMNS_MOST];
 	int number, used = 0;
-	size_t n;
 
 	/* at most 9 digits: an int */
 	if (sscanf(line, "# %9d rank%n", &number, &used) == 1 && used > 0) {
@@ -268,48 +160,27 @@ static void read_remark(struct table *t, char *line)
 	t->many |= used > 0;
 	if (!strstr(line, " algorithm ") || !strstr(line, "algbw"))
 		return;
-	for (n = 0; n < t->ncolumns; n++)
-		free(t->names[n]);
-	n = gf_import_words(line + 1, words, COLUMNS_MOST);
-	for (t->ncolumns = 0; t->ncolumns < n; t->ncolumns++)
-		t->names[t->ncolumns] = gf_xstrdup(words[t->ncolumns]);
-	t->known = cell(t, words, "size") && cell(t, words, "time") &&
-		   cell(t, words, "algorithm"); /* no other program's */
-	t->wired = cell(t, words, "wire") != NULL;
+	gf_columns_head(&t->columns, line);
+	t->wired = gf_columns_cell(&t->columns, t->columns.names, "wire");
+	if (!gf_columns_cell(&t->columns, t->columns.names, "size") ||
+	    !gf_columns_cell(&t->columns, t->columns.names, "time"))
+		gf_columns_release(&t->columns); /* another program's */
 }
 
-/* Does each word suit its column? */
-static bool is_row(const struct table *t, char **words)
-{
-	double value;
-	size_t i;
-
-	for (i = 0; i < t->ncolumns; i++) {
-		const char *name = t->names[i];
-		bool text = strcmp(name, "type") == 0 ||
-			    strcmp(name, "redop") == 0 ||
-			    strcmp(name, "algorithm") == 0;
-
-		if (text ? !isalpha((unsigned char)words[i][0])
-			 : strcmp(words[i], "N/A") != 0 &&
-				    gf_units_real(words[i], 0, DBL_MAX, &value,
-						  NULL) < 0)
-			return false;
-	}
-	return true;
-}
-
-static int take_row(struct table *t, char **words, size_t line,
+static int take_row(struct table *t, char **cells, size_t line,
 		    struct gf_error *err)
 {
 	struct gf_reading r = {.ranks = t->ranks, .place = line};
-	const char *label = cell(t, words, "algorithm"), *wrong;
+	const char *label = gf_columns_cell(&t->columns, cells, "algorithm"),
+		   *wrong;
 	double size = 0, time_us = 0;
 	char *colon;
 
-	gf_units_real(cell(t, words, "size"), 0, 0x1p62, &size, NULL);
-	gf_units_real(cell(t, words, "time"), 0, 1e15, &time_us, NULL);
-	wrong = cell(t, words, "#wrong");
+	gf_units_real(gf_columns_cell(&t->columns, cells, "size"), 0, 0x1p62,
+		      &size, NULL);
+	gf_units_real(gf_columns_cell(&t->columns, cells, "time"), 0, 1e15,
+		      &time_us, NULL);
+	wrong = gf_columns_cell(&t->columns, cells, "#wrong");
 	if (wrong)
 		gf_units_real(wrong, 0, DBL_MAX, &r.wrong, NULL);
 	if (strncmp(label, "auto:", 5) == 0)
@@ -333,29 +204,20 @@ static int take_row(struct table *t, char **words, size_t line,
 	return gf_readings_take(t->all, &r, err);
 }
 
-/* A row may have words of other programs before and behind it. */
 static int read_row(struct table *t, char *line, size_t number,
 		    struct gf_error *err)
 {
-	char *words[2 * COLUMNS_MOST];
-	size_t n = gf_import_words(line, words, 2 * COLUMNS_MOST), i;
-	long long size;
+	char *words[2 * GF_COLUMNS_MOST], **cells;
+	const size_t n = gf_log_words(line, words, 2 * GF_COLUMNS_MOST);
+	const int found = gf_columns_row(&t->columns, words, n, &cells);
 
-	for (i = 0; t->known && i + t->ncolumns <= n; i++)
-		if (is_row(t, words + i))
-			return take_row(t, words + i, number, err);
-	/* what begins with a size and a count was a row */
+	if (found > 0)
+		return take_row(t, cells, number, err);
 	if (n > 0)
-		gf_imported_leave(
-			t->all->imported,
-			t->known && n > 1 &&
-					gf_units_int(words[0], 0, LLONG_MAX,
-						     &size, NULL) == 0 &&
-					gf_units_int(words[1], 0, LLONG_MAX,
-						     &size, NULL) == 0
-				? "broken rows"
-				: "lines that are no rows",
-			number);
+		gf_imported_leave(t->all->imported,
+				  found < 0 ? "broken rows"
+					    : "lines that are no rows",
+				  number);
 	return 0;
 }
 
@@ -374,19 +236,18 @@ static int read_table(const struct gf_import *in, struct gf_readings *all,
 			rc = read_row(&t, line, log.line, err);
 	if (rc < 0)
 		gf_error_prefix(err, "%s:%zu", in->file, log.line);
-	while (t.ncolumns > 0)
-		free(t.names[--t.ncolumns]);
+	gf_columns_release(&t.columns);
 	free(t.library);
 	gf_log_release(&log);
 	return rc;
 }
 
-/* --- all three ------------------------------------------------------------ */
+/* --- both ------------------------------------------------------------ */
 
 static int recognise(const char *text, size_t size)
 {
 	(void)size;
-	return strstr(text, rows_have) ||
+	return strstr(text, record_has) ||
 	       gf_log_has_line(text, " algorithm ", "algbw");
 }
 
@@ -394,12 +255,9 @@ static int read_allreduce(const struct gf_import *in, struct gf_profile *out,
 			  struct gf_text *remarks, struct gf_error *err)
 {
 	struct gf_readings all = {.imported = in->imported};
-	bool object = gf_log_has_line(in->text, "{\"", rows_have) ||
-		      in->text[strspn(in->text, " \t\r\n")] == '{';
-	bool rows = strstr(in->text, rows_have) != NULL;
-	int rc = object ? gf_import_records(in, read_record, &all, err)
-		 : rows ? read_csv(in, &all, err)
-			: read_table(in, &all, err);
+	int rc = strstr(in->text, record_has)
+			 ? gf_import_records(in, read_record, &all, err)
+			 : read_table(in, &all, err);
 
 	if (rc == 0) {
 		out->network = gf_xcalloc(1, sizeof(*out->network));
@@ -411,7 +269,7 @@ static int read_allreduce(const struct gf_import *in, struct gf_profile *out,
 
 const struct gf_importer gf_importer_allreduce = {
 	.name = "gf-allreduce",
-	.description = "the table, JSON or CSV of gf-allreduce",
+	.description = "the table or JSON of gf-allreduce",
 	.recognise = recognise,
 	.read = read_allreduce,
 };

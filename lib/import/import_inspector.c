@@ -67,15 +67,17 @@ static void read_header(struct inspector *n, struct gf_json_at *at)
 	gf_json_leave(&meta);
 }
 
-/* "RING LL"; the caller frees. */
+/* "RING LL"; NULL: neither is said. The caller frees. */
 static char *choice_of(struct gf_json_at *perf)
 {
-	char *algorithm = NULL, *protocol = NULL, *name;
+	char *algorithm = NULL, *protocol = NULL, *name = NULL;
 
 	gf_json_string(perf, "coll_algo", &algorithm, NULL);
 	gf_json_string(perf, "coll_proto", &protocol, NULL);
-	name = gf_xasprintf("%s %s", algorithm ? algorithm : "unknown",
-			    protocol ? protocol : "unknown");
+	if (algorithm || protocol)
+		name = gf_xasprintf("%s%s%s", algorithm ? algorithm : "",
+				    algorithm && protocol ? " " : "",
+				    protocol ? protocol : "");
 	free(algorithm);
 	free(protocol);
 	return name;

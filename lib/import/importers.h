@@ -8,25 +8,22 @@
 #include "json/json.h"
 
 /* The importers of registry.c, and what they share. */
+extern const struct gf_importer gf_importer_all_reduce_bench;
 extern const struct gf_importer gf_importer_allreduce;
 extern const struct gf_importer gf_importer_csv;
+extern const struct gf_importer gf_importer_imb;
 extern const struct gf_importer gf_importer_inspector;
 extern const struct gf_importer gf_importer_kineto;
+extern const struct gf_importer gf_importer_mscclpp;
 extern const struct gf_importer gf_importer_nccl_tests;
 extern const struct gf_importer gf_importer_osu;
 extern const struct gf_importer gf_importer_train;
 
-/* What a file is that no importer reads, and what to give instead; NULL: it is
- * not known. */
-const char *gf_import_other(const char *text, size_t size);
-
 /* The importer of that name, or (NULL, "auto") the first that recognises the
- * text; NULL: there is none. */
-const struct gf_importer *gf_import_find(const char *format, const char *text,
-					 size_t size);
-/* -EINVAL: the file has none of the formats, or `format` names none. */
-int gf_import_refuse(const struct gf_import *in, const char *format,
-		     struct gf_error *err);
+ * text. -EINVAL: the text is another program's, has none of the formats, or
+ * `format` names none. */
+int gf_import_find(const struct gf_import *in, const char *format,
+		   const struct gf_importer **importer, struct gf_error *err);
 
 /* Calls take with a file, or with each of `count` files of a folder by their
  * names, numbered from 0; not with what is hidden or a folder. -EINVAL:
@@ -54,10 +51,6 @@ int gf_import_finish_model(const struct gf_import *in,
  */
 int gf_import_names(const struct gf_import *in, struct gf_model_profile *m,
 		    struct gf_error *err);
-
-/* Cuts a line into the words between blanks, at most so many; returns how many
- * there are. */
-size_t gf_import_words(char *line, char **words, size_t most);
 
 /* Takes one object of JSON Lines. */
 typedef int gf_import_record(void *ctx, struct gf_json_at *at, size_t line,

@@ -33,10 +33,10 @@ static int take(void *ctx, const char *file, int number, int count,
 	if (rc < 0)
 		return rc;
 	in.text = text;
-	importer = gf_import_find(NULL, text, in.size);
 	f->count = count;
-	if (!importer || memchr(text, '\0', in.size))
-		rc = gf_import_refuse(&in, NULL, err);
+	rc = gf_import_find(&in, NULL, &importer, err);
+	if (rc < 0)
+		;
 	else if (!f->job)
 		f->importer = importer;
 	else if (!importer->job)

@@ -8,6 +8,7 @@
  */
 #include "import/nccl_run.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <limits.h>
 #include <math.h>
@@ -133,6 +134,16 @@ static double ranks_of(double factor)
 	return factor < 2 ? 2 / (2 - factor) : INFINITY;
 }
 
+/* "all_reduce_perf", "-CUDA Allreduce Latency Test"; no Iallreduce. */
+static bool is_allreduce(const char *program)
+{
+	const char *at = strcasestr(program, "all_reduce");
+
+	at = at ? at : strcasestr(program, "allreduce");
+	return at && (at == program || !isalpha((unsigned char)at[-1])) &&
+	       !strcasestr(program, "Non-blocking");
+}
+
 /* Why a run is no all-reduce; false if it is one. */
 static bool is_other(const struct gf_nccl_log *log, size_t i,
 		     struct gf_text *why)
@@ -140,8 +151,7 @@ static bool is_other(const struct gf_nccl_log *log, size_t i,
 	const struct gf_nccl_run *run = &log->runs[i];
 	struct range f = range_of(log, i);
 
-	if (run->program[0] && !strstr(run->program, "all_reduce") &&
-	    !strstr(run->program, "allreduce"))
+	if (run->program[0] && !is_allreduce(run->program))
 		gf_text_addf(why, "a run of %s", run->program);
 	else if (!f.reduces)
 		gf_text_addf(why, "a collective that reduces nothing");
@@ -255,7 +265,7 @@ static int take_rows(const struct gf_nccl_log *log, size_t run, int ranks,
 			.algorithm = "library",
 			.factors = "",
 			.variant = variant,
-			.library = log->library[0] ? log->library : "NCCL",
+			.library = log->library,
 			.hosts = variant || told ? log->runs[run].hosts : 0,
 			.dense = true,
 			.wrong = r->wrong,
@@ -292,8 +302,7 @@ static bool tells(const struct gf_nccl_log *log)
 static int take_variants(const struct gf_nccl_log *log, int ranks,
 			 struct gf_readings *all, struct gf_error *err)
 {
-	const struct gf_dialect *dialect =
-		gf_dialect_of(log->library[0] ? log->library : "NCCL");
+	const struct gf_dialect *dialect = gf_dialect_of(log->library);
 	struct gf_text other = {0};
 	struct gf_error why;
 	size_t i;
@@ -320,8 +329,20 @@ static int take_variants(const struct gf_nccl_log *log, int ranks,
 	return rc;
 }
 
-/* The first run that is an all-reduce; nruns: none is. Names the others. */
-static size_t choose(const struct gf_nccl_log *log, struct gf_text *why)
+/* Is a run of an all-reduce a better choice than one before it? */
+static bool is_better(const struct gf_nccl_run *run,
+		      const struct gf_nccl_run *taken, int ranks)
+{
+	if (run->sweeps && run->listed != taken->listed)
+		return ranks > 0 ? run->listed == ranks
+				 : run->listed > taken->listed;
+	/* what was told nothing comes first */
+	return is_told(taken) && !is_told(run);
+}
+
+/* The run that counts; nruns: none is an all-reduce. Names the others. */
+static size_t choose(const struct gf_nccl_log *log, int ranks,
+		     struct gf_text *why)
 {
 	size_t i, taken = log->nruns;
 
@@ -331,23 +352,26 @@ static size_t choose(const struct gf_nccl_log *log, struct gf_text *why)
 
 		if (!run->nrows)
 			continue;
-		if (!is_other(log, i, &other)) {
-			/* what was told nothing comes first */
-			if (taken == log->nruns ||
-			    (is_told(&log->runs[taken]) && !is_told(run)))
-				taken = i;
-			else if (!tells(log))
-				gf_imported_leave(log->imported,
-						  "further tables of an "
-						  "all-reduce",
-						  run->line);
-		} else {
+		if (is_other(log, i, &other)) {
 			char *what = gf_xasprintf("tables of %s", other.data);
 
 			gf_imported_leave(log->imported, what, run->line);
 			free(what);
 			if (!why->length)
 				gf_text_addf(why, "%s", other.data);
+		} else if (taken == log->nruns) {
+			taken = i;
+		} else {
+			const bool better =
+				is_better(run, &log->runs[taken], ranks);
+			const size_t left = better ? taken : i;
+
+			taken = better ? i : taken;
+			if (!tells(log))
+				gf_imported_leave(
+					log->imported,
+					"further tables of an all-reduce",
+					log->runs[left].line);
 		}
 		gf_text_release(&other);
 	}
@@ -360,7 +384,7 @@ int gf_nccl_finish(struct gf_nccl_log *log, const struct gf_import *in,
 {
 	struct gf_readings all = {.imported = log->imported};
 	struct gf_text why = {0};
-	const size_t run = choose(log, &why);
+	const size_t run = choose(log, in->ranks, &why);
 	int ranks = 0, rc = 0;
 
 	if (run < log->nruns) {

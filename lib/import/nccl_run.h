@@ -9,9 +9,9 @@
 #include "import/importers.h"
 
 /*
- * The runs of nccl-tests in a log: their rows, and which of them is an
- * all-reduce on how many ranks. Zero-initialise, and set `imported`; the owner
- * calls gf_nccl_release.
+ * The runs of benchmarks in a log, as nccl-tests': their rows, and which of
+ * them is an all-reduce on how many ranks. Zero-initialise, and set `imported`
+ * and the library; the owner calls gf_nccl_release.
  */
 struct gf_nccl_row {
 	size_t size_bytes, line;
@@ -29,11 +29,11 @@ struct gf_nccl_told {
 };
 
 struct gf_nccl_run {
-	char program[64];                  /* "all_reduce_perf"; "": not said */
-	size_t line;                       /* where it begins */
-	size_t first, nrows;               /* of the log's rows */
-	bool per_iteration, in_place_only; /* of its columns */
-	long long out_of_bounds;           /* as the last line counts them */
+	char program[64];        /* "all_reduce_perf"; "": not said */
+	size_t line;             /* where it begins */
+	size_t first, nrows;     /* of the log's rows */
+	bool sweeps;             /* the program goes over ranks */
+	long long out_of_bounds; /* as the last line counts them */
 	/* Lists of ranks: how many of the first one's group, whether there are
 	 * other groups, and the number behind the highest. */
 	int listed, group, end;
@@ -48,7 +48,7 @@ struct gf_nccl_log {
 	struct gf_nccl_row *rows;
 	size_t nruns, run_capacity, nrows, row_capacity;
 	struct gf_nccl_told told; /* before the next table */
-	char library[48];         /* "NCCL 2.28.9"; "": not said */
+	char library[48];         /* "NCCL 2.28.9"; "NCCL": no more is said */
 	struct gf_imported *imported;
 };
 
@@ -61,9 +61,9 @@ void gf_nccl_name(struct gf_nccl_run *run, const char *path);
 void gf_nccl_list_rank(struct gf_nccl_run *run, int rank, int group, int count);
 /* A rank's host, by its name. */
 void gf_nccl_list_host(struct gf_nccl_run *run, const char *name);
-/* nccl_told.c: variables of the environment and NCCL's version, if the line
- * has some. */
-void gf_nccl_note_told(struct gf_nccl_log *log, const char *line);
+/* nccl_told.c: what a line of nccl-tests says of a run before its rows; and
+ * variables of the environment and NCCL's version. false: nothing of a run. */
+bool gf_nccl_note_run(struct gf_nccl_log *log, const char *line, size_t number);
 /* In words of the dialect, which the caller frees. NULL: there are none for
  * it. */
 char *gf_nccl_told_words(const struct gf_nccl_told *t,
@@ -72,8 +72,9 @@ char *gf_nccl_told_words(const struct gf_nccl_told *t,
 /* A row of the run that stands. */
 void gf_nccl_add(struct gf_nccl_log *log, const struct gf_nccl_row *row);
 
-/* The first run of an all-reduce is the cost of the algorithm "library". Each
- * run of an all-reduce is a variant, too, if the log has NCCL's settings. */
+/* The first run of an all-reduce is the cost of the algorithm "library", or of
+ * a program's sweep the one on in->ranks, or on most. Each run of an all-reduce
+ * is a variant, too, if the log has NCCL's settings. */
 int gf_nccl_finish(struct gf_nccl_log *log, const struct gf_import *in,
 		   struct gf_network *net, struct gf_text *remarks,
 		   struct gf_error *err);

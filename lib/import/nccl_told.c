@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What NCCL was told before a run: variables of its environment, as a shell
- * shows them ("NCCL_ALGO=Ring all_reduce_perf") and as NCCL repeats them with
- * NCCL_DEBUG=INFO ("NCCL_ALGO set by environment to Ring"). They count for the
- * next table.
+ * What a log of nccl-tests says of a run before its rows, and what NCCL was
+ * told: variables of its environment, as a shell shows them ("NCCL_ALGO=Ring
+ * all_reduce_perf") and as NCCL repeats them with NCCL_DEBUG=INFO ("NCCL_ALGO
+ * set by environment to Ring"). They count for the next table.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -43,7 +43,7 @@ static void take_word(const char *line, const char *name, char word[32])
 			 value);
 }
 
-void gf_nccl_note_told(struct gf_nccl_log *log, const char *line)
+static void note_told(struct gf_nccl_log *log, const char *line)
 {
 	static const char *const channels[] = {
 		"NCCL_MAX_NCHANNELS", "NCCL_MAX_CTAS", "NCCL_MIN_NCHANNELS",
@@ -61,6 +61,48 @@ void gf_nccl_note_told(struct gf_nccl_log *log, const char *line)
 		snprintf(log->library, sizeof(log->library), "%cCCL %.*s",
 			 version[-1], (int)strcspn(version + 12, "+- \t\r\n"),
 			 version + 12);
+}
+
+/* What is said of a run before its rows; false: nothing of it. The signs "#"
+ * are gone where a web page has taken them for headings. */
+bool gf_nccl_note_run(struct gf_nccl_log *log, const char *line, size_t number)
+{
+	struct gf_nccl_run *run;
+	char name[128];
+	int rank, group = 0, fields;
+	const char *on;
+	long long wrong;
+	bool page = *line != '#'; /* other programs name ranks, too */
+
+	note_told(log, line);
+	line += strspn(line, "# \t");
+	fields = sscanf(line, "Rank %9d Group %9d", &rank, &group);
+	if (fields >= 1 && (!page || strstr(line, " Pid "))) {
+		run = gf_nccl_begin(log, number);
+		gf_nccl_list_rank(run, rank, fields > 1 ? group : 0, 1);
+		on = strstr(line, " on ");
+		if (on && sscanf(on, " on %127s", name) == 1)
+			gf_nccl_list_host(run, name);
+		return true;
+	}
+	if (sscanf(line, "nccl-tests version %127s", name) == 1) {
+		free(log->imported->version);
+		log->imported->version = gf_xstrdup(name);
+		return true;
+	}
+	if (sscanf(line, "Collective test starting: %127s", name) == 1) {
+		run = gf_nccl_begin(log, number);
+		gf_nccl_name(run, name);
+		return true;
+	}
+	if (sscanf(line, "Out of bounds values : %18lld", &wrong) == 1) {
+		if (log->nruns)
+			log->runs[log->nruns - 1].out_of_bounds = wrong;
+		return true;
+	}
+	if (strncmp(line, "nThread ", 8) == 0)
+		gf_nccl_begin(log, number);
+	return false;
 }
 
 /* Where they are few of the many parts of an environment, no words say them. */

@@ -47,8 +47,9 @@ void gf_measure_load_begin(struct gf_measure_load *l)
 
 /* What one rank saw. */
 struct seen {
-	int machine, processors; /* processors 0: unknown */
-	double busy, own;        /* per second */
+	int machine, online; /* processors; 0: unknown */
+	double share;        /* this rank's, in processors; 0: unknown */
+	double busy, own;    /* per second */
 };
 
 static struct seen look(const struct gf_measure_load *l,
@@ -59,7 +60,8 @@ static struct seen look(const struct gf_measure_load *l,
 
 	if (l->busy_s < 0 || now_s < 0 || !(took_s > 0))
 		return s;
-	s.processors = (int)sysconf(_SC_NPROCESSORS_ONLN);
+	s.online = (int)sysconf(_SC_NPROCESSORS_ONLN);
+	s.share = comm->processors;
 	s.busy = (now_s - l->busy_s) / took_s;
 	s.own = (own_s() - l->own_s) / took_s;
 	return s;
@@ -76,17 +78,24 @@ int gf_measure_load_end(const struct gf_measure_load *l, struct gf_comm *comm,
 
 	*found = (struct gf_measure_load_found){.others = -1};
 	for (h = 0; rc == 0 && h < comm->ranks; h++) {
-		struct gf_measure_load_found here = {.processors =
-							     all[h].processors};
+		struct gf_measure_load_found here = {0};
+		double share = 0, beside;
 
 		for (r = h; r < comm->ranks; r++)
 			if (all[r].machine == h) {
 				here.ranks++;
 				here.own += all[r].own;
+				share += all[r].share;
 			}
-		if (all[h].machine != h || !here.processors)
+		if (all[h].machine != h || !all[h].online)
 			continue;
-		here.others = fmax(all[h].busy - here.own, 0);
+		/* thirds of a processor may sum to a little more than one */
+		here.processors = (int)ceil(share - 1e-6);
+		if (here.processors < 1 || here.processors > all[h].online)
+			here.processors = all[h].online;
+		/* other programs may be where this one may not be */
+		beside = all[h].online - here.processors;
+		here.others = fmax(all[h].busy - here.own - beside, 0);
 		if (here.others > found->others)
 			*found = here;
 	}

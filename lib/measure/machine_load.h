@@ -15,7 +15,8 @@ struct gf_measure_load {
 };
 
 /* Of the machine on which other programs took most; in processors, on average.
- */
+ * processors are those that the ranks may run on, and others what other
+ * programs took of these at least. */
 struct gf_measure_load_found {
 	int ranks, processors; /* 0: unknown */
 	double own, others;

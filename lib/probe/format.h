@@ -34,8 +34,7 @@ struct gf_topology_format {
 	int (*read)(const struct gf_topology_file *in, struct gf_topology *t,
 		    struct gf_text *remarks, struct gf_error *err);
 	/* Adds the file's text. Parts of the topology that the format cannot
-	 * express are left out, with a remark. -ENOTSUP: it can express no
-	 * part. NULL: the format is only read. */
+	 * express are left out. NULL: the format is only read. */
 	int (*write)(const struct gf_topology *t, struct gf_text *out,
 		     struct gf_text *remarks, struct gf_error *err);
 };

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A machine saved by lstopo, through hwloc itself. Not written: a topology
- * document does not know what hwloc's XML is about, and of this machine lstopo
- * writes it. */
+/* A machine saved by lstopo (hwloc_xml.c). Not written: a topology document does
+ * not know what hwloc's XML is about, and of this machine lstopo writes it. */
 #include <string.h>
 
 #include "base/heap.h"
@@ -21,7 +20,6 @@ static int read_hwloc(const struct gf_topology_file *in, struct gf_topology *t,
 	struct gf_probe_config config = {
 		.hwloc_xml = in->path,
 		.hwloc_text = in->text,
-		.hwloc_bytes = in->size,
 	};
 	int rc;
 

@@ -20,7 +20,9 @@
 
 #include "base/array.h"
 #include "base/heap.h"
+#include "base/log_lines.h"
 #include "probe/topology_formats.h"
+#include "probe/near.h"
 #include "probe/nvlink.h"
 #include "probe/probe.h"
 
@@ -37,6 +39,7 @@ struct reading {
 	int links[WORDS]; /* per GPU, to all others */
 	int most[WORDS];  /* to one of them */
 	struct gf_nvlinked *linked;
+	enum gf_path *paths; /* from GPUs to interfaces */
 };
 
 static int recognise(const char *text)
@@ -47,31 +50,13 @@ static int recognise(const char *text)
 	       (strstr(header, " X") != NULL || strstr(header, "\tX") != NULL);
 }
 
-/* A header may be underlined for a terminal: ESC [ 4 m. */
-static void drop_escapes(char *line)
+/* It lists adapters for RDMA alone. */
+static void name_nic(struct gf_nic *nic, const char *name)
 {
-	char *to = line;
-
-	for (; *line; line++) {
-		if (*line == '\033')
-			line += strcspn(line, "mK\n");
-		else
-			*to++ = *line;
-		if (!*line)
-			break;
-	}
-	*to = '\0';
-}
-
-static size_t cut(char *line, char **words)
-{
-	char *saved = NULL, *word;
-	size_t n = 0;
-
-	for (word = strtok_r(line, " \t\r", &saved); word && n < WORDS;
-	     word = strtok_r(NULL, " \t\r", &saved))
-		words[n++] = word;
-	return n;
+	free(nic->name);
+	free(nic->link);
+	nic->name = gf_xstrdup(name);
+	nic->link = gf_xstrdup(gf_probe_rdma_link(name, "infiniband"));
 }
 
 static int read_header(struct reading *r, char **words, size_t n)
@@ -91,10 +76,10 @@ static int read_header(struct reading *r, char **words, size_t n)
 			continue;
 		}
 		nic = gf_probe_add_nic(r->host);
-		nic->name = gf_xstrdup(words[i]);
-		nic->link = gf_xstrdup("infiniband");
+		name_nic(nic, words[i]);
 		nic->state = gf_xstrdup("unknown");
 	}
+	r->paths = gf_xcalloc(r->ngpus * r->host->nnics + 1, sizeof(*r->paths));
 	r->header = r->line;
 	r->linked = gf_nvlinked_new(r->ngpus);
 	if (i == n)
@@ -118,7 +103,6 @@ static enum gf_path path_of(const char *cell)
 static void read_cell(struct reading *r, size_t column, const char *cell)
 {
 	size_t row = r->nrows;
-	struct gf_device *d = &r->host->devices[row];
 	enum gf_path path = path_of(cell);
 	char *end;
 	long links;
@@ -135,12 +119,8 @@ static void read_cell(struct reading *r, size_t column, const char *cell)
 	}
 	if (path == GF_PATH_UNKNOWN && strcmp(cell, "X") != 0)
 		gf_imported_leave(r->in->imported, "unknown ways", r->line);
-	if (path == GF_PATH_UNKNOWN || column < r->ngpus ||
-	    (d->nic && path >= d->nic_path))
-		return;
-	free(d->nic);
-	d->nic = gf_xstrdup(r->names[column]);
-	d->nic_path = path;
+	if (column >= r->ngpus)
+		r->paths[row * r->host->nnics + column - r->ngpus] = path;
 }
 
 /* After the ways: the processors, the NUMA node. */
@@ -167,48 +147,35 @@ static int read_row(struct reading *r, char **words, size_t n)
 	return 0;
 }
 
-/* "NIC0: mlx5_0" */
-static void read_legend(struct reading *r, char **words, size_t n)
+/* "NIC0: mlx5_0", "X = Self"; false: the line is none of the legend. */
+static bool read_legend(struct reading *r, char **words, size_t n)
 {
 	size_t i, length = strlen(words[0]);
 
 	if (n != 2 || length < 2 || words[0][length - 1] != ':')
-		return;
+		return strcmp(words[n - 1], "Legend:") == 0 ||
+		       (n > 1 && strcmp(words[1], "=") == 0);
 	words[0][length - 1] = '\0';
-	for (i = 0; i < r->host->nnics; i++) {
-		struct gf_nic *nic = &r->host->nics[i];
-		size_t k;
-
-		if (strcmp(r->names[r->ngpus + i], words[0]) != 0)
-			continue;
-		for (k = 0; k < r->ngpus; k++) {
-			struct gf_device *d = &r->host->devices[k];
-
-			if (!d->nic || strcmp(d->nic, nic->name) != 0)
-				continue;
-			free(d->nic);
-			d->nic = gf_xstrdup(words[1]);
-		}
-		free(nic->name);
-		nic->name = gf_xstrdup(words[1]);
-	}
+	for (i = 0; i < r->host->nnics; i++)
+		if (strcmp(r->names[r->ngpus + i], words[0]) == 0)
+			name_nic(&r->host->nics[i], words[1]);
+	return true;
 }
 
 static int read_line(struct reading *r, char *line)
 {
 	char *words[WORDS];
-	size_t n;
+	size_t n = gf_log_words(line, words, WORDS);
 
-	drop_escapes(line);
-	n = cut(line, words);
 	if (n == 0)
 		return 0;
-	if (!r->header)
-		return strcmp(words[0], "GPU0") == 0 ? read_header(r, words, n)
-						     : 0;
+	if (!r->header && strcmp(words[0], "GPU0") == 0)
+		return read_header(r, words, n);
 	if (r->nrows < r->ncolumns && strcmp(words[0], r->names[r->nrows]) == 0)
 		return read_row(r, words, n);
-	read_legend(r, words, n);
+	if (!r->header || !read_legend(r, words, n))
+		gf_imported_leave(r->in->imported, "lines that are none of its",
+				  r->line);
 	return 0;
 }
 
@@ -247,8 +214,10 @@ static void count_rates(struct reading *r, struct gf_text *remarks)
 static int read_matrix(const struct gf_topology_file *in, struct gf_topology *t,
 		       struct gf_text *remarks, struct gf_error *err)
 {
+	static const char *const marks[] = {"GPU0", "NIC", NULL};
 	struct reading r = {.in = in, .err = err};
-	char *copy = gf_xstrdup(in->text), *line = copy, *next;
+	struct gf_log log = {.at = in->text, .marks = marks};
+	char *line;
 	size_t i;
 	int rc = 0;
 
@@ -256,11 +225,8 @@ static int read_matrix(const struct gf_topology_file *in, struct gf_topology *t,
 	t->nhosts = 1;
 	r.host = &t->hosts[0];
 	r.host->name = gf_probe_name_of_file(in->path);
-	for (; line && rc == 0; line = next) {
-		next = strchr(line, '\n');
-		if (next)
-			*next++ = '\0';
-		r.line++;
+	while (rc == 0 && (line = gf_log_next(&log))) {
+		r.line = log.line;
 		rc = read_line(&r, line);
 	}
 	if (rc == 0 && (!r.header || r.nrows < r.ngpus))
@@ -269,6 +235,7 @@ static int read_matrix(const struct gf_topology_file *in, struct gf_topology *t,
 				  "got the rows of %zu of %zu GPUs",
 				  in->path, r.nrows, r.ngpus);
 	if (rc == 0) {
+		gf_near_by_paths(r.host, r.paths);
 		count_rates(&r, remarks);
 		gf_levels_linked(t, r.linked, r.ngpus, remarks);
 		t->source = gf_xstrdup("nvidia-smi");
@@ -276,7 +243,8 @@ static int read_matrix(const struct gf_topology_file *in, struct gf_topology *t,
 	for (i = 0; i < r.ncolumns; i++)
 		free(r.names[i]);
 	free(r.linked);
-	free(copy);
+	free(r.paths);
+	gf_log_release(&log);
 	return rc;
 }
 

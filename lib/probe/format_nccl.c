@@ -6,7 +6,11 @@
  *
  *	<system> <cpu numaid host_hash> <pci busid link_speed link_width> ...
  *		<gpu dev sm gcn> <nvlink target count tclass> or <xgmi ...>
- *		<nic> <net name speed (Mb/s)>
+ *			<c2c bw (MB/s) count>, the way to the processor
+ *		<nic> <net name speed (Mb/s) port gdr>
+ *
+ * A pci that has others below it is a switch; each of those is at a port of
+ * its own.
  *
  * GPUs that NVLink or xGMI connects, directly or through switches, are a level;
  * those of one node that it does not connect meet over PCI Express, whose path
@@ -22,6 +26,7 @@
 #include "base/heap.h"
 #include "probe/topology_formats.h"
 #include "probe/nccl_xml.h"
+#include "probe/near.h"
 #include "probe/probe.h"
 
 /* NVLink domains have some hundreds of GPUs. */
@@ -31,6 +36,7 @@ enum { GPUS_MAX = 4096 };
 struct place {
 	const struct gf_markup *pci; /* the nearest, or NULL */
 	double path;                 /* of the narrowest link; 0 unknown */
+	const char *bridges;         /* its place in the PCI tree */
 	size_t host;
 	int numa;
 };
@@ -87,6 +93,8 @@ static size_t host_of(struct gf_nccl *r, const struct gf_markup *cpu)
 		}
 	t->hosts = gf_xreallocarray(t->hosts, t->nhosts + 1, sizeof(*t->hosts));
 	t->hosts[t->nhosts] = (struct gf_host){.name = name};
+	r->trees = gf_xreallocarray(r->trees, t->nhosts + 1, sizeof(*r->trees));
+	r->trees[t->nhosts] = (struct gf_pci_tree){0};
 	return t->nhosts++;
 }
 
@@ -113,15 +121,37 @@ char *gf_nccl_target(const struct gf_markup *gpu)
 			    (int)strcspn(gcn, ":"), gcn);
 }
 
+/* Bytes per second of the links from chip to chip, as NCCL counts them. */
+static int read_c2c(struct gf_nccl *r, const struct gf_markup *gpu,
+		    double *rate)
+{
+	double mb_per_s, count;
+	size_t i;
+	int rc = 0;
+
+	for (i = 0; i < gpu->nchildren && rc == 0; i++) {
+		const struct gf_markup *c = gpu->children[i];
+
+		if (!is(c, "c2c"))
+			continue;
+		rc = gf_nccl_number(r, c, "bw", 0, &mb_per_s);
+		rc = rc ? rc : gf_nccl_number(r, c, "count", 1, &count);
+		if (rc == 0 && mb_per_s > 0 && count > 0)
+			*rate += fmin(mb_per_s * count, 1e9) * 1e6;
+	}
+	return rc;
+}
+
 static int read_gpu(struct gf_nccl *r, const struct gf_markup *e,
 		    const struct place *at)
 {
 	struct gf_device *d;
 	char *target;
 	struct gf_nccl_gpu *g;
-	double sm;
+	double sm, c2c = 0;
 	int rc = gf_nccl_number(r, e, "sm", 0, &sm);
 
+	rc = rc ? rc : read_c2c(r, e, &c2c);
 	if (rc == 0 && r->ngpus == GPUS_MAX)
 		rc = gf_error_set(r->err, -EINVAL,
 				  "%s:%zu: want at most %d GPUs, got more",
@@ -144,20 +174,40 @@ static int read_gpu(struct gf_nccl *r, const struct gf_markup *e,
 			   : gf_xstrdup("gpu");
 	d->numa = at->numa;
 	d->pci = g->bus ? gf_xstrdup(g->bus) : NULL;
-	d->bandwidth_bytes_per_s = g->path;
-	if (g->path > 0)
+	d->bandwidth_bytes_per_s = c2c > g->path ? c2c : g->path;
+	r->c2c += c2c > 0;
+	if (d->bandwidth_bytes_per_s > 0)
 		d->bandwidth_origin = GF_ORIGIN_REPORTED;
 	return 0;
+}
+
+/* NCCL's sockets have port 0 and no way past the processor (gdr); its adapters
+ * have a port. Without one, the name remains. */
+static int link_of(const struct gf_nccl *r, const struct gf_markup *net,
+		   const char *name, const char **link)
+{
+	double port, gdr;
+	int rc = gf_nccl_number(r, net, "port", -1, &port);
+
+	rc = rc ? rc : gf_nccl_number(r, net, "gdr", 0, &gdr);
+	if (rc == 0)
+		*link = port > 0 || gdr > 0 ? gf_probe_rdma_link(name, "roce")
+			: port < 0 ? gf_probe_rdma_link(name, "ethernet")
+				   : "ethernet";
+	return rc;
 }
 
 static int read_net(struct gf_nccl *r, const struct gf_markup *e,
 		    const struct place *at)
 {
 	const char *name = gf_markup_get(e, "name");
+	const char *link = NULL;
 	struct gf_nic *n;
 	double mb_per_s;
 	int rc = gf_nccl_number(r, e, "speed", 0, &mb_per_s);
 
+	name = name && *name ? name : "net";
+	rc = rc ? rc : link_of(r, e, name, &link);
 	if (rc < 0)
 		return rc;
 	if (mb_per_s < 0 || mb_per_s > 1e9)
@@ -165,10 +215,8 @@ static int read_net(struct gf_nccl *r, const struct gf_markup *e,
 				    "%s:%zu: speed: want 0 to 1e9 Mb/s, got %g",
 				    r->in->path, e->line, mb_per_s);
 	n = gf_probe_add_nic(&r->t->hosts[at->host]);
-	n->name = gf_xstrdup(name && *name ? name : "net");
-	/* the dump does not tell InfiniBand from RoCE; adapters by name */
-	n->link = gf_xstrdup(strncmp(n->name, "mlx", 3) == 0 ? "infiniband"
-							     : "ethernet");
+	n->name = gf_xstrdup(name);
+	n->link = gf_xstrdup(link);
 	n->state = gf_xstrdup("up");
 	n->numa = at->numa;
 	n->pci = gf_nccl_address(at->pci, "busid");
@@ -187,14 +235,35 @@ static void note_bare(struct gf_nccl *r, const struct gf_markup *pci)
 	unsigned long id = class ? strtoul(class, NULL, 16) >> 8 : 0;
 
 	r->bare++;
-	if (id >> 8 == 0x02)
+	if (id >> 8 == 0x02) {
 		r->bare_nets++;
+		gf_imported_leave(r->in->imported,
+				  "network interfaces without an element net",
+				  pci->line);
+	}
 	if (id != GF_PCI_3D && id != GF_PCI_VGA && id != GF_PCI_ACCELERATOR &&
 	    id != GF_PCI_DISPLAY_OTHER)
 		return;
 	r->bare_gpus++;
 	gf_imported_leave(r->in->imported, "GPUs without an element gpu",
 			  pci->line);
+}
+
+/* Below a switch: its port, and what is there. The caller frees. */
+static char *add_place(struct gf_nccl *r, const struct gf_markup *pci,
+		       const struct place *at)
+{
+	char *place =
+		gf_xasprintf("%s%sport%zu/%zu", at->bridges ? at->bridges : "",
+			     at->bridges ? "/" : "", r->nplaces, r->nplaces);
+	char *address = gf_nccl_address(pci, "busid");
+
+	r->nplaces++;
+	if (address)
+		gf_pci_tree_put(&r->trees[at->host], address,
+				gf_xstrdup(place));
+	free(address);
+	return place;
 }
 
 /* Below a cpu: pci, nic, gpu and net may be nested in any way. Links are
@@ -210,6 +279,7 @@ static int read_below(struct gf_nccl *r, const struct gf_markup *e,
 	for (i = 0; i < e->nchildren && rc == 0; i++) {
 		const struct gf_markup *c = e->children[i];
 		struct place below = *at;
+		char *bridges = NULL;
 
 		if (is(c, "gpu")) {
 			rc = read_gpu(r, c, at);
@@ -219,6 +289,8 @@ static int read_below(struct gf_nccl *r, const struct gf_markup *e,
 			double rate = pcie_rate(c);
 
 			below.pci = c;
+			bridges = add_place(r, c, at);
+			below.bridges = bridges;
 			if (rate > 0 && (rate < at->path || !(at->path > 0)))
 				below.path = rate;
 			if (c->nchildren == 0)
@@ -232,6 +304,7 @@ static int read_below(struct gf_nccl *r, const struct gf_markup *e,
 		}
 		if (rc == 0)
 			rc = read_below(r, c, &below);
+		free(bridges);
 	}
 	return rc;
 }
@@ -239,6 +312,10 @@ static int read_below(struct gf_nccl *r, const struct gf_markup *e,
 /* A file for NCCL_TOPO_FILE, as clouds' images have one. */
 static int refuse_empty(const struct gf_nccl *r)
 {
+	size_t nets = r->bare_nets, i;
+
+	for (i = 0; i < r->t->nhosts; i++)
+		nets += r->t->hosts[i].nnics;
 	if (r->bare == 0)
 		return gf_error_set(r->err, -EINVAL,
 				    "%s: want at least one gpu below a cpu, "
@@ -249,7 +326,7 @@ static int refuse_empty(const struct gf_nccl *r)
 			    "completes at run time (by class %zu GPUs and %zu "
 			    "network interfaces): give what "
 			    "NCCL_TOPO_DUMP_FILE writes on the node",
-			    r->in->path, r->bare_gpus, r->bare_nets);
+			    r->in->path, r->bare_gpus, nets);
 }
 
 static int read_system(struct gf_nccl *r, const struct gf_markup *root)
@@ -290,6 +367,24 @@ static int read_system(struct gf_nccl *r, const struct gf_markup *root)
 	return rc == 0 && r->ngpus == 0 ? refuse_empty(r) : rc;
 }
 
+/* A host's GPUs meet by the links to its processor. */
+static void name_levels(const struct gf_nccl *r)
+{
+	size_t i;
+
+	if (r->c2c)
+		gf_imported_find(r->in->imported, "c2c links of %zu GPU%s",
+				 r->c2c, r->c2c == 1 ? "" : "s");
+	for (i = 0; i < r->t->nlevels && r->c2c == r->ngpus; i++) {
+		struct gf_level *l = &r->t->levels[i];
+
+		if (strcmp(l->link, "pcie") != 0)
+			continue;
+		free(l->link);
+		l->link = gf_xstrdup("c2c");
+	}
+}
+
 static int read_nccl(const struct gf_topology_file *in, struct gf_topology *t,
 		     struct gf_text *remarks, struct gf_error *err)
 {
@@ -303,10 +398,16 @@ static int read_nccl(const struct gf_topology_file *in, struct gf_topology *t,
 	if (rc == 0)
 		rc = gf_nccl_connect(&r, remarks);
 	if (rc == 0) {
+		for (i = 0; i < t->nhosts; i++)
+			gf_near_by_places(&t->hosts[i], &r.trees[i]);
 		gf_levels_linked(t, r.linked, r.ngpus, remarks);
+		name_levels(&r);
 		t->source = gf_xstrdup("nccl-xml");
 	}
 	gf_markup_free(root);
+	for (i = 0; i < t->nhosts; i++)
+		gf_pci_tree_release(&r.trees[i]);
+	free(r.trees);
 	for (i = 0; i < r.ngpus; i++)
 		free(r.gpus[i].bus);
 	free(r.gpus);
@@ -320,5 +421,4 @@ const struct gf_topology_format gf_format_nccl = {
 	.description = "NCCL's or RCCL's XML (NCCL_TOPO_DUMP_FILE)",
 	.recognise = recognise,
 	.read = read_nccl,
-	.write = gf_nccl_write,
 };

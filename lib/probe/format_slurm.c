@@ -2,20 +2,17 @@
 /*
  * Slurm's topology.conf, a tree of switches, or blocks; what `scontrol show
  * topology` makes of it, with the nodes below every switch; and topology.yaml,
- * of whose topologies the cluster's default is read.
+ * of whose topologies the cluster's default is read: these, rings, or tori.
  *
  *	SwitchName=leaf0 Nodes=tux[0-3]
  *	SwitchName=spine Switches=leaf[0-1] LinkSpeed=900
- *	BlockName=b0 Nodes=tux[0-7]        BlockSizes=8
- *
- *	- topology: fabric
- *	  cluster_default: true
- *	  tree: {switches: [{switch: leaf0, nodes: "tux[0-3]"}, ...]}
- *
+ *	BlockName=b0 Nodes=tux[0-7]        BlockSizes=8 *
  * The file names hosts and groups near ones, but has no rates (LinkSpeed has no
  * unit and no effect). The levels' rates are assumed: Ethernet with
  * non-blocking switches. A tree with branches of different shapes becomes one
- * flat level.
+ * flat level. A size of BlockSizes above the blocks' is a tier, too, if it
+ * divides them evenly; a block without nodes, which generators add to have a
+ * power of two of them, is none.
  */
 #include <errno.h>
 #include <stdbool.h>
@@ -25,40 +22,13 @@
 
 #include "base/array.h"
 #include "base/heap.h"
-#include "probe/markup.h"
+#include "base/log_lines.h"
 #include "probe/topology_formats.h"
-#include "probe/hostlist.h"
-#include "probe/find_levels.h"
-
-/* Fat trees have three or four tiers. */
-enum { TIERS_MAX = 16, SWITCHES_MAX = 16384 };
-
-struct node {
-	char *name;
-	size_t line;
-	struct gf_hostlist hosts, children;
-	bool has_parent;
-	bool shown; /* by scontrol */
-};
-
-struct reading {
-	const struct gf_topology_file *in;
-	struct gf_error *err;
-	struct node *nodes;
-	size_t nnodes, capacity;
-	size_t size[TIERS_MAX + 1]; /* per tier, from the leaves; 0 unknown */
-	bool unequal, blocks;
-	size_t names, visited;    /* read in all; switches found from above */
-	struct gf_hostlist hosts; /* in the order of the tree */
-};
+#include "probe/slurm.h"
 
 static bool is_yaml(const char *text)
 {
-	return strstr(text, "cluster_default:") != NULL ||
-	       (strstr(text, "- topology:") != NULL &&
-		(strstr(text, "tree:") != NULL ||
-		 strstr(text, "block:") != NULL ||
-		 strstr(text, "flat:") != NULL));
+	return strstr(text, "cluster_default:") || strstr(text, "- topology:");
 }
 
 static int recognise(const char *text)
@@ -67,8 +37,35 @@ static int recognise(const char *text)
 	       strcasestr(text, "BlockName=") != NULL || is_yaml(text);
 }
 
-static int set_key(struct reading *r, struct node *n, const char *key,
-		   const char *value)
+int gf_slurm_block_sizes(struct gf_slurm *r, const char *value)
+{
+	unsigned long size;
+	char *end;
+
+	do {
+		size = strtoul(value, &end, 10);
+		if (end == value || (*end && *end != ',') || size < 1 ||
+		    size > GF_HOSTLIST_MAX)
+			return gf_error_set(
+				r->err, -EINVAL,
+				"BlockSizes: want numbers of nodes "
+				"with commas between, got \"%.40s\"",
+				value);
+		value = end + (*end == ',');
+		if (r->nblock_sizes == GF_SLURM_SIZES)
+			return gf_error_set(r->err, -EINVAL,
+					    "BlockSizes: want at most %d, got "
+					    "more",
+					    GF_SLURM_SIZES);
+		if (r->nblock_sizes == 0 ||
+		    r->block_sizes[r->nblock_sizes - 1] < size)
+			r->block_sizes[r->nblock_sizes++] = size;
+	} while (*value);
+	return 0;
+}
+
+int gf_slurm_set(struct gf_slurm *r, struct gf_slurm_node *n, const char *key,
+		 const char *value)
 {
 	if (strcasecmp(key, "Nodes") == 0)
 		return gf_hostlist_add(&n->hosts, value, r->err);
@@ -77,13 +74,15 @@ static int set_key(struct reading *r, struct node *n, const char *key,
 	if (strcasecmp(key, "Level") == 0)
 		n->shown = true;
 	if (strcasecmp(key, "LinkSpeed") == 0 ||
-	    strcasecmp(key, "Level") == 0 ||
-	    strcasecmp(key, "BlockIndex") == 0 ||
-	    strcasecmp(key, "BlockSize") == 0 ||
-	    strcasecmp(key, "BlockSizes") == 0)
+	    strcasecmp(key, "Level") == 0 || strcasecmp(key, "BlockIndex") == 0)
 		return 0;
-	if (strcasecmp(key, "BlockName") == 0)
+	if (strcasecmp(key, "BlockSize") == 0 ||
+	    strcasecmp(key, "BlockSizes") == 0)
+		return gf_slurm_block_sizes(r, value);
+	if (strcasecmp(key, "BlockName") == 0) {
 		r->blocks = true;
+		r->what = "blocks";
+	}
 	if (strcasecmp(key, "SwitchName") != 0 &&
 	    strcasecmp(key, "BlockName") != 0)
 		return gf_error_set(r->err, -EINVAL,
@@ -99,23 +98,24 @@ static int set_key(struct reading *r, struct node *n, const char *key,
 	return 0;
 }
 
-static void node_release(struct node *n)
+static void node_release(struct gf_slurm_node *n)
 {
 	free(n->name);
 	gf_hostlist_release(&n->hosts);
 	gf_hostlist_release(&n->children);
 }
 
-static int check_node(const struct reading *r, const struct node *n)
+static int check_node(const struct gf_slurm *r, const struct gf_slurm_node *n)
 {
 	size_t i;
 
-	if (r->nnodes >= SWITCHES_MAX || r->names > GF_HOSTLIST_MAX)
+	if (r->nnodes >= GF_SLURM_SWITCHES || r->names > GF_HOSTLIST_MAX)
 		return gf_error_set(r->err, -EINVAL,
 				    "want at most %d switches and %zu names in "
 				    "all",
-				    SWITCHES_MAX, GF_HOSTLIST_MAX);
-	if ((n->hosts.count > 0) == (n->children.count > 0))
+				    GF_SLURM_SWITCHES, GF_HOSTLIST_MAX);
+	if ((n->hosts.count > 0) == (n->children.count > 0) &&
+	    (n->hosts.count > 0 || !r->blocks))
 		return gf_error_set(r->err, -EINVAL,
 				    "%s: want either Nodes or Switches",
 				    n->name);
@@ -128,9 +128,10 @@ static int check_node(const struct reading *r, const struct node *n)
 	return 0;
 }
 
-/* Takes what was read; rc: it was not. */
-static int take_node(struct reading *r, struct node *n, int rc)
+int gf_slurm_take(struct gf_slurm *r, struct gf_slurm_node *n, int rc)
 {
+	bool empty;
+
 	r->names += n->hosts.count + n->children.count;
 	if (n->shown && n->children.count)
 		gf_hostlist_release(&n->hosts);
@@ -141,23 +142,35 @@ static int take_node(struct reading *r, struct node *n, int rc)
 				  "want a SwitchName or BlockName, got none");
 	if (rc < 0)
 		gf_error_prefix(r->err, "%s:%zu", r->in->path, n->line);
-	if (rc < 0 || !n->name)
+	empty = n->name && !n->hosts.count && !n->children.count;
+	if (rc == 0 && empty) {
+		gf_imported_leave(r->in->imported, "blocks without nodes",
+				  n->line);
+		r->after_empty = true;
+	} else if (rc == 0 && n->name) {
+		r->gap |= r->after_empty;
+	}
+	if (rc < 0 || !n->name || empty)
 		node_release(n);
 	else
 		*gf_array_push(&r->nodes, &r->nnodes, &r->capacity) = *n;
 	return rc;
 }
 
-/* Pairs of key=value; a line without a name (BlockSizes alone) says nothing. */
-static int read_line(struct reading *r, char *line, size_t number)
+/* Pairs of key=value; a line without a name (BlockSizes alone) says nothing.
+ * What begins with no pair is of a transcript, or of a page. */
+static int read_line(struct gf_slurm *r, char *line, size_t number)
 {
-	struct node n = {.line = number};
+	struct gf_slurm_node n = {.line = number};
 	char *saved = NULL, *word, *value;
+	bool aggregated;
 	int rc = 0;
 
 	line[strcspn(line, "#")] = '\0';
-	if (strncasecmp(line, "AggregatedBlock=", 16) == 0) {
-		gf_imported_leave(r->in->imported, "aggregated blocks", number);
+	aggregated = strncasecmp(line, "AggregatedBlock=", 16) == 0;
+	if (*line && line[strcspn(line, "= \t")] != '=') {
+		gf_imported_leave(r->in->imported, "lines that are none of its",
+				  number);
 		return 0;
 	}
 	for (word = strtok_r(line, " \t\r", &saved); word && rc == 0;
@@ -165,124 +178,49 @@ static int read_line(struct reading *r, char *line, size_t number)
 		value = strchr(word, '=');
 		if (value) {
 			*value = '\0';
-			rc = set_key(r, &n, word, value + 1);
+			if (!aggregated || strcasecmp(word, "BlockSize") == 0)
+				rc = gf_slurm_set(r, &n, word, value + 1);
 		} else {
 			rc = gf_error_set(r->err, -EINVAL,
 					  "want KEY=VALUE, got \"%.40s\"",
 					  word);
 		}
 	}
-	return take_node(r, &n, rc);
-}
-
-/* One switch or block of topology.yaml. */
-static int read_entry(struct reading *r, const struct gf_markup *e,
-		      const char *const keys[])
-{
-	static const char *const as[] = {"Nodes", "Switches"};
-	struct node n = {.line = e->line};
-	const char *value = gf_markup_get(e, keys[0]);
-	int rc = set_key(r, &n, keys[1], value ? value : "");
-	size_t i;
-
-	for (i = 0; i < GF_ARRAY_LENGTH(as) && rc == 0; i++) {
-		value = gf_markup_get(e, i ? "children" : "nodes");
-		if (value && *value)
-			rc = set_key(r, &n, as[i], value);
-	}
-	return take_node(r, &n, rc);
-}
-
-/* The topology's switches or blocks; a flat one has none. */
-static int read_entries(struct reading *r, const struct gf_markup *topology)
-{
-	static const char *const kinds[][4] = {
-		{"switch", "SwitchName", "tree", "switches"},
-		{"block", "BlockName", "block", "blocks"}};
-	size_t i, k, m;
-	int rc = 0;
-
-	for (i = 0; i < topology->nchildren; i++)
-		for (m = 0; m < GF_ARRAY_LENGTH(kinds); m++) {
-			const struct gf_markup *c = topology->children[i];
-
-			if (strcmp(c->name, kinds[m][2]) != 0)
-				continue;
-			for (k = 0; k < c->nchildren && rc == 0; k++)
-				if (strcmp(c->children[k]->name, kinds[m][3]) ==
-				    0)
-					rc = read_entry(r, c->children[k],
-							kinds[m]);
-		}
-	if (rc == 0 && r->nnodes == 0)
-		rc = gf_error_set(r->err, -EINVAL,
-				  "%s:%zu: want a topology with switches or "
-				  "blocks, got none (flat: it names no nodes)",
-				  r->in->path, topology->line);
-	return rc;
-}
-
-static int read_yaml(struct reading *r)
-{
-	struct gf_markup *root = NULL, *chosen = NULL;
-	const char *word;
-	size_t i;
-	int rc = gf_yaml_parse(r->in->text, r->in->path, &root, r->err);
-
-	for (i = 0; rc == 0 && i < root->nchildren && !chosen; i++) {
-		word = gf_markup_get(root->children[i], "cluster_default");
-		if (word && (strcasecmp(word, "true") == 0 ||
-			     strcasecmp(word, "yes") == 0))
-			chosen = root->children[i];
-	}
-	if (rc == 0 && !chosen && root->nchildren)
-		chosen = root->children[0];
-	for (i = 0; rc == 0 && i < root->nchildren; i++)
-		if (root->children[i] != chosen)
-			gf_imported_leave(r->in->imported,
-					  "topologies but for the default",
-					  root->children[i]->line);
-	if (rc == 0)
-		rc = chosen ? read_entries(r, chosen)
-			    : gf_error_set(r->err, -EINVAL,
-					   "%s: want a list of topologies, got "
-					   "none",
-					   r->in->path);
-	gf_markup_free(root);
-	return rc;
+	return gf_slurm_take(r, &n, rc);
 }
 
 /* Lines that end in a backslash go on. */
-static int read_lines(struct reading *r)
+static int read_lines(struct gf_slurm *r)
 {
-	char *copy = gf_xstrdup(r->in->text), *line = copy, *next;
-	size_t number = 1, first;
+	static const char *const marks[] = {"SwitchName=", "BlockName=", NULL};
+	struct gf_log log = {.at = r->in->text, .marks = marks};
+	struct gf_text whole = {0};
+	size_t first = 1, n;
+	char *line;
 	int rc = 0;
 
-	while (line && rc == 0) {
-		first = number;
-		next = line;
-		while ((next = strchr(next, '\n'))) {
-			number++;
-			if (next == line || next[-1] != '\\')
-				break;
-			next[-1] = next[0] = ' ';
+	while (rc == 0 && (line = gf_log_next(&log))) {
+		n = strlen(line);
+		gf_text_add(&whole, line, n);
+		if (n && line[n - 1] == '\\' && *log.at) {
+			whole.data[whole.length - 1] = ' ';
+			continue;
 		}
-		if (next)
-			*next++ = '\0';
-		rc = read_line(r, line, first);
-		line = next;
+		rc = read_line(r, whole.data, first);
+		whole.length = 0;
+		first = log.line + 1;
 	}
-	free(copy);
+	gf_log_release(&log);
+	gf_text_release(&whole);
 	if (rc == 0 && r->nnodes == 0)
 		rc = gf_error_set(r->err, -EINVAL,
-				  "%s: want a SwitchName or BlockName, got "
-				  "none",
+				  "%s: want a SwitchName or BlockName with "
+				  "nodes, got none",
 				  r->in->path);
 	return rc;
 }
 
-static struct node *find(const struct reading *r, const char *name)
+static struct gf_slurm_node *find(const struct gf_slurm *r, const char *name)
 {
 	size_t i;
 
@@ -293,14 +231,14 @@ static struct node *find(const struct reading *r, const char *name)
 }
 
 /* Every switch below at most one other. */
-static int link_nodes(struct reading *r)
+static int link_nodes(struct gf_slurm *r)
 {
 	size_t i, k;
 
 	for (i = 0; i < r->nnodes; i++)
 		for (k = 0; k < r->nodes[i].children.count; k++) {
 			const char *name = r->nodes[i].children.names[k];
-			struct node *child = find(r, name);
+			struct gf_slurm_node *child = find(r, name);
 
 			if (!child || child->has_parent)
 				return gf_error_set(
@@ -316,7 +254,7 @@ static int link_nodes(struct reading *r)
 	return 0;
 }
 
-static void note_size(struct reading *r, int tier, size_t size)
+static void note_size(struct gf_slurm *r, int tier, size_t size)
 {
 	if (r->size[tier] == 0)
 		r->size[tier] = size;
@@ -325,16 +263,18 @@ static void note_size(struct reading *r, int tier, size_t size)
 }
 
 /* Adds the hosts below; *tier is how many levels there are. */
-static int walk(struct reading *r, const struct node *n, int depth, int *tier)
+static int walk(struct gf_slurm *r, const struct gf_slurm_node *n, int depth,
+		int *tier)
 {
 	size_t i;
 	int below, rc = 0;
 
-	if (depth > TIERS_MAX)
+	if (depth > GF_SLURM_TIERS)
 		return gf_error_set(r->err, -EINVAL,
 				    "%s:%zu: want at most %d tiers of "
 				    "switches, got more at %.40s",
-				    r->in->path, n->line, TIERS_MAX, n->name);
+				    r->in->path, n->line, GF_SLURM_TIERS,
+				    n->name);
 	*tier = 0;
 	r->visited++;
 	for (i = 0; i < n->hosts.count && rc == 0; i++)
@@ -357,7 +297,7 @@ static int by_name(const void *a, const void *b)
 	return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-static int check_hosts(const struct reading *r)
+static int check_hosts(const struct gf_slurm *r)
 {
 	char **sorted =
 		gf_xmemdup(r->hosts.names, r->hosts.count * sizeof(*sorted));
@@ -376,7 +316,7 @@ static int check_hosts(const struct reading *r)
 }
 
 /* All trees; several meet at one more tier. */
-static int walk_all(struct reading *r, int *tiers, struct gf_text *remarks)
+static int walk_all(struct gf_slurm *r, int *tiers, struct gf_text *remarks)
 {
 	size_t i, roots = 0, second = 0;
 	int top = 0, tier, rc = link_nodes(r);
@@ -398,7 +338,7 @@ static int walk_all(struct reading *r, int *tiers, struct gf_text *remarks)
 	*tiers = top + 1;
 	if (roots > 1)
 		r->size[(*tiers)++] = roots;
-	if (rc == 0 && roots > 1 && !r->blocks)
+	if (rc == 0 && roots > 1 && strcmp(r->what, "switches") == 0)
 		gf_text_addf(remarks,
 			     "%s:%zu: no switch connects the %zu trees (%s is "
 			     "the second), and Slurm starts no job across "
@@ -408,50 +348,20 @@ static int walk_all(struct reading *r, int *tiers, struct gf_text *remarks)
 	return rc ? rc : check_hosts(r);
 }
 
-/* Each tier passes on all that the hosts below can send. */
-static void make_levels(const struct reading *r, int tiers,
-			struct gf_topology *t, struct gf_text *remarks)
-{
-	static const struct gf_host nothing = {0};
-	struct gf_level level;
-	size_t below = 1;
-	int i;
-
-	if (r->in->ranks_per_host > 1)
-		gf_levels_append(t, gf_levels_shm(), "host",
-				 (size_t)r->in->ranks_per_host);
-	if (r->unequal) {
-		gf_text_addf(remarks,
-			     "%s: the switches are not alike: described as one "
-			     "flat level of %zu hosts\n",
-			     r->in->path, r->hosts.count);
-		gf_levels_network_of(&nothing, &level);
-		gf_levels_append(t, level, "net", r->hosts.count);
-		return;
-	}
-	for (i = 0; i < tiers; i++) {
-		char *name = i ? gf_xasprintf("tier%d", i + 1)
-			       : gf_xstrdup("switch");
-
-		gf_levels_network_of(&nothing, &level);
-		level.bandwidth_bytes_per_s *= (double)below;
-		gf_levels_append(t, level, name, r->size[i]);
-		below *= r->size[i];
-		free(name);
-	}
-}
-
 static int read_slurm(const struct gf_topology_file *in, struct gf_topology *t,
 		      struct gf_text *remarks, struct gf_error *err)
 {
-	struct reading r = {.in = in, .err = err};
+	struct gf_slurm r = {.in = in,
+			     .err = err,
+			     .what = "switches",
+			     .innermost = "switch"};
 	size_t i;
-	int tiers, rc = is_yaml(in->text) ? read_yaml(&r) : read_lines(&r);
+	int tiers, rc = is_yaml(in->text) ? gf_slurm_yaml(&r) : read_lines(&r);
 
 	if (rc == 0)
 		rc = walk_all(&r, &tiers, remarks);
 	if (rc == 0) {
-		make_levels(&r, tiers, t, remarks);
+		gf_slurm_levels(&r, tiers, t, remarks);
 		t->source = gf_xstrdup("slurm");
 		t->ranks = gf_levels_ranks(t->levels, t->nlevels);
 		if (t->ranks == 0)
@@ -480,5 +390,4 @@ const struct gf_topology_format gf_format_slurm = {
 	.bare_hosts = true,
 	.recognise = recognise,
 	.read = read_slurm,
-	.write = gf_slurm_write,
 };

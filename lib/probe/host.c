@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <sys/utsname.h>
 
+#include "base/array.h"
 #include "base/heap.h"
 
 struct gf_device *gf_probe_add_device(struct gf_host *host)
@@ -95,6 +96,27 @@ const char *gf_probe_device_type(unsigned int vendor, unsigned int device,
 	return NULL;
 }
 
+/* Drivers' names, and udev's by the place on the bus: ibp65s0, rocep65s0. */
+const char *gf_probe_rdma_link(const char *name, const char *unknown)
+{
+	static const struct {
+		const char *begins, *link;
+	} adapters[] = {
+		{"mlx", "infiniband"}, {"ib", "infiniband"},
+		{"hfi", "infiniband"}, {"opa", "infiniband"},
+		{"roce", "roce"},      {"rdma", "roce"},
+		{"bnxt_re", "roce"},   {"irdma", "roce"},
+		{"ionic", "roce"},     {"efa", "roce"},
+	};
+	size_t i;
+
+	for (i = 0; i < GF_ARRAY_LENGTH(adapters); i++)
+		if (strncmp(name, adapters[i].begins,
+			    strlen(adapters[i].begins)) == 0)
+			return adapters[i].link;
+	return unknown;
+}
+
 void gf_probe_remark(const struct gf_probe_config *config, const char *fmt, ...)
 {
 	va_list args;
@@ -171,6 +193,8 @@ static int check_sysfs(const char *sysfs, struct gf_error *err)
 int gf_probe_host(const struct gf_probe_config *config, struct gf_host *host,
 		  struct gf_error *err)
 {
+	struct gf_pci_tree tree = {0};
+	struct gf_probe_config own = *config;
 	struct gf_host h = {0};
 	struct utsname names;
 	size_t i;
@@ -178,13 +202,13 @@ int gf_probe_host(const struct gf_probe_config *config, struct gf_host *host,
 
 	if (rc < 0)
 		return rc;
-	for (i = 0; gf_probers[i]; i++) {
-		rc = gf_probers[i]->probe(config, &h, err);
-		if (rc < 0) {
-			gf_error_prefix(err, "%s", gf_probers[i]->name);
-			gf_probe_host_release(&h);
-			return rc;
-		}
+	own.tree = &tree;
+	for (i = 0; gf_probers[i] && rc == 0; i++)
+		rc = gf_probers[i]->probe(&own, &h, err);
+	gf_pci_tree_release(&tree);
+	if (rc < 0) {
+		gf_probe_host_release(&h);
+		return rc;
 	}
 	/* A saved machine carries its own name, or gets its file's; this one is
 	 * asked. */

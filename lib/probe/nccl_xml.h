@@ -7,6 +7,7 @@
 
 #include "probe/markup.h"
 #include "probe/format.h"
+#include "probe/pci_path.h"
 #include "probe/nvlink.h"
 
 /* What format_nccl.c finds in a file and nccl_links.c connects. */
@@ -23,6 +24,8 @@ struct gf_nccl {
 	struct gf_error *err;
 	struct gf_nccl_gpu *gpus;
 	size_t ngpus, gpu_capacity;
+	struct gf_pci_tree *trees;         /* per host */
+	size_t nplaces, c2c;               /* c2c: GPUs that have such links */
 	size_t bare, bare_gpus, bare_nets; /* PCI devices with nothing below */
 	struct gf_nvlinked *linked;        /* per GPU */
 	const char *link;                  /* nvlink or xgmi */

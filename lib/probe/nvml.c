@@ -244,7 +244,7 @@ static enum gf_path pci_path(const struct look *l, const struct gpu *a,
 	unsigned int level, i;
 
 	if (!l->nvml.ancestor || l->nvml.ancestor(a->handle, b->handle, &level))
-		return gf_pci_path(l->config->sysfs,
+		return gf_pci_path(l->config->tree,
 				   (struct gf_pci_end){a->pci, a->numa},
 				   (struct gf_pci_end){b->pci, b->numa},
 				   l->host->numa_nodes);

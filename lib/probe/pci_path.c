@@ -5,7 +5,39 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/heap.h"
+
+/* No host has more; looking for one costs time. */
+enum { PLACES_MAX = 4096 };
+
+static struct gf_pci_place *find(const struct gf_pci_tree *tree,
+				 const char *pci)
+{
+	size_t i;
+
+	for (i = 0; i < tree->nplaces; i++)
+		if (strcmp(tree->places[i].pci, pci) == 0)
+			return &tree->places[i];
+	return NULL;
+}
+
+void gf_pci_tree_put(struct gf_pci_tree *tree, const char *pci, char *place)
+{
+	struct gf_pci_place *p = find(tree, pci);
+
+	if (!p && tree->nplaces == PLACES_MAX) {
+		free(place);
+		return;
+	}
+	if (!p) {
+		p = gf_array_push(&tree->places, &tree->nplaces,
+				  &tree->capacity);
+		p->pci = gf_xstrdup(pci);
+	}
+	free(p->place);
+	p->place = place;
+}
 
 /* "pci0000:16": a host bridge, the first part of a device's place */
 static const char *host_bridge(const char *path)
@@ -21,17 +53,31 @@ static const char *host_bridge(const char *path)
 	return NULL;
 }
 
-/* "pci0000:16/0000:16:00.0/0000:17:00.0", or NULL; the caller frees. */
-static char *place_of(const char *sysfs, const char *pci)
+void gf_pci_tree_look(struct gf_pci_tree *tree, const char *sysfs,
+		      const char *pci)
 {
-	char *link = gf_xasprintf("%s/bus/pci/devices/%s", sysfs, pci);
-	char *resolved = realpath(link, NULL);
+	char *link = sysfs && pci
+			     ? gf_xasprintf("%s/bus/pci/devices/%s", sysfs, pci)
+			     : NULL;
+	char *resolved = link ? realpath(link, NULL) : NULL;
 	const char *from = resolved ? host_bridge(resolved) : NULL;
-	char *place = from ? gf_xstrdup(from) : NULL;
 
+	if (from)
+		gf_pci_tree_put(tree, pci, gf_xstrdup(from));
 	free(link);
 	free(resolved);
-	return place;
+}
+
+void gf_pci_tree_release(struct gf_pci_tree *tree)
+{
+	size_t i;
+
+	for (i = 0; i < tree->nplaces; i++) {
+		free(tree->places[i].pci);
+		free(tree->places[i].place);
+	}
+	free(tree->places);
+	memset(tree, 0, sizeof(*tree));
 }
 
 static int parts_of(const char *rest)
@@ -67,31 +113,29 @@ static enum gf_path meet(const char *a, const char *b)
 		       : GF_PATH_PXB;
 }
 
-static enum gf_path by_numa(struct gf_pci_end a, struct gf_pci_end b,
-			    int numa_nodes)
+static enum gf_path by_numa(int a, int b, int numa_nodes)
 {
-	if (numa_nodes == 1)
+	if (numa_nodes <= 1)
 		return GF_PATH_NODE;
-	if (a.numa < 0 || b.numa < 0)
+	if (a < 0 || b < 0)
 		return GF_PATH_UNKNOWN;
-	return a.numa == b.numa ? GF_PATH_NODE : GF_PATH_SYS;
+	return a == b ? GF_PATH_NODE : GF_PATH_SYS;
 }
 
-enum gf_path gf_pci_path(const char *sysfs, struct gf_pci_end a,
+enum gf_path gf_pci_path(const struct gf_pci_tree *tree, struct gf_pci_end a,
 			 struct gf_pci_end b, int numa_nodes)
 {
 	enum gf_path path = GF_PATH_UNKNOWN;
-	char *one, *other;
+	const struct gf_pci_place *one, *other;
 
 	if (!a.pci || !b.pci)
 		return path;
 	if (strcmp(a.pci, b.pci) == 0)
 		return GF_PATH_PIX;
-	one = sysfs ? place_of(sysfs, a.pci) : NULL;
-	other = sysfs ? place_of(sysfs, b.pci) : NULL;
+	one = find(tree, a.pci);
+	other = find(tree, b.pci);
 	if (one && other)
-		path = meet(one, other);
-	free(one);
-	free(other);
-	return path != GF_PATH_UNKNOWN ? path : by_numa(a, b, numa_nodes);
+		path = meet(one->place, other->place);
+	return path != GF_PATH_UNKNOWN ? path
+				       : by_numa(a.numa, b.numa, numa_nodes);
 }

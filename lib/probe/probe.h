@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "doc/topology.h"
+#include "probe/pci_path.h"
 
 /*
  * Discovers one host: processors, accelerators, network interfaces.
@@ -24,10 +25,9 @@ struct gf_probe_config {
 	const char *hwloc_xml; /* a saved machine; NULL: this one */
 	/* The bytes of hwloc_xml, if they have been read; NULL: they are read.
 	 */
-	const char *hwloc_text;
-	size_t hwloc_bytes;
-	double patience_s; /* with the child that parses it; 0: half a minute */
-	const char *nvml;  /* the driver's library; NULL: not asked */
+	const char *hwloc_text;   /* ends in a NUL */
+	const char *nvml;         /* the driver's library; NULL: not asked */
+	struct gf_pci_tree *tree; /* gf_probe_host's: what was found so far */
 	/* Lines on devices that are there but cannot be described; NULL: not
 	 * wanted. */
 	struct gf_text *remarks;
@@ -87,6 +87,9 @@ enum {
  * PCI Express link of its own. */
 const char *gf_probe_device_type(unsigned int vendor, unsigned int device,
 				 unsigned int class_id, bool has_link);
+/* The layer of an adapter for RDMA whose file does not say it, by its name:
+ * "infiniband" or "roce"; `unknown` where the name is no such adapter's. */
+const char *gf_probe_rdma_link(const char *name, const char *unknown);
 /* "dir/dump.xml" -> "dump"; the caller frees. */
 char *gf_probe_name_of_file(const char *path);
 

@@ -104,6 +104,7 @@ static int probe(const struct gf_probe_config *config, struct gf_host *host,
 		struct gf_device *d = &host->devices[i];
 		double rate = d->pci ? link_rate(config->sysfs, d->pci) : 0;
 
+		gf_pci_tree_look(config->tree, config->sysfs, d->pci);
 		if (rate > 0) {
 			d->bandwidth_bytes_per_s = rate;
 			d->bandwidth_origin = GF_ORIGIN_REPORTED;

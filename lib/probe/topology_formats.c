@@ -7,6 +7,8 @@
 
 #include "base/gunzip.h"
 #include "base/heap.h"
+#include "doc/foreign.h"
+#include "import/import.h"
 #include "probe/probe.h"
 
 /*
@@ -23,7 +25,6 @@ const struct gf_topology_format *const gf_topology_formats[] = {
 	&gf_format_slurm,
 	&gf_format_astra,
 	&gf_format_matrix,
-	&gf_format_fabric,
 	NULL,
 };
 /* clang-format on */
@@ -82,6 +83,29 @@ static const struct gf_topology_format *recognise(const char *text)
 	return NULL;
 }
 
+/* Of a page or a transcript: fences and commands behind a prompt. They become
+ * blanks, so that lines keep their numbers. */
+static void blank_frame(char *text, struct gf_imported *imported)
+{
+	size_t n, line = 1;
+	char *p = text;
+
+	for (;; p += n + 1, line++) {
+		const char *word = p + strspn(p, " \t");
+
+		n = strcspn(p, "\n");
+		if (strncmp(word, "```", 3) == 0 ||
+		    strncmp(word, "~~~", 3) == 0 ||
+		    strncmp(word, "$ ", 2) == 0) {
+			memset(p, ' ', n);
+			gf_imported_leave(imported,
+					  "lines that are none of its", line);
+		}
+		if (!p[n])
+			return;
+	}
+}
+
 static int finish(const char *path, struct gf_topology *t, struct gf_error *err)
 {
 	int rc;
@@ -134,26 +158,26 @@ int gf_topology_import(const char *spec, int ranks_per_host,
 	const struct gf_topology_format *format = named(spec, &in.path);
 	struct gf_topology t = {0};
 	char *text = NULL, *names;
-	const struct gf_topology_format *recognised;
-	const char *other;
+	const char *measured;
 	int rc = gf_gunzip_read(in.path, &text, &in.size, err);
 
 	if (rc < 0)
 		return rc;
+	if (!format || strlen(text) != in.size)
+		rc = gf_foreign_refuse(in.path, text, in.size, err);
+	blank_frame(text, imported);
 	in.text = text;
 	in.imported = imported;
-	recognised = recognise(text);
-	other = recognised ? NULL : gf_topology_other(text);
-	if (other)
-		rc = gf_error_set(err, -EINVAL, "%s: this is %s", in.path,
-				  other);
-	else if (strlen(text) != in.size)
-		rc = gf_error_set(err, -EINVAL,
-				  "%s: want text, got a zero byte at offset "
-				  "%zu",
-				  in.path, strlen(text));
 	if (!format)
-		format = recognised;
+		format = recognise(text);
+	measured = rc || format ? NULL : gf_import_reads(text, in.size);
+	if (measured)
+		rc = gf_error_set(err, -EINVAL,
+				  "%s: this is a measurement, %s: give it to "
+				  "gf-profile --import",
+				  in.path, measured);
+	if (rc == 0 && (!format || strlen(text) != in.size))
+		rc = gf_foreign_refuse_rest(in.path, text, in.size, err);
 	if (rc == 0 && !format) {
 		names = names_of_readers();
 		rc = gf_error_set(err, -EINVAL, "%s: it looks like none of %s",
@@ -163,8 +187,8 @@ int gf_topology_import(const char *spec, int ranks_per_host,
 	if (rc == 0 && ranks_per_host && !format->bare_hosts)
 		rc = gf_error_set(err, -EINVAL,
 				  "%s: --ranks-per-host: want a file that "
-				  "names hosts alone (slurm, ibnetdiscover), "
-				  "got %s, which says what is in them",
+				  "names hosts alone (slurm), got %s, which "
+				  "says what is in them",
 				  in.path, format->name);
 	if (rc == 0) {
 		imported->kind = format->name;

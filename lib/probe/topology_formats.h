@@ -4,17 +4,8 @@
 
 #include "probe/format.h"
 
-int gf_nccl_write(const struct gf_topology *t, struct gf_text *out,
-		  struct gf_text *remarks, struct gf_error *err);
-int gf_slurm_write(const struct gf_topology *t, struct gf_text *out,
-		   struct gf_text *remarks, struct gf_error *err);
-/* What a file is that no format reads, and what to give instead; NULL: it is
- * not known. */
-const char *gf_topology_other(const char *text);
-
 /* The formats of topology_formats.c, each in the file of its name. */
 extern const struct gf_topology_format gf_format_astra;
-extern const struct gf_topology_format gf_format_fabric;
 extern const struct gf_topology_format gf_format_hwloc;
 extern const struct gf_topology_format gf_format_matrix;
 extern const struct gf_topology_format gf_format_nccl;

@@ -5,11 +5,14 @@
 #include <expat.h>
 #include <string.h>
 
+#include "base/text.h"
+
 struct reader {
 	XML_Parser parser;
 	/* the open elements, the root first */
 	struct gf_markup *open[GF_MARKUP_DEPTH], *root;
 	int depth;
+	struct gf_text text; /* since the last tag */
 	const char *refused; /* NULL: nothing was */
 };
 
@@ -35,6 +38,7 @@ static void on_start(void *reader, const char *name, const char **attributes)
 	struct reader *r = reader;
 	struct gf_markup *e;
 
+	gf_text_release(&r->text);
 	if (r->depth == GF_MARKUP_DEPTH) {
 		refuse(r, "at most 64 elements inside each other, got more");
 		return;
@@ -53,10 +57,20 @@ static void on_start(void *reader, const char *name, const char **attributes)
 	}
 }
 
+static void on_text(void *reader, const char *text, int length)
+{
+	gf_text_add(&((struct reader *)reader)->text, text, (size_t)length);
+}
+
 static void on_end(void *reader, const char *name)
 {
+	struct reader *r = reader;
+
 	(void)name;
-	((struct reader *)reader)->depth--;
+	r->depth--;
+	if (r->text.length && strspn(r->text.data, " \t\r\n") < r->text.length)
+		gf_markup_set(r->open[r->depth], "", r->text.data);
+	gf_text_release(&r->text);
 }
 
 static void on_doctype(void *reader, const char *name, const char *system,
@@ -65,8 +79,9 @@ static void on_doctype(void *reader, const char *name, const char *system,
 	(void)name;
 	(void)system;
 	(void)public;
-	(void)internal;
-	refuse(reader, "XML without a DOCTYPE, got one");
+	if (internal)
+		refuse(reader, "XML without definitions in its DOCTYPE, got "
+			       "some");
 }
 
 int gf_xml_parse(const char *text, const char *path, struct gf_markup **root,
@@ -81,6 +96,7 @@ int gf_xml_parse(const char *text, const char *path, struct gf_markup **root,
 		return gf_error_set(err, -ENOMEM, "%s: expat: no memory", path);
 	XML_SetUserData(r.parser, &r);
 	XML_SetElementHandler(r.parser, on_start, on_end);
+	XML_SetCharacterDataHandler(r.parser, on_text);
 	XML_SetStartDoctypeDeclHandler(r.parser, on_doctype);
 	while (rc == 0) {
 		size_t n = left < most ? left : most;
@@ -102,6 +118,7 @@ int gf_xml_parse(const char *text, const char *path, struct gf_markup **root,
 				? "the end of the file"
 				: XML_ErrorString(XML_GetErrorCode(r.parser)));
 	XML_ParserFree(r.parser);
+	gf_text_release(&r.text);
 	if (rc < 0)
 		gf_markup_free(r.root);
 	else

@@ -54,8 +54,7 @@ TOPOLOGIES = {
     "divisors": [2] * 12 + [3] * 7}
 for name, sizes in TOPOLOGIES.items():
     put(f"topology-{name}.json", levels(sizes), *PLANS)
-    put(f"drawn-{name}.json", levels(sizes), "gf-topo --tree --import", "gf-topo --export nccl --import",
-        "gf-topo --export slurm --import")
+    put(f"drawn-{name}.json", levels(sizes), "gf-topo --tree --import", "gf-topo --export astra-sim --import")
 
 put("tensors.json", costs(9000), "gf-plan", "gf-plan --compare", "gf-plan --policy optimal --lanes 8",
     "gf-plan --policy dear --halves", "gf-plan --explain", "gf-plan --selection topk", "gf-plan --emit ddp")
@@ -103,6 +102,26 @@ for name, inside in {
         "deep": "<pci>" * 100_000, "gpus": "<cpu>" + GPU * 11_000 + "</cpu>",
         "comment": "<!--" + "-" * 900_000}.items():
     put(f"nccl-{name}.xml", f'<system version="1">{inside}</system>', "gf-topo --import", "gf-topo --import nccl:")
+OBJECT = '<object type="{}" os_index="{}" pci_busid="0:{:x}:{:x}.{}" pci_type="0302 [1:1]">{}</object>'
+
+
+def machine(objects):
+    return ('<topology version="2.0"><object type="Machine" nodeset="0x1"><object type="PU"/><object type="Bridge">' +
+            "".join(objects) + "</object></object></topology>")
+
+
+def function(i, inside=""):
+    return OBJECT.format("PCIDev", i, i // 256 % 256, i // 8 % 32, i % 8, inside)
+
+
+PORT = '<object type="OSDev" name="a" osdev_type="3"/>'
+for name, objects in {
+        "pairs": [function(i, PORT if i % 2 else "") for i in range(7000)],
+        "one": [function(i, PORT) for i in range(6000)],
+        "nodes": [OBJECT.format("NUMANode", i, 0, 0, 0, "") for i in range(5000)] + [function(i) for i in range(4000)],
+        "ports": ['<object type="OSDev" name="a" osdev_type="3">', *(
+            f'<info name="Port{i}State" value="1"/>' for i in range(20_000)), "</object>"]}.items():
+    put(f"hwloc-{name}.xml", machine(objects), "gf-topo --import", "gf-topo --tree --import")
 put("laughs.xml", '<!DOCTYPE topology [<!ENTITY b0 "aaaaaaaaaa">' + "".join(
     f'<!ENTITY b{i + 1} "{f"&b{i};" * 10}">' for i in range(20)) + "]><topology>&b20;</topology>",
     "gf-topo --import hwloc:")

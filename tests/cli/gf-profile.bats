@@ -99,6 +99,18 @@ quick="--batch 2 --warmup 1 --repeats 3 --threads 1"
 	says '--ranks 16 is taken, though busbw/algbw is that of 4 ranks'
 }
 
+@test "--import: IMB, all_reduce_bench, MSCCL++" {
+	wants 0 gf-profile -q --import "$data/import/imb.txt"
+	jq -e '.network | .ranks == 4 and (.allreduce[0].fit | .size_bytes[-1] == 1048576 and (.time_s[-1] * 1e8 | round) == 373368)' out.txt
+	wants 0 gf-profile -q --import "$data/import/imb.txt" --ranks 2
+	jq -e '.network | .ranks == 2 and (.allreduce[0].fit.time_s[-1] * 1e8 | round) == 117857' out.txt
+	wants 0 gf-profile -q --import "$data/import/all-reduce-bench.md"
+	jq -e '.network | .ranks == 8 and (.allreduce[0].fit | .size_bytes[0] == 32768 and (.time_s[-1] * 275.58e9 - 17179869184 | fabs) < 1)' out.txt
+	# the fastest of three kernels at 1 GiB
+	wants 0 gf-profile -q --import "$data/import/mscclpp.jsonl"
+	jq -e '.network | .ranks == 8 and (.allreduce[0].fit | .size_bytes[-1] == 1073741824 and (.time_s[-1] * 1e8 | round) == 770198)' out.txt
+}
+
 @test "--import: a log as it is; OSU, Inspector" {
 	wants 0 gf-profile --import "$data/import/nccl-tests-tagged.log"
 	says 'nccl-tests 2.18.0: 2 ranks, library of 8 sizes; left out: lines that are no rows (3, first in line 1)'
@@ -126,9 +138,8 @@ quick="--batch 2 --warmup 1 --repeats 3 --threads 1"
 	one_line
 	# a log's own table, from mpirun --tag-output
 	sed 's/^/[1,0]<stdout>:/' "$data/import/allreduce.txt" > tagged.txt
-	sed 's/^/[1,0]<stdout>:/' "$data/import/allreduce.csv" > tagged.csv
 	sed 's/^/[1,0]<stdout>:/' "$data/import/allreduce.json" > tagged.json
-	for f in txt csv json; do
+	for f in txt json; do
 		gf-profile --import "$data/import/allreduce.$f" | jq .network > plain.json
 		gf-profile --import tagged.$f | jq .network | cmp - plain.json
 	done
@@ -302,7 +313,7 @@ quick="--batch 2 --warmup 1 --repeats 3 --threads 1"
 	one_line
 	printf 'lorem ipsum' > text
 	wants 2 gf-profile --import text
-	says "all_reduce_perf's table or its JSON (-J)), osu (the table of osu_allreduce)"
+	says "want the format of one of csv, gf-allreduce, nccl-tests, osu, imb"
 	one_line
 	printf 'lorem\0ipsum' > zero
 	wants 2 gf-profile --import zero

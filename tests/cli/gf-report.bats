@@ -261,10 +261,11 @@ is() {
 	wants 0 gf-report "$data/import/nccl-tests.txt" --against "$data/import/nccl-tests.txt"
 	jq -se 'length > 3 and all(.verdict == "same")' out.txt
 	# sizes that look alike, and stages
-	wants 0 gf-report "$data/import/allreduce.csv" --against "$data/import/allreduce.csv"
+	wants 0 gf-report "$data/import/allreduce.json" --against "$data/import/allreduce.json"
 	jq -se 'map(.what) | index("blueconnect 2:halving 2:ring of 1024 bytes") and length == (unique | length)' out.txt
-	sed 's/,1048576,262144,/,1048580,262145,/' "$data/import/allreduce.csv" > near.csv
-	wants 0 gf-report near.csv --against "$data/import/allreduce.csv"
+	sed 's/"size_bytes": 1048576, "count_elems": 262144/"size_bytes": 1048580, "count_elems": 262145/' \
+		"$data/import/allreduce.json" > near.json
+	wants 0 gf-report near.json --against "$data/import/allreduce.json"
 	says "6 rows are in one of the runs alone"
 	wants 2 gf-report monday.json --against "$data/import/nccl-tests.txt"
 	says "nothing that"

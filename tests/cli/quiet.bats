@@ -7,7 +7,7 @@ runs() {
 	gf-plan -q --model digits-mlp "$share/topologies/4x2-1gbe.json" > plan.json
 	jq '.ranks = 1 | del(.levels) | .pipeline.staleness = 3' plan.json > stale.json
 	cat <<- RUNS
-		gf-topo --import $data/topologies/dgx.xml --export nccl
+		gf-topo --import $data/topologies/dgx.xml
 		gf-profile --model digits-mlp --repeats 1
 		gf-plan --model digits-mlp $share/topologies/4x2-1gbe.json
 		gf-sim plan.json --topology $share/topologies/gtopk-32-1gbe.json

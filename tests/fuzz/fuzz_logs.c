@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Logs through the scanner that takes labels off their lines, bytes through
- * gunzip, and both through the table of files that no importer reads. A line is
+ * gunzip, and both through the list of files that nothing reads. A line is
  * a part of the text, as people see it.
  */
 #include "base/gunzip.h"
+#include "base/log_lines.h"
+#include "doc/foreign.h"
 #include "harness.h"
 #include "import/importers.h"
-#include "import/log_lines.h"
 
 static void try_lines(const char *data)
 {
@@ -38,7 +39,10 @@ static bool try_logs(const char *data, size_t size, struct gf_rng *rng)
 
 	(void)rng;
 	try_lines(data);
-	gf_import_other(data, size);
+	rc = gf_foreign_refuse("f", data, size, &err) ||
+	     gf_foreign_refuse_rest("f", data, size, &err);
+	if (rc)
+		harness_expect_line(&err, "f: ");
 	rc = gf_gunzip("f", &copy, &size, &err);
 	if (rc)
 		harness_expect_line(&err, "f: ");

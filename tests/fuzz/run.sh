@@ -52,9 +52,7 @@ for name in "${targets[@]}"; do
 		"$program" --seconds "${FUZZ_SECONDS:-60}" > "$log" 2>&1 || { bad=1; echo "FAIL  $name: $log"; }
 		printf '%-12s %s\n' "$name" "$(tail -n 1 "$log")"
 	else
-		memory=3000
-		[ "$name" != hosts ] || memory=0
-		"$program" -max_total_time="${FUZZ_SECONDS:-60}" -timeout=600 -rss_limit_mb=$memory -reload=0 \
+		"$program" -max_total_time="${FUZZ_SECONDS:-60}" -timeout=600 -rss_limit_mb=3000 -reload=0 \
 			-print_final_stats=1 -artifact_prefix="$found/" "${dirs[@]}" > "$log" 2>&1 ||
 			{ bad=1; echo "FAIL  $name: $log, $(find "$found" -type f | wc -l) inputs in $found"; }
 		awk -v name="$name" '/stat::number_of_executed_units/ {n = $2} / cov: / {for (i = 1; i < NF; i++) if ($i == "cov:") cov = $(i + 1)}

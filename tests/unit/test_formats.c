@@ -160,6 +160,99 @@ static void test_read(void)
 		 "BlockName=b0 Nodes=a,b\nBlockName=b1 Nodes=c,d\n"
 		 "BlockSizes=2\n",
 		 1, 4, 4, "switch:2@1.25 tier2:2@2.5 "},
+		/* blocks without nodes, and sizes that divide them or not */
+		{"slurm",
+		 "BlockName=a Nodes=n[0-1]\nBlockName=b Nodes=n[2-3]\n"
+		 "BlockName=c Nodes=n[4-5]\nBlockName=d\nBlockSizes=2,4\n",
+		 1, 6, 6, "switch:2@1.25 tier2:3@2.5 "},
+		{"slurm",
+		 "BlockSizes=2,4\nBlockName=a Nodes=n[0-1]\n"
+		 "BlockName=b Nodes=n[2-3]\nBlockName=c Nodes=n[4-5]\n"
+		 "BlockName=d Nodes=n[6-7]\nBlockName=e\nBlockName=f\n",
+		 2, 16, 8, "host:2@8 switch:2@1.25 tier2:2@2.5 tier3:2@5 "},
+		{"slurm",
+		 "BlockName=a Nodes=n[0-1]\nBlockName=b\n"
+		 "BlockName=c Nodes=n[4-5]\nBlockSizes=2,4\n",
+		 1, 4, 4, "switch:2@1.25 tier2:2@2.5 "},
+		{"slurm",
+		 "BlockName=a Nodes=n[0-1] BlockSize=2\n"
+		 "BlockName=b Nodes=n[2-3] BlockSize=2\n"
+		 "BlockName=c Nodes=n[4-5] BlockSize=2\n"
+		 "BlockName=d Nodes=n[6-7] BlockSize=2\n"
+		 "AggregatedBlock=a,b Nodes=n[0-3] BlockSize=4\n"
+		 "AggregatedBlock=c,d Nodes=n[4-7] BlockSize=4\n",
+		 1, 8, 8, "switch:2@1.25 tier2:2@2.5 tier3:2@5 "},
+		{"slurm",
+		 "- topology: t\n  block:\n    block_sizes: [1, 2]\n"
+		 "    blocks:\n    - {block: a, nodes: n1}\n"
+		 "    - {block: b, nodes: n2}\n    - {block: c, nodes: n3}\n"
+		 "    - {block: d, nodes: n4}\n    - {block: e, nodes: null}\n"
+		 "    - block: f\n",
+		 1, 4, 4, "switch:1@1.25 tier2:2@1.25 tier3:2@2.5 "},
+		{"slurm",
+		 "- topology: t\n  ring:\n    rings:\n"
+		 "    - {ring: r0, nodes: \"n[0-3]\"}\n"
+		 "    - {ring: r1, nodes: \"n[4-7]\"}\n",
+		 1, 8, 8, "ring:4@1.25 tier2:2@5 "},
+		{"slurm",
+		 "- topology: t\n  torus3d:\n    toruses:\n"
+		 "    - name: pod\n      dims: {x: 4, y: 2, z: 1}\n"
+		 "      nodes: n[0-7]\n"
+		 "      placements: [{dims: {x: 2, y: 2, z: 1}}]\n"
+		 "    - {name: b, dims: {x: 4, y: 2, z: 1}, nodes: "
+		 "\"m[0-7]\"}\n",
+		 1, 16, 16, "x:4@1.25 y:2@5 tier3:2@10 "},
+		/* places in another order, and one without a node */
+		{"slurm",
+		 "- topology: t\n  torus3d:\n    toruses:\n    - name: pod\n"
+		 "      dims: {x: 2, y: 2, z: 1}\n      regions:\n"
+		 "      - {anchor: {x: 0, y: 0, z: 0}, dims: {x: 2, y: 2, z: "
+		 "1}, "
+		 "nodes: \"n[0-3]\"}\n",
+		 1, 4, 4, "net:4@1.25 "},
+		{"slurm",
+		 "- topology: t\n  torus3d:\n    toruses:\n"
+		 "    - {name: a, dims: {x: 2, y: 2, z: 1}, nodes: "
+		 "\"n[0-2]\"}\n",
+		 1, 3, 3, "net:3@1.25 "},
+		/* c2c links in place of two lanes of PCI Express */
+		{"nccl",
+		 NODE("<pci busid=\"a\" link_speed=\"64.0 GT/s PCIe\" "
+		      "link_width=\"2\"><gpu sm=\"103\"><c2c bw=\"44712\" "
+		      "count=\"5\"/></gpu></pci>"),
+		 1, 0, 1, "host:1@223.56 "},
+		/* behind labels; in a transcript on a page; quoted */
+		{"nvidia-smi",
+		 "[1,0]<stdout>:$ nvidia-smi topo -m\n"
+		 "[1,0]<stdout>:\t\033[4mGPU0\tGPU1\tNIC0\tCPU "
+		 "Affinity\033[0m\n"
+		 "[1,0]<stdout>:GPU0\t X \tNV12\tPIX\t0-3\t0\n"
+		 "[1,0]<stdout>:GPU1\tNV12\t X \tPIX\t0-3\t0\n"
+		 "[1,0]<stdout>:NIC0\tPIX\tPIX\t X \n\n"
+		 "[1,0]<stdout>:Legend:\n[1,0]<stdout>:  X    = Self\n"
+		 "[1,0]<stdout>:NIC Legend:\n[1,0]<stdout>:  NIC0: mlx5_0\n",
+		 1, 0, 1, "host:2@240 "},
+		{"nvidia-smi",
+		 "Nov 26 06:00:07 n1 job[77]: \tGPU0\tGPU1\tCPU Affinity\n"
+		 "Nov 26 06:00:07 n1 job[77]: GPU0\t X \tNV12\t0-3\t0\n"
+		 "Nov 26 06:00:08 n1 job[77]: GPU1\tNV12\t X \t0-3\t0\n",
+		 1, 0, 1, "host:2@240 "},
+		{"slurm",
+		 "```\nroot@n1:~# scontrol show topology | grep SwitchName=\n"
+		 "SwitchName=s Level=0 LinkSpeed=1 Nodes=n[0-3]\n```\n",
+		 1, 4, 4, "switch:4@1.25 "},
+		{"slurm",
+		 "> user@n1 $ grep SwitchName= f\n"
+		 "> # SwitchName=t Nodes=m\n> SwitchName=s \\\n"
+		 ">   Nodes=n[0-3] # leaf\n",
+		 1, 4, 4, "switch:4@1.25 "},
+		{"slurm",
+		 "0: BlockName=a Nodes=n[0-1] # one\n0: BlockSizes=2\n"
+		 "0: BlockName=b Nodes=n[2-3]\n",
+		 1, 4, 4, "switch:2@1.25 tier2:2@2.5 "},
+		{"slurm",
+		 "Nov 26 06:00:07 n1 job[7]: SwitchName=s Nodes=n[0-3]\n", 1, 4,
+		 4, "switch:4@1.25 "},
 		{"astra-sim",
 		 "topology: [Ring]\nnpus_count: [4]\nbandwidth: [50]\n"
 		 "latency: [500]\n",
@@ -197,8 +290,8 @@ static void test_refused(void)
 		 "f:1: want whole XML, got the end of the file"},
 		{"nccl", "<system/>",
 		 "f: want at least one gpu below a cpu, got none"},
-		{"nccl", "<!DOCTYPE x><system/>",
-		 "f:1: want XML without a DOCTYPE, got one"},
+		{"nccl", "<!DOCTYPE x [<!ENTITY a \"b\">]><system/>",
+		 "f:1: want XML without definitions in its DOCTYPE, got some"},
 		{"nccl", "<system>\n<cpu numaid=0/></system>",
 		 "f:2: want whole XML, got not well-formed (invalid token)"},
 		{"nccl", "<system>\n<cpu a='1' a='2'/></system>",
@@ -221,6 +314,14 @@ static void test_refused(void)
 		{"nccl", NODE(GPU("a", "") GPU("A", "")),
 		 "f:1: want one GPU of an address on a host (host_hash), got a "
 		 "again"},
+		{"nccl",
+		 NODE("<nic><net name=\"mlx5_0\"/></nic>"
+		      "<pci class=\"0x030200\"/>"),
+		 "f: want elements gpu, got a template, which NCCL completes "
+		 "at run time (by class 1 GPUs and 1 network interfaces): give "
+		 "what NCCL_TOPO_DUMP_FILE writes on the node"},
+		{"nccl", NODE(GPU("a", "<c2c bw=\"x\"/>")),
+		 "f:1: bw: want a number, got \"x\""},
 		{"nccl", NODE(GPU("a", "<nvlink count=\"2000\"/>")),
 		 "f:1: count: want 0 to 1024 links, got 2000"},
 		{"slurm", "Nodes=a",
@@ -229,7 +330,22 @@ static void test_refused(void)
 		 "f:1: s: want either Nodes or "
 		 "Switches"},
 		{"slurm", "# nothing\n",
-		 "f: want a SwitchName or BlockName, got none"},
+		 "f: want a SwitchName or BlockName with nodes, got none"},
+		{"slurm", "BlockName=a\nBlockSizes=2\n",
+		 "f: want a SwitchName or BlockName with nodes, got none"},
+		{"slurm", "BlockName=a Nodes=a\nBlockSizes=2,x\n",
+		 "f:2: BlockSizes: want numbers of nodes with commas between, "
+		 "got \"x\""},
+		{"slurm",
+		 "- topology: t\n  torus3d:\n    toruses:\n"
+		 "    - {name: a, nodes: b, dims: {x: 2, y: 0, z: 1}}\n",
+		 "f:4: dims: want numbers x, y and z, got \"0\""},
+		{"slurm", "- topology: t\n  dragonfly:\n    groups: []\n",
+		 "f:1: want a tree, block, ring or torus3d with nodes, got "
+		 "dragonfly: give gf-topo --synthetic the levels"},
+		{"slurm", "- topology: t\n  hypercube:\n    nodes: a\n",
+		 "f:1: want a tree, block, ring or torus3d with nodes, got "
+		 "hypercube: give gf-topo --synthetic the levels"},
 		{"slurm", "SwitchName=s Nodes=a[3-1]",
 		 "f:1: want a range of 1 to 1048576 numbers, got 3-1"},
 		{"slurm", "SwitchName=s Nodes=a[0-99999999]",
@@ -250,9 +366,9 @@ static void test_refused(void)
 		 "f:1: want SwitchName, Nodes, Switches, LinkSpeed, BlockName "
 		 "or BlockSizes, got Speed"},
 		{"slurm", "- topology: t\n  flat: true\n",
-		 "f:1: want a topology with switches or blocks, got none "
-		 "(flat: "
-		 "it names no nodes)"},
+		 "f:1: want a tree, block, ring or torus3d with nodes, got "
+		 "flat, which names no nodes: give gf-topo --synthetic the "
+		 "levels"},
 		{"slurm",
 		 "- topology: t\n  tree:\n    switches:\n"
 		 "    - switch: s\n      nodes: a\n      nodes: b\n",
@@ -295,6 +411,83 @@ static void test_refused(void)
 	}
 }
 
+#define NET(bus, name, more)                                                   \
+	"<pci busid=\"" bus "\"><nic><net name=\"" name                        \
+	"\" speed=\"100000\" " more "/></nic></pci>"
+#define BELOW(inside)     "<pci class=\"0x060400\">" inside "</pci>"
+#define CPU(numa, inside) "<cpu numaid=\"" numa "\">" inside "</cpu>"
+
+/* The interface near each device, and the links that interfaces are. */
+static void test_near(void)
+{
+	static const struct {
+		const char *format, *text, *near, *links;
+	} cases[] = {
+		/* one switch, several, a processor, the other one */
+		{"nccl",
+		 "<system>" CPU("0", BELOW(BELOW(GPU("a", "")) NET(
+					     "e", "mlx5_0", "port=\"1\""))
+					     GPU("b", ""))
+			 CPU("1",
+			     BELOW(GPU("c", "") NET("f", "mlx5_1",
+						    "port=\"1\""))) "</system>",
+		 "mlx5_0 pxb, mlx5_0 node, mlx5_1 pix",
+		 "mlx5_0 infiniband, mlx5_1 infiniband"},
+		/* two for two */
+		{"nccl",
+		 NODE(BELOW(GPU("a", "") GPU("b", "")
+				    NET("c", "rdmap1s0", "gdr=\"1\"")
+					    NET("d", "rdmap2s0", "gdr=\"1\""))),
+		 "rdmap1s0 pix, rdmap2s0 pix", "rdmap1s0 roce, rdmap2s0 roce"},
+		/* what the file says, and the name where it says nothing */
+		{"nccl",
+		 NODE(GPU("a", "") NET("b", "mlx5_0", "port=\"0\" gdr=\"0\"")
+			      NET("c", "foo", "port=\"1\" gdr=\"0\"") NET(
+				      "d", "bnxt_re0", "gdr=\"0\"")
+				      NET("e", "irdma0", "") NET("f", "eno1",
+								 "")
+					      NET("g", "ibp1s0", "port=\"2\"")),
+		 "ibp1s0 node",
+		 "mlx5_0 ethernet, foo roce, bnxt_re0 roce, irdma0 roce, "
+		 "eno1 ethernet, ibp1s0 infiniband"},
+		{"nvidia-smi",
+		 "GPU0 GPU1 NIC0 NIC1 NIC2 CPU Affinity NUMA Affinity\n"
+		 "GPU0 X NV12 SYS PXB PXB 0-3 0\n"
+		 "GPU1 NV12 X SYS PXB PXB 0-3 0\n"
+		 "NIC0 SYS SYS X SYS SYS\nNIC1 PXB PXB SYS X PIX\n"
+		 "NIC2 PXB PXB SYS PIX X\n"
+		 "NIC0: bnxt_re0\nNIC1: bnxt_re1\nNIC2: bnxt_re2\n",
+		 "bnxt_re1 pxb, bnxt_re2 pxb",
+		 "bnxt_re0 roce, bnxt_re1 roce, bnxt_re2 roce"},
+	};
+	size_t i, k;
+
+	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++) {
+		struct gf_topology t = {0};
+		struct gf_error err = {""};
+		struct gf_text near = {0}, links = {0};
+
+		EXPECT(!read_text(cases[i].format, cases[i].text, 1, &t, &err),
+		       "case %zu: %s", i, err.text);
+		for (k = 0; k < t.hosts[0].ndevices; k++) {
+			const struct gf_device *d = &t.hosts[0].devices[k];
+
+			gf_text_addf(&near, "%s%s %s", k ? ", " : "",
+				     d->nic ? d->nic : "-",
+				     gf_path_names[d->nic_path]);
+		}
+		for (k = 0; k < t.hosts[0].nnics; k++)
+			gf_text_addf(&links, "%s%s %s", k ? ", " : "",
+				     t.hosts[0].nics[k].name,
+				     t.hosts[0].nics[k].link);
+		EXPECT_TEXT(near.data, cases[i].near);
+		EXPECT_TEXT(links.data, cases[i].links);
+		gf_text_release(&near);
+		gf_text_release(&links);
+		gf_topology_release(&t);
+	}
+}
+
 static void test_hostlist(void)
 {
 	static const struct {
@@ -332,8 +525,6 @@ static void test_round_trip(void)
 		const char *file, *format;
 	} cases[] = {
 		{"tests/data/topologies/ring-switch.yml", "astra-sim"},
-		{"tests/data/topologies/fat-tree.conf", "slurm"},
-		{"tests/data/topologies/blocks.conf", "slurm"},
 		{"share/topologies/blueconnect-4x16x3.json", "astra-sim"},
 	};
 	size_t i;
@@ -381,10 +572,11 @@ static void test_broken(void)
 		{"tests/data/topologies/dgx.xml", "nccl"},
 		{"tests/data/topologies/pairs.xml", "nccl"},
 		{"tests/data/topologies/rccl-4p2h.xml", "nccl"},
+		{"tests/data/hwloc/gpu-node.xml", "hwloc"},
+		{"tests/data/hwloc/power8-nvlink.xml", "hwloc"},
 		{"tests/data/topologies/slurm.yaml", "slurm"},
 		{"tests/data/topologies/scontrol.txt", "slurm"},
 		{"tests/data/topologies/nvidia-smi.txt", "nvidia-smi"},
-		{"tests/data/topologies/ibnetdiscover.txt", "ibnetdiscover"},
 		{"tests/data/topologies/fat-tree.conf", "slurm"},
 		{"tests/data/topologies/ring-switch.yml", "astra-sim"},
 	};
@@ -425,6 +617,7 @@ int main(void)
 {
 	test_read();
 	test_refused();
+	test_near();
 	test_hostlist();
 	test_round_trip();
 	test_broken();

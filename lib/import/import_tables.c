@@ -1,0 +1,335 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Tables of all-reduces: a row here for each program. A table is one run, and a
+ * log may hold several, also of other collectives: lib/import/nccl_run.c judges
+ * by all that a run says whether it is an all-reduce, and on how many ranks.
+ */
+#include "import/importers.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <limits.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/heap.h"
+#include "base/log_lines.h"
+#include "base/units.h"
+#include "import/nccl_run.h"
+#include "import/columns.h"
+
+struct reading {
+	const struct gf_columns_format *format;
+	struct gf_columns table;
+	struct gf_nccl_log *log;
+};
+
+/* --- headings ------------------------------------------------------------- */
+
+static bool is_heading(const struct gf_columns_format *f, const char *line)
+{
+	char *copy = gf_xstrdup(f->heading), *wants[8];
+	struct gf_columns t = {0};
+	size_t n = gf_log_words(copy, wants, 8), i;
+	bool is;
+
+	gf_columns_head(&t, line);
+	is = t.ncolumns && strcmp(t.names[0], wants[0]) == 0;
+	for (i = 1; i < n && is; i++)
+		is = gf_columns_cell(&t, t.names, wants[i]);
+	gf_columns_release(&t);
+	free(copy);
+	return is;
+}
+
+static bool begins(const char *line, const char *with)
+{
+	return with && strncmp(line, with, strlen(with)) == 0;
+}
+
+/* "# OSU MPI Allreduce Latency Test v7.5", "# Benchmarking: allreduce" */
+static void take_title(struct reading *r, const char *line, size_t number)
+{
+	const struct gf_columns_format *f = r->format;
+	struct gf_nccl_run *run = gf_nccl_begin(r->log, number);
+	struct gf_imported *imported = r->log->imported;
+	const char *version = strstr(line, " v");
+
+	line += strlen(f->title);
+	snprintf(run->program, sizeof(run->program), "%.63s",
+		 line + strspn(line, " :"));
+	run->sweeps = f->ranks;
+	if (version && !imported->version)
+		imported->version = gf_xstrdup(version + 2);
+	gf_columns_release(&r->table);
+	if (f->columns)
+		gf_columns_head(&r->table, f->columns);
+}
+
+/* "mpirun -np 2 ... osu_allreduce"; 0: the line is no such command. */
+static int ranks_of_command(const char *program, char **words, size_t n)
+{
+	long long ranks = 0;
+	size_t i;
+
+	for (i = 0; i < n; i++) {
+		const char *slash = strrchr(words[i], '/');
+
+		if (strcmp(slash ? slash + 1 : words[i], program) == 0)
+			return (int)ranks;
+		if (i + 1 < n && (strcmp(words[i], "-n") == 0 ||
+				  strcmp(words[i], "-np") == 0))
+			gf_units_int(words[i + 1], 1, INT_MAX, &ranks, NULL);
+	}
+	return 0;
+}
+
+/* "# #processes = 4", "all_reduce over 8 ranks"; 0: it does not say it. */
+static int ranks_of_line(const char *before, const char *line)
+{
+	const char *at = before ? strstr(line, before) : NULL;
+	long ranks;
+
+	if (!at)
+		return 0;
+	at += strlen(before);
+	ranks = strtol(at + strspn(at, " =:"), NULL, 10);
+	return ranks > 0 && ranks < INT_MAX ? (int)ranks : 0;
+}
+
+static void take_ranks(struct gf_nccl_log *log, int ranks, size_t number)
+{
+	struct gf_nccl_run *run = gf_nccl_begin(log, number);
+
+	run->listed = run->end = 0;
+	gf_nccl_list_rank(run, 0, 0, ranks);
+}
+
+/* What stands before rows; false: nothing of it. */
+static bool take_remark(struct reading *r, char *line, size_t number)
+{
+	const struct gf_columns_format *f = r->format;
+	const int ranks = ranks_of_line(f->ranks, line);
+
+	if (ranks)
+		take_ranks(r->log, ranks, number);
+	else if (begins(line, f->title))
+		take_title(r, line, number);
+	else if (f->heading && is_heading(f, line)) {
+		gf_nccl_begin(r->log, number);
+		gf_columns_head(&r->table, line);
+	} else {
+		return f->told && gf_nccl_note_run(r->log, line, number);
+	}
+	return true;
+}
+
+/* --- rows ----------------------------------------------------------------- */
+
+/* A number as it is printed, and half of its last digit; NAN: there is none. */
+static double number_in(const char *word, double *half)
+{
+	const char *point = word ? strchr(word, '.') : NULL;
+	double value = word ? strtod(word, NULL) : NAN;
+
+	*half = 0.5 *
+		pow(10, point ? -(double)strspn(point + 1, "0123456789") : 0);
+	if (!word || strchr(word, 'e'))
+		*half = NAN;
+	return word && isdigit((unsigned char)*word) && value <= 1e15 ? value
+								      : NAN;
+}
+
+/* The most that is wrong in any place. */
+static double wrong_in(const struct gf_columns *t, char **cells)
+{
+	double most = 0, half;
+	size_t i;
+
+	for (i = 0; i < t->ncolumns; i++)
+		if (strcmp(t->names[i], "#wrong") == 0 ||
+		    strcmp(t->names[i], "error") == 0)
+			most = fmax(most, number_in(cells[i], &half));
+	return most;
+}
+
+/* Do size, time and algbw agree? Pieces of two rows do not. */
+static bool agrees(const struct gf_nccl_row *r)
+{
+	const double algbw = 1e-3 * (double)r->size_bytes / r->time_us;
+
+	return !(r->time_us > 0) || !(r->algbw > 0) || isnan(r->algbw_half) ||
+	       fabs(algbw - r->algbw) <= 0.1 * algbw + 2 * r->algbw_half;
+}
+
+/* Fills a zeroed row but for its line; -EINVAL: its figures are none. */
+static int read_cells(const struct reading *r, char **cells,
+		      struct gf_nccl_row *row)
+{
+	const struct gf_columns *t = &r->table;
+	const char *type = gf_columns_cell(t, cells, "type");
+	const char *redop = gf_columns_cell(t, cells, "redop");
+	const char *root = gf_columns_cell(t, cells, "root");
+	const char *size = gf_columns_cell(t, cells, r->format->size);
+	double half;
+
+	if (!size || gf_units_size(size, &row->size_bytes, NULL) < 0)
+		return -EINVAL;
+	row->algbw =
+		number_in(gf_columns_cell(t, cells, "algbw"), &row->algbw_half);
+	row->busbw =
+		number_in(gf_columns_cell(t, cells, "busbw"), &row->busbw_half);
+	row->time_us =
+		r->format->time
+			? number_in(gf_columns_cell(t, cells, r->format->time),
+				    &half)
+			: 1e-3 * (double)row->size_bytes / row->algbw;
+	row->wrong = wrong_in(t, cells);
+	row->root = root ? atoi(root) : -1;
+	row->reduces = !redop || strcmp(redop, "none") != 0;
+	snprintf(row->type, sizeof(row->type), "%s %s", type ? type : "",
+		 redop ? redop : "");
+	return agrees(row) ? 0 : -EINVAL;
+}
+
+/* Cuts a line into words, without the rules of a page's table. */
+static size_t cut(char *line, char **words)
+{
+	size_t n = gf_log_words(line, words, 2 * GF_COLUMNS_MOST), i, kept = 0;
+
+	for (i = 0; i < n; i++)
+		if (words[i][strspn(words[i], "|-:")])
+			words[kept++] = words[i];
+	return kept;
+}
+
+static void take_row(struct reading *r, char *line, size_t number)
+{
+	const struct gf_columns_format *f = r->format;
+	char *words[2 * GF_COLUMNS_MOST], **cells;
+	const size_t n = cut(line, words);
+	struct gf_nccl_row row = {.line = number};
+	const int found = n ? gf_columns_row(&r->table, words, n, &cells) : 0;
+	const int ranks = n && !found && f->program
+				  ? ranks_of_command(f->program, words, n)
+				  : 0;
+	const char *left = NULL;
+
+	if (ranks)
+		take_ranks(r->log, ranks, number);
+	if (n == 0 || ranks)
+		return;
+	if (found == 0)
+		left = "lines that are no rows";
+	else if (found < 0 || read_cells(r, cells, &row) < 0)
+		left = "broken rows";
+	else if (!f->time && !(row.algbw_half <= 0.05 * row.algbw))
+		left = "rows whose bandwidth has too few digits";
+	if (left) {
+		gf_imported_leave(r->log->imported, left, number);
+		return;
+	}
+	if (strcmp(words[n - 1], "Fail") == 0)
+		row.wrong = 1;
+	if (!r->log->nruns)
+		gf_nccl_begin(r->log, number);
+	gf_nccl_add(r->log, &row);
+}
+
+/* --- the formats ---------------------------------------------------------- */
+
+int gf_columns_recognise(const struct gf_columns_format *f, const char *text)
+{
+	char *words[2 * GF_COLUMNS_MOST], **cells, *line;
+	struct gf_log log = {.at = text};
+	struct gf_columns t = {0};
+	bool found = false;
+
+	if (!f->heading)
+		return gf_log_has_line(text, f->title, " Test");
+	if (strchr("{[", text[strspn(text, " \t\r\n")]))
+		return 0; /* a trace may have a line of a gigabyte */
+	if (f->columns)
+		gf_columns_head(&t, f->columns);
+	while (!found && (line = gf_log_next(&log)))
+		found = is_heading(f, line) ||
+			(t.ncolumns &&
+			 gf_columns_row(&t, words, cut(line, words), &cells) >
+				 0);
+	gf_columns_release(&t);
+	gf_log_release(&log);
+	return found;
+}
+
+int gf_columns_read(const struct gf_import *in, struct gf_profile *out,
+		    struct gf_text *remarks, struct gf_error *err)
+{
+	const struct gf_columns_format *f = in->importer->table;
+	struct gf_nccl_log runs = {.imported = in->imported};
+	struct reading r = {.format = f, .log = &runs};
+	struct gf_log log = {.at = in->text};
+	char *line;
+	int rc;
+
+	snprintf(runs.library, sizeof(runs.library), "%s", f->library);
+	if (f->columns && !f->title)
+		gf_columns_head(&r.table, f->columns);
+	while ((line = gf_log_next(&log)))
+		if (!take_remark(&r, line, log.line) && *line != '#')
+			take_row(&r, line, log.line);
+	gf_log_release(&log);
+	gf_columns_release(&r.table);
+	out->network = gf_xcalloc(1, sizeof(*out->network));
+	rc = gf_nccl_finish(&runs, in, out->network, remarks, err);
+	gf_nccl_release(&runs);
+	return rc;
+}
+
+/* OSU Micro-Benchmarks; -f, -z and -c put further columns behind the means. */
+const struct gf_importer gf_importer_osu = {
+	.name = "osu",
+	.description = "the table of osu_allreduce",
+	.read = gf_columns_read,
+	.table =
+		&(const struct gf_columns_format){
+			.title = "# OSU ",
+			.columns = "Size Avg",
+			.size = "Size",
+			.time = "Avg",
+			.program = "osu_allreduce",
+			.library = "Open MPI", /* no other that has variants */
+		},
+};
+
+/* The time of the slowest rank, as gf-allreduce takes it. oneCCL's benchmark
+ * prints the same, with a column of elements. */
+const struct gf_importer gf_importer_imb = {
+	.name = "imb",
+	.description = "the tables of IMB-MPI1 Allreduce or oneCCL's benchmark",
+	.read = gf_columns_read,
+	.table =
+		&(const struct gf_columns_format){
+			.title = "# Benchmarking",
+			.heading = "#bytes #repetitions t_max[usec]",
+			.size = "#bytes",
+			.time = "t_max[usec]",
+			.ranks = "# #processes",
+			.library = "Open MPI",
+		},
+};
+
+/* all_reduce_bench.py of the book Machine Learning Engineering. */
+const struct gf_importer gf_importer_all_reduce_bench = {
+	.name = "all_reduce_bench",
+	.description = "the table of all_reduce_bench.py",
+	.read = gf_columns_read,
+	.table =
+		&(const struct gf_columns_format){
+			.heading = "payload busbw algbw",
+			.size = "payload",
+			.ranks = "all_reduce over",
+			.library = "NCCL",
+		},
+};
