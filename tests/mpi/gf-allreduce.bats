@@ -24,6 +24,36 @@ right() {
 	done
 }
 
+# what each rank's communicators got last, as Open MPI says itself
+@test "a variant goes before every component of Open MPI, or is refused" {
+	mpirun --version | grep -q "Open MPI" || skip "only Open MPI can be told"
+	OMPI_MCA_coll_sm_priority=90 OMPI_MCA_coll_base_verbose=10 \
+		wants 0 mpi 2 gf-allreduce $quick -a library:ring,library:default -b 4 -e 4
+	prints ' with sm (90) before tuned (30)'
+	[ "$(grep ' selecting ' err.txt | sort -s -k1,1 | awk '$4 == "tuned," && last == "sm," {n[$1]++} {last = $4} END {print length(n)}')" -eq 2 ]
+	# what passes calls on, and han on one host, stands before nothing
+	wants 0 mpi 2 gf-allreduce $quick -a library:default -b 4 -e 4
+	! grep -q ' before tuned' out.txt
+	printf '%s\n' 1 2 1 2 1 0 1 0 0 > rules.txt
+	while IFS='|' read -r setting why; do
+		for variant in ring all; do
+			wants 1 env "OMPI_MCA_$setting" mpirun --oversubscribe -np 2 gf-allreduce $quick -a library:$variant -b 4 -e 4
+			says "cannot be told an algorithm here: $why"
+		done
+	done <<- END
+		coll=^tuned|coll_tuned is left out of it
+		coll_tuned_priority=-1|coll_tuned is left out of it
+		coll_tuned_use_dynamic_rules=0|coll_tuned_use_dynamic_rules is 0
+	END
+	# rules come before what is forced up to Open MPI 4, and after it since 5
+	printf '%s\n' 1 2 1 2 1 0 1 0 0 > rules.txt
+	local status=0
+	! mpirun --version | grep -q ' 4\.' || status=1
+	wants $status env "OMPI_MCA_coll_tuned_dynamic_rules_filename=$PWD/rules.txt" \
+		mpirun --oversubscribe -np 2 gf-allreduce $quick -a library:ring -b 4 -e 4
+	[ $status -eq 0 ] || says 'the rules of coll_tuned_dynamic_rules_filename come first'
+}
+
 # adds TYPE:OPERATION...
 adds() {
 	local pair
