@@ -76,9 +76,9 @@ struct gf_emitter {
 extern const struct gf_emitter *const gf_emitters[]; /* NULL-terminated */
 extern const struct gf_emitter gf_emitter_ddp, gf_emitter_horovod,
 	gf_emitter_nccl_env, gf_emitter_nccl_tuner, gf_emitter_rccl_tuner,
-	gf_emitter_ncclx_tuner, gf_emitter_ompi, gf_emitter_deepspeed,
-	gf_emitter_megatron, gf_emitter_xla, gf_emitter_torchft,
-	gf_emitter_maxtext;
+	gf_emitter_ncclx_tuner, gf_emitter_ompi, gf_emitter_ompi_han,
+	gf_emitter_deepspeed, gf_emitter_megatron, gf_emitter_xla,
+	gf_emitter_torchft, gf_emitter_maxtext;
 
 /* "buckets, codecs; PyTorch 2.13", for lists. */
 void gf_emitter_mark(const void *emitter, struct gf_text *out);

@@ -364,6 +364,29 @@ staged() { # FILE
 	prints "33.4 ms by rabenseifner"
 	says "MPI_Allreduce as it is: 186 ms a step in buckets of 25 MiB; as told: 159 ms"
 	# a default that is as good as all the others is left alone
+	# han, which stands before coll_tuned between hosts since Open MPI 5, leaves it those sizes alone
+	fails grep -q coll_han out.txt
+	wants 1 gf-plan --emit ompi-han told.json
+	says "--emit ompi-han: Open MPI 4.1.4 has no han before coll_tuned on these hosts: there is nothing to tell"
+	for library in "Open MPI" "Open MPI 5.0.11" "Open MPI 6.0.0 with han (35) before tuned (30)"; do
+		jq --arg l "$library" '.network |= (.library = $l | .hosts = 2)' told.json > hosts.json
+		wants 0 gf-plan --emit ompi hosts.json
+		prints "FILE --mca coll_han_use_dynamic_file_rules 1 --mca coll_han_dynamic_rules_filename HAN ..."
+		wants 0 gf-plan --emit ompi-han hosts.json
+		[ "$(sed 's/ *#.*//; /^$/d' out.txt | tr '\n' ' ')" = "1 allreduce 1 global_communicator 3 1 1 0 han 4 7 0 han 8192 tuned 32768 han 131072 tuned 524288 tuned 2097152 tuned 8388608 tuned 5 1 0 han " ]
+	done
+	jq '.network |= (.hosts = 1 | .library = "Open MPI 5.0.11")' hosts.json > one.json
+	wants 0 gf-plan --emit ompi one.json
+	fails grep -q coll_han out.txt
+	# what reads no rules has them from nobody
+	for library in "5.0.11 with hcoll (90)" "4.1.4 with han (35)"; do
+		jq --arg l "Open MPI $library before tuned (30)" '.network.library = $l' hosts.json > other.json
+		for target in ompi ompi-han; do
+			wants 1 gf-plan --emit $target other.json
+			one_line
+			says "to carry out MPI_Allreduce, got Open MPI $library before tuned (30)"
+		done
+	done
 	jq '(.network.variants[] | select(.variant == "default") | .fit.time_s) |= map(. / 1000)' told.json > fast.json
 	wants 1 gf-plan --emit ompi fast.json
 	one_line
@@ -904,7 +927,7 @@ ms() { # OPTION...: of a plan of the job, as people read it
 	2|--explain goes without --emit|--emit ddp --explain
 	2|--compare goes without --policy|--compare --policy wfbp
 	2|--list goes without --lanes|--list --lanes 2
-	2|--emit: want ddp, horovod, nccl-env, nccl-tuner, rccl-tuner, ncclx-tuner, ompi, deepspeed, megatron, xla, torchft or maxtext|--emit caffe
+	2|--emit: want ddp, horovod, nccl-env, nccl-tuner, rccl-tuner, ncclx-tuner, ompi, ompi-han, deepspeed, megatron, xla, torchft or maxtext|--emit caffe
 	2|--json goes with|--json
 	2|--threshold: want policy threshold, ddp, horovod or dear, or selection csc, got policy wfbp|--policy wfbp --threshold 4M
 	2|--threshold: want policy threshold|--system gtopk --threshold 4M

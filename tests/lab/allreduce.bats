@@ -41,6 +41,11 @@ teardown() {
 	END
 }
 
+@test "cluster: Open MPI does as it is told, by the bytes that a host sends" {
+	wants 0 "$GF_SOURCE/tests/lab/ompi.sh"
+	[ "$(grep -c '^ok ' out.txt)" -eq 5 ]
+}
+
 @test "cluster: codecs make the transfer shorter" {
 	wants 0 lab run ballr --timeout 100 gf-allreduce -a blueconnect -n 3 -w 1 -b 1M -e 1M --codec q8 --json
 	cp out.txt q8.txt
