@@ -144,7 +144,7 @@ struct gf_comm_ops {
 	/* The library's own blocking reduction by that number of an algorithm
 	 * and size of segments, in its own counting; 0 and 0: as it is. The
 	 * caller frees it before the communicator is closed. Collective.
-	 * -ENOTSUP: it has no such algorithm, or cannot be told. (optional) */
+	 * -ENOTSUP: it has no such algorithm, or would not do it. (optional) */
 	int (*tell)(struct gf_comm *c, int algorithm, size_t segment_bytes,
 		    struct gf_comm_told **told, struct gf_error *err);
 	/* Collectives of a team of ranks: `size` of them, first, first +
@@ -194,8 +194,10 @@ struct gf_comm {
 	bool crowded; /* this host has more ranks than processors for them */
 	double processors; /* gf_comm_processor_share; 0: not known */
 	int machine;       /* lowest rank on the same kernel (same) */
-	/* What `iallreduce` and `tell` call, "Open MPI 4.1.4"; "": nothing. */
-	char library[48];
+	/* What `iallreduce` and `tell` call, "Open MPI 4.1.4"; "": nothing.
+	 * After a `tell`, also what stands before the part that can be told:
+	 * "Open MPI 5.0.11 with han (35) before tuned (30)". */
+	char library[96];
 	/* What the ranks found each other by, closed after it; or NULL. */
 	struct gf_comm *launcher;
 	struct gf_left *left; /* gf_comm_leave */

@@ -81,6 +81,8 @@ static void mpi_close(struct gf_comm *c)
 	gf_mpi_teams_free(m);
 	/* MPI_Finalize would wait for the ranks that do not come back. */
 	if (!c->broken) {
+		if (m->tools)
+			MPI_T_finalize();
 		if (m->own)
 			gf_mpi_set_yields(m->yields);
 		gf_mpi_numbers_free(m);

@@ -58,6 +58,7 @@ struct gf_mpi {
 	struct gf_comm comm;
 	bool own;       /* began MPI, and ends it */
 	bool yields;    /* as it was begun */
+	bool tools;     /* MPI_T has begun, which takes 0.2 s */
 	MPI_Comm world; /* a duplicate: has only this library's messages */
 	struct gf_tag_bits tag_bits;
 	size_t piece_bytes;

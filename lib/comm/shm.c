@@ -4,6 +4,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/array.h"
@@ -331,9 +332,11 @@ static int shm_tell(struct gf_comm *c, int algorithm, size_t segment_bytes,
 		    struct gf_comm_told **told, struct gf_error *err)
 {
 	struct gf_shm *s = of(c);
+	int rc = take_back(s, s->below->ops->tell(s->below, algorithm,
+						  segment_bytes, told, err));
 
-	return take_back(s, s->below->ops->tell(s->below, algorithm,
-						segment_bytes, told, err));
+	memcpy(c->library, s->below->library, sizeof(c->library));
+	return rc;
 }
 
 static int shm_team(struct gf_comm *c, uint32_t channel, int first, int stride,

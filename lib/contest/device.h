@@ -40,7 +40,7 @@ void gf_contest_device_close(struct gf_contest_device *d);
 
 /* The library that reduces messages whole, with its version: "NCCL 2.28.9",
  * "Open MPI 4.1.4"; empty: none. Returns text. */
-#define GF_CONTEST_LIBRARY_TEXT 64
+#define GF_CONTEST_LIBRARY_TEXT 96
 const char *gf_contest_device_library(const struct gf_contest_device *d,
 				      const struct gf_comm *comm,
 				      char text[GF_CONTEST_LIBRARY_TEXT]);

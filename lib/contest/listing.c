@@ -39,6 +39,8 @@ char *gf_contest_list(void)
 	for (i = 0; gf_algorithms[i]; i++)
 		add(&out, "algorithm", gf_algorithms[i]->name,
 		    gf_algorithms[i]->description);
+	add(&out, "variant", "library:blocking",
+	    "MPI_Allreduce; library alone is MPI_Iallreduce");
 	add_variants(&out, gf_dialect_of("Open MPI"));
 	add_variants(&out, gf_dialect_of("NCCL"));
 	for (i = 0; gf_sparse_algorithms[i]; i++)

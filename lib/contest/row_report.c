@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/heap.h"
+#include "doc/algorithm_traits.h"
 #include "json/json.h"
 
 static const char *const placement_names[] = {"out_of_place", "in_place"};
@@ -291,6 +292,20 @@ static bool tells(const struct gf_contest_report *r)
 	return false;
 }
 
+/* Is one of them MPI_Iallreduce? */
+static bool has_nonblocking(const struct gf_contest_report *r)
+{
+	size_t i;
+
+	for (i = 0; i < r->nrows && r->config->comm->ops->tell; i++)
+		if (!r->config->device.nccl && !is_whole_plan(r, &r->rows[i]) &&
+		    !r->rows[i].way.tuning.dialect &&
+		    gf_algorithm_has(r->rows[i].way.algorithm->name,
+				     GF_ALGORITHM_TOLD))
+			return true;
+	return false;
+}
+
 static bool shows_wire(const struct gf_contest_report *r)
 {
 	size_t i;
@@ -392,6 +407,11 @@ static void print_heading(const struct gf_contest_report *r,
 	print_device(&c->device, library, out);
 	if (tells(r))
 		gf_text_addf(out, "# library %s\n", library);
+	if (has_nonblocking(r))
+		gf_text_addf(out,
+			     "# MPI_Iallreduce is library; MPI_Allreduce, "
+			     "which most programs call, is library:blocking "
+			     "and the variants\n");
 	if (c->element.codec)
 		gf_text_addf(out,
 			     "# codec %s: wrong beyond 2 x ranks encodings of "
@@ -487,6 +507,7 @@ static void print_table(const struct gf_contest_report *r, struct gf_text *out)
 	gf_text_addf(out, "# Avg bus bandwidth    : %g\n",
 		     gf_contest_report_busbw(r) / 1e9);
 	print_best(r, out);
+	gf_contest_report_blocking(r, out);
 }
 
 void gf_contest_report_print(const struct gf_contest_report *r,

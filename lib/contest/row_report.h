@@ -44,6 +44,10 @@ int gf_contest_report_judge(const struct gf_contest_report *r,
  * choose from. */
 int gf_contest_report_rule(const struct gf_contest_report *r,
 			   struct gf_plan *rule, struct gf_error *err);
+/* A line: how long MPI_Allreduce takes beside MPI_Iallreduce, and where nothing
+ * else is as fast. Nothing unless both were measured. */
+void gf_contest_report_blocking(const struct gf_contest_report *r,
+				struct gf_text *out);
 /* Writes that rule to a file. */
 int gf_contest_report_write_rule(const struct gf_contest_report *r,
 				 const char *path, struct gf_error *err);

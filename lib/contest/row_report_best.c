@@ -136,6 +136,42 @@ int gf_contest_report_rule(const struct gf_contest_report *r, struct gf_plan *p,
 			    "no algorithm was measured to choose from");
 }
 
+static double in_place_s(const struct gf_contest_row *row)
+{
+	return row->reading[GF_IN_PLACE].median_s;
+}
+
+void gf_contest_report_blocking(const struct gf_contest_report *r,
+				struct gf_text *out)
+{
+	double ratio, least = INFINITY, most = 0;
+	size_t i, k, sizes = 0, wins = 0;
+
+	for (i = 0; i < r->nrows; i++)
+		for (k = 0; k < r->nrows; k++) {
+			const struct gf_contest_row *a = &r->rows[i],
+						    *b = &r->rows[k];
+
+			if (a->way.tuning.dialect != &gf_dialect_blocking ||
+			    b->way.tuning.dialect || b->chosen ||
+			    b->way.algorithm != a->way.algorithm ||
+			    b->size_bytes != a->size_bytes)
+				continue;
+			ratio = in_place_s(a) / in_place_s(b);
+			least = fmin(least, ratio);
+			most = fmax(most, ratio);
+			sizes++;
+			wins += in_place_s(a) <
+				in_place_s(best_at(r, a->size_bytes));
+		}
+	if (sizes)
+		gf_text_addf(out,
+			     "# blocking : MPI_Allreduce takes %.2f to %.2f of "
+			     "the time of MPI_Iallreduce, and less than the "
+			     "best at %zu of %zu sizes\n",
+			     least, most, wins, sizes);
+}
+
 int gf_contest_report_write_rule(const struct gf_contest_report *r,
 				 const char *path, struct gf_error *err)
 {

@@ -156,17 +156,6 @@ static int add(struct gathering *g, const struct gf_algorithm *a,
 	return rc;
 }
 
-static void add_all(struct gathering *g,
-		    const struct gf_algorithm *const *table,
-		    struct gf_text *remarks)
-{
-	struct gf_error why;
-
-	for (; *table; table++)
-		if (add(g, *table, &why) < 0)
-			gf_text_addf(remarks, "left out: %s\n", why.text);
-}
-
 /* A library's variants, which are tried later. */
 static int add_told(struct gathering *g, const char *name, struct gf_error *err)
 {
@@ -186,6 +175,19 @@ static int add_told(struct gathering *g, const char *name, struct gf_error *err)
 			told.list[i];
 	free(told.list);
 	return 0;
+}
+
+static void add_all(struct gathering *g,
+		    const struct gf_algorithm *const *table,
+		    struct gf_text *remarks)
+{
+	struct gf_error why;
+
+	for (; *table; table++)
+		if (add(g, *table, &why) < 0 ||
+		    (gf_algorithm_has((*table)->name, GF_ALGORITHM_TOLD) &&
+		     add_told(g, "library:blocking", &why) < 0))
+			gf_text_addf(remarks, "left out: %s\n", why.text);
 }
 
 /* Said of all algorithms: auto and all would leave out in silence those that

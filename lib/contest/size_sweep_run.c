@@ -119,8 +119,8 @@ static int try_variants(const struct gf_contest_sweep *s,
 {
 	char text[GF_TUNING_TEXT];
 	struct gf_error why;
-	size_t i, kept = 0;
-	int rc;
+	size_t i, kept = 0, told = 0;
+	int rc, last = 0;
 
 	for (i = 0; i < ways->count; i++) {
 		const struct gf_way way = ways->list[i];
@@ -130,8 +130,10 @@ static int try_variants(const struct gf_contest_sweep *s,
 			     : 0;
 		if (rc == 0) {
 			ways->list[kept++] = way;
+			told += way.tuning.algorithm != NULL;
 			continue;
 		}
+		last = rc;
 		gf_error_prefix(&why, "%s:%s", way.algorithm->name,
 				gf_tuning_text(&way.tuning, text));
 		if (rc == -ETIMEDOUT || comm->broken ||
@@ -140,7 +142,8 @@ static int try_variants(const struct gf_contest_sweep *s,
 		gf_text_addf(remarks, "left out: %s\n", why.text);
 	}
 	ways->count = kept;
-	return 0;
+	/* all that were to be told something */
+	return last && !told ? gf_error_set(err, last, "%s", why.text) : 0;
 }
 
 /* A rule says what auto is, and nothing else. Its selection needs the tensors

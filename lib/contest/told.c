@@ -29,6 +29,11 @@ static bool is_all(const char *words)
 	return strcmp(words, "all") == 0;
 }
 
+static bool is_blocking(const char *words)
+{
+	return strcmp(words, gf_dialect_blocking.as_it_is) == 0;
+}
+
 bool gf_contest_told_is(const char *name)
 {
 	return words_of(name) != NULL;
@@ -43,7 +48,7 @@ int gf_contest_told_check(const char *name, bool gpus, struct gf_error *err)
 	struct gf_error why;
 	struct gf_tuning v;
 
-	if (is_all(words))
+	if (is_all(words) || is_blocking(words))
 		return 0;
 	for (d = gf_dialects; d->name; d++) {
 		if (gpus && !d->protocols)
@@ -69,6 +74,12 @@ static int refuse(const struct gf_contest_allreduce_config *config,
 				    "codec, got %s",
 				    name,
 				    config->lanes > 1 ? "several" : "a codec");
+	if (is_blocking(words_of(name)))
+		return gf_error_set(err, -ENOTSUP,
+				    "%s: want MPI between the ranks, which has "
+				    "a blocking all-reduce, got %s",
+				    name,
+				    d->nccl ? "NCCL" : config->comm->ops->name);
 	if (d->gpu)
 		return gf_error_set(err, -ENOTSUP,
 				    "%s: want messages by NCCL, which can be "
@@ -83,13 +94,17 @@ static int refuse(const struct gf_contest_allreduce_config *config,
 /* The dialect of the library that reduces messages here; NULL: it cannot be
  * told how. */
 static const struct gf_dialect *
-dialect_of(const struct gf_contest_allreduce_config *config)
+dialect_of(const struct gf_contest_allreduce_config *config, const char *words)
 {
+	const struct gf_contest_device *d = &config->device;
 	char library[GF_CONTEST_LIBRARY_TEXT];
 
 	if (config->element.codec || config->lanes > 1 ||
-	    (!config->device.nccl &&
-	     (config->device.gpu || !config->comm->ops->tell)))
+	    (!d->nccl && !config->comm->ops->tell))
+		return NULL;
+	if (is_blocking(words))
+		return d->nccl ? NULL : &gf_dialect_blocking;
+	if (!d->nccl && d->gpu)
 		return NULL;
 	return gf_dialect_of(gf_contest_device_library(&config->device,
 						       config->comm, library));
@@ -102,7 +117,7 @@ int gf_contest_told_ways(const char *name,
 	const char *words = words_of(name);
 	char *head = gf_xasprintf("%.*s", (int)(words - 1 - name), name);
 	struct gf_way way = {.algorithm = gf_algorithm_find(head)};
-	const struct gf_dialect *d = dialect_of(config);
+	const struct gf_dialect *d = dialect_of(config, words);
 	size_t capacity = 0, i;
 	int rc = 0;
 

@@ -43,17 +43,23 @@ static const struct gf_dialect_word nccl_protocols[] = {
 
 static const size_t nccl_channels[] = {1, 2, 4, 8, 16, 32, 0};
 
+static const char as_it_is[] = "default";
+
 const struct gf_dialect gf_dialects[] = {
 	{"Open MPI", "ALGORITHM, or segmented_ring.SEGMENT", "MPI_Allreduce",
-	 ompi_algorithms, NULL, ompi_segments},
+	 as_it_is, ompi_algorithms, NULL, ompi_segments},
 	{"NCCL", "ALGORITHM.PROTOCOL, or ALGORITHM.PROTOCOL.CHANNELS",
-	 "ncclAllReduce", nccl_algorithms, nccl_protocols, nccl_channels},
+	 "ncclAllReduce", as_it_is, nccl_algorithms, nccl_protocols,
+	 nccl_channels},
 	{"RCCL", "ALGORITHM.PROTOCOL, or ALGORITHM.PROTOCOL.CHANNELS",
-	 "ncclAllReduce", nccl_algorithms, nccl_protocols, nccl_channels},
+	 "ncclAllReduce", as_it_is, nccl_algorithms, nccl_protocols,
+	 nccl_channels},
 	{NULL},
 };
 
-static const char as_it_is[] = "default";
+static const struct gf_dialect_word no_algorithms[] = {{NULL}};
+const struct gf_dialect gf_dialect_blocking = {
+	"MPI", "blocking", "MPI_Allreduce", "blocking", no_algorithms};
 
 const struct gf_dialect *gf_dialect_of(const char *library)
 {
@@ -145,11 +151,11 @@ int gf_tuning_read(const struct gf_dialect *dialect, const char *text,
 	struct gf_tuning read = {.dialect = dialect};
 	int rc = 0;
 
-	if (strcasecmp(text, as_it_is) != 0) {
+	if (strcasecmp(text, dialect->as_it_is) != 0) {
 		read.algorithm = find(dialect->algorithms, text, length);
 		rc = !read.algorithm
-			     ? refuse(as_it_is, dialect->algorithms, text,
-				      length, err)
+			     ? refuse(dialect->as_it_is, dialect->algorithms,
+				      text, length, err)
 			     : read_rest(text + length + (text[length] == '.'),
 					 &read, err);
 	}
@@ -175,7 +181,7 @@ const char *gf_tuning_text(const struct gf_tuning *v, char text[GF_TUNING_TEXT])
 	size_t n;
 
 	if (!v->algorithm)
-		return strcpy(text, as_it_is);
+		return strcpy(text, v->dialect->as_it_is);
 	snprintf(text, GF_TUNING_TEXT, "%s%s%s", v->algorithm->name,
 		 v->protocol ? "." : "", v->protocol ? v->protocol->name : "");
 	n = strlen(text);

@@ -26,6 +26,7 @@ struct gf_dialect_word {
 struct gf_dialect {
 	const char *name, *description; /* how the library's version begins */
 	const char *call;               /* its all-reduce */
+	const char *as_it_is;           /* the word that tells it nothing */
 	const struct gf_dialect_word *algorithms; /* NULL ends them */
 	/* Every variant but the default has one of these, and may have a number
 	 * of channels; NULL: there are none. */
@@ -36,6 +37,8 @@ struct gf_dialect {
 };
 
 extern const struct gf_dialect gf_dialects[]; /* a NULL name ends them */
+/* "blocking": MPI_Allreduce of any MPI, which is told nothing. */
+extern const struct gf_dialect gf_dialect_blocking;
 
 /* Of a library with its version, "Open MPI 4.1.4"; NULL: not known. */
 const struct gf_dialect *gf_dialect_of(const char *library);

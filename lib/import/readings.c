@@ -61,6 +61,9 @@ static bool insert(struct gf_readings_curve *c, const struct gf_reading *r)
 int gf_readings_take(struct gf_readings *all, const struct gf_reading *r,
 		     struct gf_error *err)
 {
+	const bool blocking =
+		r->variant &&
+		strcmp(r->variant, gf_dialect_blocking.as_it_is) == 0;
 	const char *left_out = NULL;
 
 	if (all->ranks && r->ranks && all->ranks != r->ranks)
@@ -71,12 +74,15 @@ int gf_readings_take(struct gf_readings *all, const struct gf_reading *r,
 		all->ranks = r->ranks;
 	if (r->hosts)
 		all->hosts = r->hosts;
-	all->told |= r->variant != NULL;
+	all->told |= r->variant && !blocking;
 	if (r->library && *r->library && !all->library)
 		all->library = gf_xstrdup(r->library);
 	if (!r->dense || gf_algorithm_has(r->algorithm, GF_ALGORITHM_SETS))
 		left_out = "rows of codecs, sparse sets, plans or several "
 			   "messages";
+	else if (blocking)
+		left_out = "rows of the blocking MPI_Allreduce, which no plan "
+			   "runs";
 	else if (r->size_bytes == 0 || !(r->time_s > 0))
 		left_out = "rows without bytes or time";
 	else if (!insert(curve_of(all, r), r))

@@ -40,17 +40,11 @@ void gf_emitter_mark(const void *emitter, struct gf_text *out)
 }
 
 const struct gf_emitter *const gf_emitters[] = {
-	&gf_emitter_ddp,
-	&gf_emitter_horovod,
-	&gf_emitter_nccl_env,
-	&gf_emitter_nccl_tuner,
-	&gf_emitter_rccl_tuner,
-	&gf_emitter_ncclx_tuner,
-	&gf_emitter_ompi,
-	&gf_emitter_deepspeed,
-	&gf_emitter_megatron,
-	&gf_emitter_xla,
-	&gf_emitter_torchft,
-	&gf_emitter_maxtext,
-	NULL,
+	&gf_emitter_ddp,        &gf_emitter_horovod,
+	&gf_emitter_nccl_env,   &gf_emitter_nccl_tuner,
+	&gf_emitter_rccl_tuner, &gf_emitter_ncclx_tuner,
+	&gf_emitter_ompi,       &gf_emitter_ompi_han,
+	&gf_emitter_deepspeed,  &gf_emitter_megatron,
+	&gf_emitter_xla,        &gf_emitter_torchft,
+	&gf_emitter_maxtext,    NULL,
 };

@@ -59,9 +59,6 @@ struct gf_emitter {
 	size_t default_cap;
 	bool counts_elements, late;
 	void (*emit_cap)(size_t cap, struct gf_text *out);
-	/* With GF_EMIT_PERIOD: the steps of its period by default, of a whole
-	 * model at a time; 0: there is none. */
-	size_t default_period;
 	/* May all messages have this codec? (with as_it_is) */
 	bool (*takes_codec)(const char *codec);
 	/* Of a plan. -ENOTSUP: it needs what the target does not have. */
@@ -76,9 +73,9 @@ struct gf_emitter {
 extern const struct gf_emitter *const gf_emitters[]; /* NULL-terminated */
 extern const struct gf_emitter gf_emitter_ddp, gf_emitter_horovod,
 	gf_emitter_nccl_env, gf_emitter_nccl_tuner, gf_emitter_rccl_tuner,
-	gf_emitter_ncclx_tuner, gf_emitter_ompi, gf_emitter_deepspeed,
-	gf_emitter_megatron, gf_emitter_xla, gf_emitter_torchft,
-	gf_emitter_maxtext;
+	gf_emitter_ncclx_tuner, gf_emitter_ompi, gf_emitter_ompi_han,
+	gf_emitter_deepspeed, gf_emitter_megatron, gf_emitter_xla,
+	gf_emitter_torchft, gf_emitter_maxtext;
 
 /* "buckets, codecs; PyTorch 2.13", for lists. */
 void gf_emitter_mark(const void *emitter, struct gf_text *out);
@@ -98,9 +95,6 @@ int gf_emit_by_cap(const struct gf_request *r, const struct gf_emitter *e,
 int gf_emit_check_period(const struct gf_request *r,
 			 const struct gf_plan *given,
 			 const struct gf_emitter *e, struct gf_error *err);
-/* What a step takes with the target's own period, and with the plan's. */
-void gf_emit_note_period(const struct gf_emitter *e, const struct gf_plan *p,
-			 struct gf_text *notes);
 
 /*
  * A plan that the target can run, and its text. given: this plan, as it is, of

@@ -110,3 +110,9 @@ bool gf_emit_plan_pays(const struct gf_emit_times *t)
 {
 	return !(t->default_s > 0) || t->plan_s <= t->default_s;
 }
+
+bool gf_emit_cap_pays(const struct gf_emit_times *t)
+{
+	return t->cap_bytes > 0 && t->default_s > 0 &&
+	       t->cap_most_s <= t->default_s;
+}

@@ -29,5 +29,7 @@ int gf_emit_check(const struct gf_plan *p, const struct gf_emitter *e,
 
 /* Is the plan at least as good as the target's default, as far as known? */
 bool gf_emit_plan_pays(const struct gf_emit_times *t);
+/* Is the best cap, in either way to take it? */
+bool gf_emit_cap_pays(const struct gf_emit_times *t);
 
 #endif

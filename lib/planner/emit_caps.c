@@ -85,7 +85,7 @@ static int find_default(struct gf_task *t, const struct gf_emitter *e,
 }
 
 static void note(const struct gf_emitter *e, const struct gf_emit_times *t,
-		 struct gf_text *notes)
+		 double unit, struct gf_text *notes)
 {
 	struct gf_human h[3];
 
@@ -93,6 +93,12 @@ static void note(const struct gf_emitter *e, const struct gf_emit_times *t,
 		     e->program, gf_human_time(t->default_s, &h[0]),
 		     gf_human_size(t->cap_bytes, &h[1]),
 		     gf_human_time(t->cap_s, &h[2]));
+	if (e->counts_elements)
+		gf_text_addf(notes,
+			     "elements are taken as %g bytes: a job whose "
+			     "gradients are f16 or bf16 sends 2 (give its own "
+			     "profile)\n",
+			     unit);
 }
 
 static int check(const struct gf_request *r, const struct gf_emitter *e,
@@ -149,7 +155,7 @@ int gf_emit_by_cap(const struct gf_request *r, const struct gf_emitter *e,
 	if (rc == 0) {
 		e->emit_cap((size_t)(times.cap_bytes / unit_bytes(e, r->model)),
 			    out);
-		note(e, &times, notes);
+		note(e, &times, unit_bytes(e, r->model), notes);
 	}
 	gf_task_release(&t);
 	return rc;

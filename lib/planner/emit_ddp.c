@@ -13,18 +13,12 @@ static bool ddp_takes(const char *codec)
 
 /* Two ways to pass a cap: PyTorch releases differ in whether the cap that is
  * given counts for the first bucket, too. */
-static bool cap_pays(const struct gf_emit_times *t)
-{
-	return t->cap_bytes > 0 && t->default_s > 0 &&
-	       t->cap_most_s <= t->default_s;
-}
-
 static void add_cap(const struct gf_emit_times *t, struct gf_text *out)
 {
 	char number[GF_JSON_REAL_TEXT];
 
 	gf_json_real_text(t->cap_bytes / GF_EMIT_MIB, number);
-	if (cap_pays(t))
+	if (gf_emit_cap_pays(t))
 		gf_text_addf(out, "{\"bucket_cap_mb\": %s}", number);
 	else
 		gf_text_addf(out, "{}");
@@ -73,8 +67,8 @@ static void add_arguments(const struct gf_plan *p,
 		     "ddp_arguments = ({\"bucket_cap_mb_list\": "
 		     "bucket_cap_mb_list} if _has_list\n"
 		     "                 else ",
-		     cap_pays(t) ? "the best cap of all buckets"
-				 : "its default, which no cap beats");
+		     gf_emit_cap_pays(t) ? "the best cap of all buckets"
+					 : "its default, which no cap beats");
 	add_cap(t, out);
 	gf_text_addf(out, ")\n");
 }

@@ -41,17 +41,10 @@ static int check_names(const struct gf_plan *p, struct gf_error *err)
 	return rc;
 }
 
-static void add_groups(const struct gf_plan *p, const struct gf_emit_times *t,
-		       struct gf_text *out)
+static void add_groups(const struct gf_plan *p, struct gf_text *out)
 {
 	size_t i, k;
 
-	if (!gf_emit_plan_pays(t)) {
-		gf_text_addf(out, "# The plan's groups would be slower than "
-				  "Horovod's own here.\n"
-				  "group_names = None\n");
-		return;
-	}
 	gf_text_addf(out, "import os\n\n");
 	gf_text_addf(out, "os.environ[\"HOROVOD_DISABLE_GROUP_FUSION\"] = "
 			  "\"1\"\n\n"
@@ -74,6 +67,7 @@ static int emit_horovod(const struct gf_plan *p, const struct gf_emit_times *t,
 	int rc = gf_emit_check(p, &gf_emitter_horovod, false, err);
 	const char *name;
 
+	(void)t;
 	if (rc < 0)
 		return rc;
 	gf_emit_head(p, "groups for hvd.DistributedOptimizer", out);
@@ -89,7 +83,7 @@ static int emit_horovod(const struct gf_plan *p, const struct gf_emit_times *t,
 	if (rc < 0)
 		return rc;
 	gf_emit_caveats(p, out);
-	add_groups(p, t, out);
+	add_groups(p, out);
 	name = gf_emit_compression_of(p->messages[0].codec)->horovod;
 	if (name[0])
 		gf_text_addf(out,
@@ -104,8 +98,8 @@ static int emit_horovod(const struct gf_plan *p, const struct gf_emit_times *t,
 			  "    \"\"\"hvd.DistributedOptimizer(optimizer, "
 			  "groups=groups(model), ...)\"\"\"\n"
 			  "    parameters = dict(model.named_parameters())\n"
-			  "    return group_names and [[parameters[name] for "
-			  "name in group] for group in group_names]\n");
+			  "    return [[parameters[name] for name in group] "
+			  "for group in group_names]\n");
 	return 0;
 }
 

@@ -11,6 +11,7 @@
 
 #include "codec/codec.h"
 #include "planner/emit.h"
+#include "planner/policies.h"
 
 static int check(const struct gf_plan *p, struct gf_error *err)
 {
@@ -73,6 +74,6 @@ const struct gf_emitter gf_emitter_maxtext = {
 	.version = "MaxText e591f30c",
 	.takes = GF_EMIT_PERIOD,
 	.program = "MaxText",
-	.default_period = 36,
+	.as_it_is = &gf_policy_ddp,
 	.emit = emit,
 };

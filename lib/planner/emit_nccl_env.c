@@ -44,21 +44,15 @@ static int emit_nccl(const struct gf_plan *p, const struct gf_emit_times *t,
 	const char *algorithm = one_algorithm(p);
 	const char *theirs = algorithm ? nccl_name(algorithm) : NULL;
 
-	(void)err;
+	(void)t;
+	if (!theirs)
+		return gf_error_set(err, 1,
+				    "--emit nccl-env: want one algorithm that "
+				    "NCCL has for all messages, got %s: there "
+				    "is nothing to tell",
+				    algorithm ? algorithm : "several");
 	gf_emit_head(p, "environment for NCCL", out);
-	if (t->default_s > 0 && t->plan_s > t->default_s)
-		gf_text_addf(out, "# NCCL_ALGO is left to NCCL, which is "
-				  "faster by its own choice.\n");
-	else if (theirs)
-		gf_text_addf(out, "export NCCL_ALGO=allreduce:%s\n", theirs);
-	else if (algorithm)
-		gf_text_addf(out,
-			     "# NCCL_ALGO is left to NCCL, which has no "
-			     "%s.\n",
-			     algorithm);
-	else
-		gf_text_addf(out, "# NCCL_ALGO is left to NCCL: it is one for "
-				  "all messages, the plan's differ.\n");
+	gf_text_addf(out, "export NCCL_ALGO=allreduce:%s\n", theirs);
 	if (p->lanes > 1)
 		gf_text_addf(out,
 			     "# %d messages at once: one communicator each, "

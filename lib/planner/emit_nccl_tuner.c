@@ -52,7 +52,9 @@ static int emit(const struct gf_picks *picks, struct gf_text *out,
 		     "# The plugin sets 1 channel where no row matches: all "
 		     "other collectives and\n"
 		     "# communicators. In its plugin.c, *nChannels = 1 has to "
-		     "be 0 to leave them alone.\n");
+		     "be 0 to leave them alone.\n"
+		     "# On Blackwell it also changes constants of NCCL's own "
+		     "choice, for all of these.\n");
 	gf_emit_tuner_rows(picks, out);
 	return 0;
 }

@@ -4,14 +4,17 @@
  * collective, bytes by the number of ranks as an interval, algorithm, protocol,
  * channels, hosts, ranks of a host. The tuner divides and rounds down, so an
  * interval begins at the next whole number. Sizes without a row stay as they
- * are. NCCLX is NCCL with additions, and has its variants.
+ * are. A row names its ranks by hosts and ranks of a host alone: where the
+ * hosts are not known, each way to have the ranks has one. NCCLX is NCCL with
+ * additions, and has its variants.
  */
 #include "planner/emit_tuner.h"
 
-static void add_row(const struct gf_picks *picks, size_t i, struct gf_text *out)
+/* On so many hosts. */
+static void add_row(const struct gf_picks *picks, size_t i, int hosts,
+		    struct gf_text *out)
 {
-	const struct gf_network *net = picks->network;
-	const size_t ranks = (size_t)net->ranks;
+	const size_t ranks = (size_t)picks->network->ranks;
 	const struct gf_pick *p = &picks->list[i];
 
 	gf_text_addf(out, "allreduce,[%zu,",
@@ -20,26 +23,27 @@ static void add_row(const struct gf_picks *picks, size_t i, struct gf_text *out)
 		gf_text_addf(out, "%zu",
 			     p[1].from_bytes / ranks +
 				     (p[1].from_bytes % ranks > 0));
-	gf_text_addf(out, "),%s,%s,%d,", p->tuning.algorithm->name,
+	gf_text_addf(out, "),%s,%s,%d,%d,%zu\n", p->tuning.algorithm->name,
 		     p->tuning.protocol->name,
-		     p->tuning.channels ? p->tuning.channels : -1);
-	if (net->hosts)
-		gf_text_addf(out, "%d,%d\n", net->hosts,
-			     net->ranks / net->hosts);
-	else
-		gf_text_addf(out, "*,*\n");
+		     p->tuning.channels ? p->tuning.channels : -1, hosts,
+		     ranks / (size_t)hosts);
 }
 
 static int emit(const struct gf_picks *picks, struct gf_text *out,
 		struct gf_error *err)
 {
+	const struct gf_network *net = picks->network;
 	size_t i;
+	int h;
 
 	(void)err;
 	gf_emit_tuner_head(picks, "NCCLX_TUNER_CONFIG_FILE=FILE", out);
 	for (i = 0; i < picks->count; i++)
-		if (picks->list[i].tuning.algorithm)
-			add_row(picks, i, out);
+		for (h = 1; h <= net->ranks; h++)
+			if (picks->list[i].tuning.algorithm &&
+			    (net->hosts ? h == net->hosts
+					: net->ranks % h == 0))
+				add_row(picks, i, h, out);
 	return 0;
 }
 

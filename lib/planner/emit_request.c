@@ -18,6 +18,7 @@
 #include "base/heap.h"
 #include "cli/human.h"
 #include "codec/codec.h"
+#include "planner/emit_buckets.h"
 #include "planner/policies.h"
 #include "sim/predict.h"
 
@@ -202,15 +203,20 @@ static struct gf_request by_itself(const struct gf_request *r,
 static void note_times(const struct gf_emitter *e, const struct gf_plan *p,
 		       const struct gf_emit_times *t, struct gf_text *notes)
 {
+	const bool period = e->takes & GF_EMIT_PERIOD;
 	struct gf_human h;
 
-	gf_text_addf(notes, "%s as it is: %s a step", e->program,
+	gf_text_addf(notes, "%s as it is%s: %s a step", e->program,
+		     period ? ", an exchange in each step" : "",
 		     t->default_s > 0 ? gf_human_time(t->default_s, &h)
 				      : "unknown");
 	if (t->cap_s > 0)
 		gf_text_addf(notes, "; the best cap of all buckets, %g MiB: %s",
 			     t->cap_bytes / MIB, gf_human_time(t->cap_s, &h));
-	if (t->plan_s > 0)
+	if (t->plan_s > 0 && period)
+		gf_text_addf(notes, "; as planned: %s",
+			     gf_human_time(t->plan_s, &h));
+	else if (t->plan_s > 0)
 		gf_text_addf(notes, "; %zu message%s: %s", p->nmessages,
 			     p->nmessages == 1 ? "" : "s",
 			     gf_human_time(t->plan_s, &h));
@@ -218,14 +224,23 @@ static void note_times(const struct gf_emitter *e, const struct gf_plan *p,
 		gf_text_addf(notes, "; what gf-plan without --emit finds: %s",
 			     gf_human_time(t->own_s, &h));
 	gf_text_addf(notes, "\n");
-	if (t->default_s > 0 && t->plan_s > t->default_s)
+	if (!gf_emit_plan_pays(t) && gf_emit_cap_pays(t))
 		gf_text_addf(notes,
 			     "the plan is slower than %s as it is, and its "
-			     "%s left out\n",
-			     e->program,
-			     e->takes & GF_EMIT_CAP         ? "buckets are"
-			     : e->takes & GF_EMIT_ALGORITHM ? "algorithm is"
-							    : "groups are");
+			     "buckets are left out\n",
+			     e->program);
+}
+
+/* 1: neither the plan nor a cap is as good as the target's default. */
+static int check_times(const struct gf_emitter *e,
+		       const struct gf_emit_times *t, struct gf_error *err)
+{
+	if (gf_emit_plan_pays(t) || gf_emit_cap_pays(t))
+		return 0;
+	return gf_error_set(err, 1,
+			    "--emit %s: %g s a step by default, %g s as "
+			    "planned: there is nothing to tell",
+			    e->name, t->default_s, t->plan_s);
 }
 
 /* --- a plan for a target --------------------------------------------------
@@ -469,7 +484,7 @@ int gf_request_emit(const struct gf_request *r, const struct gf_plan *given,
 		return emit_by_size(r, given, e, out, notes, err);
 	if (e->emit_cap)
 		return gf_emit_by_cap(r, e, p, out, notes, err);
-	if (e->as_it_is)
+	if (e->as_it_is && !(e->takes & GF_EMIT_PERIOD))
 		rc = plan_program(r, given, e, p, notes, &times, err);
 	else if (given)
 		gf_plan_copy(p, given);
@@ -482,11 +497,14 @@ int gf_request_emit(const struct gf_request *r, const struct gf_plan *given,
 		times.default_s = run_s(p, backends_own, p->lanes);
 		times.plan_s = run_s(p, NULL, p->lanes);
 		note_times(e, p, &times, notes);
+	} else if (e->takes & GF_EMIT_PERIOD && p->predicted) {
+		by_itself(r, e, &times);
+		times.plan_s = p->predicted->iteration_s;
+		note_times(e, p, &times, notes);
 	}
 	rc = e->emit(p, &times, out, err);
-	if (rc < 0)
+	rc = rc ? rc : check_times(e, &times, err);
+	if (rc)
 		gf_plan_release(p);
-	else
-		gf_emit_note_period(e, p, notes);
 	return rc;
 }

@@ -14,6 +14,7 @@
 #include "codec/codec.h"
 #include "json/json.h"
 #include "planner/emit.h"
+#include "planner/policies.h"
 
 static int check(const struct gf_plan *p, bool *quantize, struct gf_error *err)
 {
@@ -113,5 +114,6 @@ const struct gf_emitter gf_emitter_torchft = {
 	.version = "torchft 73dafea",
 	.takes = GF_EMIT_PERIOD,
 	.program = "torchft",
+	.as_it_is = &gf_policy_ddp,
 	.emit = emit,
 };

@@ -76,7 +76,7 @@ expect() {
 	[ "${COMPREPLY[*]}" = mg-wfbp ]
 	COMP_WORDS=(gf-plan --emit =) COMP_CWORD=2
 	_gradflow
-	[ "${COMPREPLY[*]}" = 'ddp horovod nccl-env nccl-tuner rccl-tuner ncclx-tuner ompi deepspeed megatron xla torchft maxtext' ]
+	[ "${COMPREPLY[*]}" = 'ddp horovod nccl-env nccl-tuner rccl-tuner ncclx-tuner ompi ompi-han deepspeed megatron xla torchft maxtext' ]
 }
 
 @test "fish completes options and their arguments, with descriptions" {

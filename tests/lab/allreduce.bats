@@ -20,7 +20,7 @@ teardown() {
 
 @test "cluster: every algorithm sums right, and none beats the link" {
 	wants 0 lab run ballr --timeout 100 gf-allreduce -a all,auto -n 3 -w 1 -b 64K -e 512K -f 8 --json
-	jq -se 'length == 48 and (map(.algorithm) | unique | length) == 12
+	jq -se 'length == 52 and (map(.algorithm) | unique | length) == 12
 		and all(.wrong == 0 and .ranks == 4 and .ranks_per_host == 2)' out.txt
 	# hosts come first where there are several
 	jq -se 'map(select(.chosen == "blueconnect" or .chosen == "hierarchical").factors) | unique == ["2x2"]' out.txt
@@ -39,6 +39,11 @@ teardown() {
 		blueconnect|halving,halving
 		hierarchical|
 	END
+}
+
+@test "cluster: Open MPI does as it is told, by the bytes that a host sends" {
+	wants 0 "$GF_SOURCE/tests/lab/ompi.sh"
+	[ "$(grep -c '^ok ' out.txt)" -eq 5 ]
 }
 
 @test "cluster: codecs make the transfer shorter" {

@@ -18,10 +18,64 @@ right() {
 	for ranks in 2 3 6; do
 		wants 0 mpi $ranks gf-allreduce $quick -a all,auto -b 4 -e 64K -f 16 -c 3
 		right
-		diff <(awk '!/^#/ && $5 !~ /^auto:/ {print $5}' out.txt | sort | uniq -c | awk '{print $1, $2}') \
+		diff <(awk '!/^#/ && $5 !~ /^auto:|:blocking$/ {print $5}' out.txt | sort | uniq -c | awk '{print $1, $2}') \
 			<(names_of algorithms | sort | sed 's/^/4 /')
 		[ "$(awk '!/^#/ {print $5}' out.txt | grep -c '^auto:')" -eq 4 ]
+		[ "$(awk '!/^#/ {print $5}' out.txt | grep -c '^library:blocking$')" -eq 4 ]
 	done
+	prints '# MPI_Iallreduce is library; MPI_Allreduce, which most programs call, is library:blocking and the variants'
+	grep -qE '^# blocking : MPI_Allreduce takes [0-9.]+ to [0-9.]+ of the time of MPI_Iallreduce, and less than the best at [0-4] of 4 sizes$' out.txt
+}
+
+@test "the library's blocking all-reduce: any MPI's, and refused where it cannot go" {
+	wants 0 mpi 2 gf-allreduce $quick -a library:blocking,library -b 8 -e 32K -f 16 --op avg -d f64 --json
+	jq -se 'length == 16 and all(.wrong == 0 and .chosen == "library") and
+		(map(.variant) | unique == ["", "blocking"])' out.txt
+	cp out.txt rows.jsonl
+	wants 0 gf-profile --import rows.jsonl
+	jq -e '.network | [.allreduce[].algorithm] == ["library"] and (has("variants") | not)' out.txt
+	says 'rows of the blocking MPI_Allreduce, which no plan runs (4, '
+	while IFS='|' read -r options why; do
+		wants 1 mpi 2 gf-allreduce -a library:blocking -b 4 -e 4 $options
+		says "library:blocking$why"
+	done <<- 'END'
+		--lanes 2|: want one message at once, without a codec, got several
+		--codec f16|: want one message at once, without a codec, got a codec
+		--verify| has no steps of its own
+	END
+	# all leaves it out, and says why
+	wants 0 mpi 2 gf-allreduce $quick -v -a all -b 4 -e 4 --lanes 2
+	says 'left out: library:blocking: want one message at once'
+}
+
+# what each rank's communicators got last, as Open MPI says itself
+@test "a variant goes before every component of Open MPI, or is refused" {
+	mpirun --version | grep -q "Open MPI" || skip "only Open MPI can be told"
+	OMPI_MCA_coll_sm_priority=90 OMPI_MCA_coll_base_verbose=10 \
+		wants 0 mpi 2 gf-allreduce $quick -a library:ring,library:default -b 4 -e 4
+	prints ' with sm (90) before tuned (30)'
+	[ "$(grep ' selecting ' err.txt | sort -s -k1,1 | awk '$4 == "tuned," && last == "sm," {n[$1]++} {last = $4} END {print length(n)}')" -eq 2 ]
+	# what passes calls on, and han on one host, stands before nothing
+	wants 0 mpi 2 gf-allreduce $quick -a library:default -b 4 -e 4
+	! grep -q ' before tuned' out.txt
+	printf '%s\n' 1 2 1 2 1 0 1 0 0 > rules.txt
+	while IFS='|' read -r setting why; do
+		for variant in ring all; do
+			wants 1 env "OMPI_MCA_$setting" mpirun --oversubscribe -np 2 gf-allreduce $quick -a library:$variant -b 4 -e 4
+			says "cannot be told an algorithm here: $why"
+		done
+	done <<- END
+		coll=^tuned|coll_tuned is left out of it
+		coll_tuned_priority=-1|coll_tuned is left out of it
+		coll_tuned_use_dynamic_rules=0|coll_tuned_use_dynamic_rules is 0
+	END
+	# rules come before what is forced up to Open MPI 4, and after it since 5
+	printf '%s\n' 1 2 1 2 1 0 1 0 0 > rules.txt
+	local status=0
+	! mpirun --version | grep -q ' 4\.' || status=1
+	wants $status env "OMPI_MCA_coll_tuned_dynamic_rules_filename=$PWD/rules.txt" \
+		mpirun --oversubscribe -np 2 gf-allreduce $quick -a library:ring -b 4 -e 4
+	[ $status -eq 0 ] || says 'the rules of coll_tuned_dynamic_rules_filename come first'
 }
 
 # adds TYPE:OPERATION...

@@ -182,6 +182,7 @@ int main(void)
 	return 77;
 #endif
 	watchdog(100);
+	gf_comm_mpi_listen();
 	if (gf_comm_mpi_open(&c, &err)) {
 		printf("%s\n", err.text);
 		return 1;
