@@ -32,10 +32,11 @@ static void begin(struct gf_join_place *p, struct gf_port *q, int rank)
 {
 	static char name[] = "f";
 	static bool come[RANKS];
+	static char peers[RANKS][GF_SOCKET_PEER];
 	static int fds[RANKS];
 	int i;
 
-	*q = (struct gf_port){.fds = fds, .come = come, .listener = -1};
+	*q = (struct gf_port){.fds = fds, .come = come, .peers = peers};
 	*p = (struct gf_join_place){.name = name,
 				    .rank = rank,
 				    .ranks = RANKS,
@@ -59,7 +60,7 @@ static bool try_stranger(const char *data, size_t size)
 	int rc, i;
 
 	begin(&p, &q, 0);
-	take_stranger(&q, peer_of(data, size));
+	take_stranger(&q, peer_of(data, size), "[::1]:1");
 	rc = listen_to(&p, &q.strangers[0], &err);
 	if (rc)
 		harness_expect_line(&err, "f");
