@@ -832,3 +832,13 @@ flip() {
 	cmp plan.safetensors silent.safetensors
 	[ "$(jq '[.traceEvents[] | select(.cat == "alone")] | length' plan-trace.json)" -eq 2 ]
 }
+
+@test "a signal that is handled while layers are computed changes nothing" {
+	strike=$(realpath -m "$GF_SOURCE/$BUILD/faults/strike.so")
+	[ -e "$strike" ] || skip "a sanitizer cannot be preloaded into"
+	gf-train $quick --steps 20 | tail -n 1 > want.txt
+	for tries in 1 2 3 4; do
+		LD_PRELOAD=$strike GF_TIMER_US=300 wants 0 gf-train $quick --steps 20
+		tail -n 1 out.txt | cmp - want.txt
+	done
+}
