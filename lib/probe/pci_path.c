@@ -25,7 +25,7 @@ static const char *host_bridge(const char *path)
 static char *place_of(const char *sysfs, const char *pci)
 {
 	char *link = gf_xasprintf("%s/bus/pci/devices/%s", sysfs, pci);
-	char *resolved = realpath(link, NULL);
+	char *resolved = gf_heap_need(realpath(link, NULL));
 	const char *from = resolved ? host_bridge(resolved) : NULL;
 	char *place = from ? gf_xstrdup(from) : NULL;
 
