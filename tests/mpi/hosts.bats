@@ -26,6 +26,7 @@ setup_file() {
 }
 
 teardown_file() {
+	[ -n "${NET:-}" ] || return 0
 	ip netns del ${NET}a 2> /dev/null || true
 	ip netns del ${NET}b 2> /dev/null || true
 	rm -rf /etc/netns/${NET}a /etc/netns/${NET}b
