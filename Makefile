@@ -355,6 +355,12 @@ $(BUILD)/faults/strike.so: tests/faults/strike.c $(FLAGS_FILE) Makefile
 	  $(if $(WERROR),-Werror) -DGF_HAVE_UCX=$(WITH_UCX) $(FOREIGN_CFLAGS_comm) \
 	  $(CFLAGS) -o $@ $< -ldl
 
+# Preloaded into a program, it refuses memory at a chosen request.
+$(BUILD)/faults/no_memory.so: tests/faults/no_memory.c $(FLAGS_FILE) Makefile
+	@mkdir -p $(@D)
+	$(call say,CC)$(CC) -shared -fPIC -std=gnu11 -D_GNU_SOURCE $(WARNINGS) \
+	  $(if $(WERROR),-Werror) $(CFLAGS) -o $@ $<
+
 # NVIDIA's management library as gf-topo's tests see it, and one that lacks a
 # call.
 FAKE_NVML := $(addprefix $(BUILD)/fake/,libnvidia-ml.so.1 libold-nvml.so)
@@ -531,7 +537,8 @@ fuzz: deps
 
 check-build: all $(UNIT:%=$(BUILD)/tests/%) $(FUZZ:%=$(BUILD)/fuzz/%) \
 	$(BENCH:%=$(BUILD)/bench/%) $(EMULATED:%=$(BUILD)/tests/%) $(FAKE_NVML) \
-	$(if $(SO),$(EMBED) $(WHEEL) $(BUILD)/faults/strike.so $(FAKE_VERBS)) \
+	$(if $(SO),$(EMBED) $(WHEEL) $(BUILD)/faults/strike.so \
+	$(BUILD)/faults/no_memory.so $(FAKE_VERBS)) \
 	$(if $(filter 1,$(CUDA)),$(GPU:%=$(BUILD)/gpu/%) \
 	$(BUILD)/gpu/bench_kernels $(if $(wildcard $(CUDA_HOME)/include/cupti.h),\
 	$(BUILD)/gpu/kernel_trace.so)) \

@@ -2,16 +2,23 @@
 #include "base/error.h"
 
 #include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 
+#include "base/heap.h"
 #include "base/text.h"
 
 /* "<formatted>: <reason>", without one just the former. */
 static void put(struct gf_error *err, const char *reason, const char *fmt,
 		va_list ap)
 {
+	struct gf_heap_guard guard GF_HEAP_GUARD;
 	struct gf_text whole = {0};
 
+	if (GF_HEAP_FAILS(guard)) { /* then that is what is said */
+		snprintf(err->text, sizeof(err->text), "%s", guard.line);
+		return;
+	}
 	gf_text_addv(&whole, fmt, ap);
 	if (reason)
 		gf_text_addf(&whole, ": %s", reason);

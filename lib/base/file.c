@@ -127,8 +127,9 @@ static FILE *open_in_place(const char *path)
 	return f;
 }
 
-/* The file that a link leads to, or the open file, whether it is there yet or not: a link stays
- * one. NULL and errno: the link cannot be followed. The caller frees. */
+/* The file that a link leads to, whether it is there yet or not, or the open
+ * file: a link stays one. NULL and errno: it cannot be followed. The caller
+ * frees. */
 static char *target_of(const char *path)
 {
 	char *at = gf_xstrdup(path), *to, *slash, target[PATH_MAX];
@@ -170,10 +171,9 @@ FILE *gf_file_reopen(const char *path)
 	return f;
 }
 
-/* A new file beside `path`, with the mode that the process gives to new files,
- * or with that of `old`. */
-static int open_beside(const char *path, const struct stat *old,
-		       char **temporary)
+/* A new file beside the path, of that mode as the process gives it to new
+ * files, or with that of `old`. */
+static int open_beside(struct gf_file *f, const struct stat *old, mode_t mode)
 {
 	uint64_t word = 0;
 	int fd, tries;
@@ -181,10 +181,10 @@ static int open_beside(const char *path, const struct stat *old,
 	for (tries = 0; tries < MOST_TRIES; tries++) {
 		if (getrandom(&word, sizeof(word), 0) < 0)
 			word += (uint64_t)getpid();
-		*temporary =
-			gf_xasprintf("%s.%06" PRIx64, path, word & 0xffffff);
-		fd = open(*temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC,
-			  old ? 0600 : 0666);
+		f->temporary =
+			gf_xasprintf("%s.%06" PRIx64, f->path, word & 0xffffff);
+		fd = open(f->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC,
+			  old ? 0600 : mode);
 		if (fd >= 0 && old) {
 			/* what only root may keep is lost, not gained */
 			if (fchown(fd, (uid_t)-1, old->st_gid))
@@ -193,8 +193,8 @@ static int open_beside(const char *path, const struct stat *old,
 		}
 		if (fd >= 0)
 			return fd;
-		free(*temporary);
-		*temporary = NULL;
+		free(f->temporary);
+		f->temporary = NULL;
 		if (errno != EEXIST)
 			break;
 	}
@@ -208,11 +208,34 @@ static void forget(struct gf_file *f)
 	memset(f, 0, sizeof(*f));
 }
 
+static int begin(struct gf_file *f, const struct stat *old, mode_t mode,
+		 const char *path, struct gf_error *err)
+{
+	int fd = open_beside(f, old, mode), rc;
+
+	f->stream = fd >= 0 ? fdopen(fd, "wb") : NULL;
+	if (f->stream)
+		return 0;
+	rc = gf_error_errno(err, -errno, "%s", path);
+	if (fd >= 0) {
+		close(fd);
+		unlink(f->temporary);
+	}
+	forget(f);
+	return rc;
+}
+
+int gf_file_create_own(struct gf_file *f, const char *path, mode_t mode,
+		       struct gf_error *err)
+{
+	*f = (struct gf_file){.path = gf_xstrdup(path)};
+	return begin(f, NULL, mode, path, err);
+}
+
 int gf_file_create(struct gf_file *f, const char *path, struct gf_error *err)
 {
 	struct stat st;
 	bool there;
-	int fd;
 
 	memset(f, 0, sizeof(*f));
 	there = stat(path, &st) == 0;
@@ -229,14 +252,7 @@ int gf_file_create(struct gf_file *f, const char *path, struct gf_error *err)
 		return gf_error_errno(err, -errno, "%s", path);
 	if (f->stream)
 		return 0;
-	fd = open_beside(f->path, there ? &st : NULL, &f->temporary);
-	if (fd < 0) {
-		fd = gf_error_errno(err, -errno, "%s", path);
-		forget(f);
-		return fd;
-	}
-	f->stream = fdopen(fd, "wb");
-	return 0;
+	return begin(f, there ? &st : NULL, 0666, path, err);
 }
 
 void gf_file_abandon(struct gf_file *f)
@@ -327,18 +343,21 @@ int gf_file_apart(const struct gf_file_wish *files, size_t n,
 	return 0;
 }
 
+int gf_file_put(struct gf_file *f, const void *data, size_t size,
+		struct gf_error *err)
+{
+	errno = 0;
+	fwrite(data, 1, size, f->stream); /* commit sees a failure */
+	return gf_file_commit(f, err);
+}
+
 int gf_file_write(const char *path, const void *data, size_t size,
 		  struct gf_error *err)
 {
 	struct gf_file f;
-	int rc;
+	int rc = gf_file_create(&f, path, err);
 
-	rc = gf_file_create(&f, path, err);
-	if (rc)
-		return rc;
-	errno = 0;
-	fwrite(data, 1, size, f.stream); /* commit sees a failure */
-	return gf_file_commit(&f, err);
+	return rc ? rc : gf_file_put(&f, data, size, err);
 }
 
 int gf_file_sync_parent(const char *path, struct gf_error *err)

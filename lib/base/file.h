@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <sys/types.h>
 
 #include "base/error.h"
 
@@ -35,6 +36,10 @@ struct gf_file {
 };
 
 int gf_file_create(struct gf_file *f, const char *path, struct gf_error *err);
+/* A new file of the program's own, with that mode, in a folder that others may
+ * write to: what lies at its name is replaced, and a link not followed. */
+int gf_file_create_own(struct gf_file *f, const char *path, mode_t mode,
+		       struct gf_error *err);
 int gf_file_commit(struct gf_file *f, struct gf_error *err);
 void gf_file_abandon(struct gf_file *f);
 
@@ -58,6 +63,9 @@ int gf_file_apart(const struct gf_file_wish *files, size_t n,
 /* create, write, commit. */
 int gf_file_write(const char *path, const void *data, size_t size,
 		  struct gf_error *err);
+/* write, commit. */
+int gf_file_put(struct gf_file *f, const void *data, size_t size,
+		struct gf_error *err);
 
 /* Opens a regular file to be read. What is none is -EINVAL: nothing may ever be
  * written to a pipe, whose opening would wait. */

@@ -13,6 +13,8 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include "base/heap.h"
+
 #define TICK_MS  250
 #define UNSEEN_S 30
 /* The last bytes of a launcher's input may still be on their way when it has
@@ -30,7 +32,7 @@ static char *entry(int pid, const char *name, const char *key, char line[256])
 	FILE *f;
 
 	snprintf(path, sizeof(path), "/proc/%d/%s", pid, name);
-	f = fopen(path, "re");
+	f = gf_heap_need(fopen(path, "re"));
 	while (f && !found && fgets(line, 256, f))
 		if (strncmp(line, key, strlen(key)) == 0)
 			found = line + strlen(key);
@@ -56,7 +58,7 @@ static bool writes_to(int pid, const char *pipe)
 	DIR *fds;
 
 	snprintf(path, sizeof(path), "/proc/%d/fd", pid);
-	fds = opendir(path);
+	fds = gf_heap_need(opendir(path));
 	while (fds && !writes && (e = readdir(fds))) {
 		ssize_t n = readlinkat(dirfd(fds), e->d_name, target,
 				       sizeof(target) - 1);

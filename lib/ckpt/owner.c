@@ -159,19 +159,23 @@ static int open_lock(struct gf_ckpt_owner *o, int *fd, bool *locked,
 	int rc, tries;
 
 	for (tries = 0; tries < 100; tries++) {
+		*fd = -1;
+		if (!lstat(o->path, &by_path) && !S_ISREG(by_path.st_mode))
+			return gf_error_set(
+				err,
+				S_ISLNK(by_path.st_mode) ? -ELOOP : -EEXIST,
+				"%s: want a regular file or none", o->path);
 		*fd = open(o->path,
 			   O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW |
 				   O_NONBLOCK,
 			   0666);
 		if (*fd < 0)
-			return gf_error_errno(err, -errno, "%s",
-					      errno == ELOOP ? o->path
-							     : o->dir);
+			return gf_error_errno(err, -errno, "%s", o->dir);
 		rc = lock_file(o, *fd);
 		*locked = rc == 0;
 		if (rc == -EWOULDBLOCK)
 			return -EBUSY;
-		if (fstat(*fd, &by_fd) == 0 && stat(o->path, &by_path) == 0 &&
+		if (fstat(*fd, &by_fd) == 0 && lstat(o->path, &by_path) == 0 &&
 		    by_fd.st_ino == by_path.st_ino)
 			return 0;
 		close(*fd);

@@ -83,7 +83,8 @@ struct gf_metadata {
 
 /* Writes a file, synced, whole or not at all. Tensors are laid out by falling
  * element size, then name, as the format's own writer does. *seal (optional)
- * is that of what was to be written. */
+ * is that of what was to be written: for a set's file, to which no link is
+ * followed. */
 int gf_safetensors_write(const char *path, const struct gf_tensor_source *t,
 			 size_t ntensors, const struct gf_metadata *metadata,
 			 size_t nmetadata, struct gf_file_seal *seal,

@@ -120,7 +120,8 @@ int gf_safetensors_write(const char *path, const struct gf_tensor_source *t,
 	size_t i;
 	int rc;
 
-	rc = gf_file_create(&file, path, err);
+	rc = seal ? gf_file_create_own(&file, path, 0666, err)
+		  : gf_file_create(&file, path, err);
 	if (rc)
 		return rc;
 	order = gf_xcalloc(ntensors ? ntensors : 1, sizeof(*order));

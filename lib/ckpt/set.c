@@ -29,6 +29,22 @@ static char *folder_of(const char *dir, size_t step, const char *ending)
 	return gf_xasprintf("%s/step-%zu%s", dir, step, ending);
 }
 
+/* What a link in its place leads to is not ours. */
+static int check_kind(const char *path, mode_t kind, struct gf_error *err)
+{
+	struct stat st;
+
+	if (lstat(path, &st))
+		return gf_error_errno(err, -errno, "%s", path);
+	return (st.st_mode & S_IFMT) == kind
+		       ? 0
+		       : gf_error_set(
+				 err, -EEXIST, "%s: want a %s, found %s", path,
+				 kind == S_IFDIR ? "folder" : "regular file",
+				 S_ISLNK(st.st_mode) ? "a link"
+						     : "something else");
+}
+
 /* --- what lies in a folder ------------------------------------------------ */
 
 /* The step of a name "step-N<ending>"; false for any other name. */
@@ -163,29 +179,19 @@ static void remove_unfinished(const char *dir, const char *ending)
 
 /* --- writing ------------------------------------------------------------- */
 
-static int make_folder(const char *path, struct gf_error *err)
-{
-	struct stat st;
-
-	if (mkdir(path, 0777) == 0)
-		return 0;
-	if (errno == EEXIST && stat(path, &st) == 0 && S_ISDIR(st.st_mode))
-		return 0;
-	return gf_error_errno(err, -errno, "%s", path);
-}
-
 int gf_ckpt_begin(const char *dir, size_t step, struct gf_error *err)
 {
 	char *folder;
 	int rc;
 
-	rc = make_folder(dir, err);
-	if (rc)
-		return rc;
+	if (mkdir(dir, 0777) && errno != EEXIST)
+		return gf_error_errno(err, -errno, "%s", dir);
 	remove_unfinished(dir, UNFINISHED);
 	remove_unfinished(dir, REPLACED);
 	folder = folder_of(dir, step, UNFINISHED);
-	rc = make_folder(folder, err);
+	rc = mkdir(folder, 0777) && errno != EEXIST
+		     ? gf_error_errno(err, -errno, "%s", folder)
+		     : check_kind(folder, S_IFDIR, err);
 	free(folder);
 	return rc;
 }
@@ -264,8 +270,10 @@ static int write_manifest(const char *folder, struct gf_manifest *m,
 {
 	char *path = gf_xasprintf("%s/" GF_MANIFEST_NAME, folder);
 	char *text = gf_manifest_text(m);
-	int rc = gf_file_write(path, text, strlen(text), err);
+	struct gf_file f;
+	int rc = gf_file_create_own(&f, path, 0666, err);
 
+	rc = rc ? rc : gf_file_put(&f, text, strlen(text), err);
 	free(text);
 	free(path);
 	return rc;
@@ -276,12 +284,13 @@ int gf_ckpt_publish(const char *dir, struct gf_manifest *m, bool adopts,
 {
 	char *from = folder_of(dir, m->step, UNFINISHED);
 	char *to = folder_of(dir, m->step, "");
+	struct stat st;
 	int rc;
 
-	rc = check_parts(dir, m->step, m->ranks, true, err);
+	rc = check_kind(from, S_IFDIR, err);
+	rc = rc ? rc : check_parts(dir, m->step, m->ranks, true, err);
 	rc = rc ? rc : write_manifest(from, m, err);
-	if (!rc && access(to, F_OK) == 0 &&
-	    !is_own(dir, m->step, m->run, adopts))
+	if (!rc && lstat(to, &st) == 0 && !is_own(dir, m->step, m->run, adopts))
 		rc = set_aside(to, err);
 	rc = rc ? rc : move_into_place(from, to, err);
 	rc = rc ? rc : gf_file_sync_parent(to, err);
@@ -315,12 +324,11 @@ int gf_ckpt_steps(const char *dir, size_t **steps, size_t *count,
 static int describe_old(const char *dir, size_t step, const char *manifest,
 			struct gf_manifest *m, struct gf_error *err)
 {
-	char *first = gf_ckpt_part(dir, step, 0, false);
 	struct gf_safetensors s = {0};
 	size_t ranks;
 	int rc;
 
-	rc = gf_safetensors_open(first, &s, err);
+	rc = gf_ckpt_open_part(dir, step, 0, &s, err);
 	if (!rc && gf_safetensors_has_metadata(&s, GF_CKPT_RUN))
 		rc = gf_error_set(err, -EINVAL,
 				  "%s: want the set's manifest, found none",
@@ -329,7 +337,6 @@ static int describe_old(const char *dir, size_t step, const char *manifest,
 		rc = gf_safetensors_metadata_size(&s, GF_CKPT_RANKS, 1, INT_MAX,
 						  &ranks, err);
 	gf_safetensors_close(&s);
-	free(first);
 	if (!rc)
 		*m = (struct gf_manifest){.step = step, .ranks = (int)ranks};
 	return rc;
@@ -338,11 +345,16 @@ static int describe_old(const char *dir, size_t step, const char *manifest,
 int gf_ckpt_describe(const char *dir, size_t step, struct gf_manifest *m,
 		     struct gf_error *err)
 {
-	char *path = gf_xasprintf("%s/step-%zu/" GF_MANIFEST_NAME, dir, step);
-	int rc = access(path, F_OK) && errno == ENOENT
-			 ? describe_old(dir, step, path, m, err)
-			 : gf_manifest_read(path, step, m, err);
+	char *folder = folder_of(dir, step, "");
+	char *path = gf_xasprintf("%s/" GF_MANIFEST_NAME, folder);
+	struct stat st;
+	int rc = check_kind(folder, S_IFDIR, err);
 
+	if (!rc && lstat(path, &st) && errno == ENOENT)
+		rc = describe_old(dir, step, path, m, err);
+	else if (!rc && !(rc = check_kind(path, S_IFREG, err)))
+		rc = gf_manifest_read(path, step, m, err);
+	free(folder);
 	free(path);
 	return rc;
 }
@@ -394,12 +406,25 @@ static int same_seal(const struct gf_safetensors *s,
 	return rc;
 }
 
+int gf_ckpt_open_part(const char *dir, size_t step, int rank,
+		      struct gf_safetensors *s, struct gf_error *err)
+{
+	char *folder = folder_of(dir, step, "");
+	char *path = gf_ckpt_part(dir, step, rank, false);
+	int rc = check_kind(folder, S_IFDIR, err);
+
+	rc = rc ? rc : check_kind(path, S_IFREG, err);
+	rc = rc ? rc : gf_safetensors_open(path, s, err);
+	free(folder);
+	free(path);
+	return rc;
+}
+
 int gf_ckpt_check_part(const char *dir, const struct gf_manifest *m, int rank,
 		       struct gf_error *err)
 {
-	char *path = gf_ckpt_part(dir, m->step, rank, false);
 	struct gf_safetensors s = {0};
-	int rc = gf_safetensors_open(path, &s, err);
+	int rc = gf_ckpt_open_part(dir, m->step, rank, &s, err);
 
 	if (m->run) {
 		rc = rc ? rc : same_marks(&s, m, rank, err);
@@ -408,9 +433,8 @@ int gf_ckpt_check_part(const char *dir, const struct gf_manifest *m, int rank,
 		rc = gf_error_set(err, -EINVAL,
 				  "%s: want the part of an earlier version, "
 				  "as rank 0's is, found that of a run",
-				  path);
+				  s.path);
 	}
 	gf_safetensors_close(&s);
-	free(path);
 	return rc;
 }

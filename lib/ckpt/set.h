@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "ckpt/manifest.h"
+#include "ckpt/safetensors.h"
 
 /*
  * A checkpoint is a set of files, one per rank, that appears whole or not at
@@ -28,7 +29,8 @@
  *
  * Only files named rank-*.safetensors* and manifest.json* are ever removed, and
  * only folders that are empty after that. Of the sets, only those of the same
- * run are.
+ * run are. A link in DIR is refused where a file or a folder of a set would be:
+ * nothing is read, written or removed behind it.
  */
 
 /* The metadata of a part. */
@@ -64,6 +66,9 @@ int gf_ckpt_steps(const char *dir, size_t **steps, size_t *count,
  * which has no manifest and whose parts say no run. */
 int gf_ckpt_describe(const char *dir, size_t step, struct gf_manifest *m,
 		     struct gf_error *err);
+/* A rank's file of a set. A link is not followed. */
+int gf_ckpt_open_part(const char *dir, size_t step, int rank,
+		      struct gf_safetensors *s, struct gf_error *err);
 /* Is a rank's file the one that belongs there: of this run, step and rank, and
  * bit for bit as it was written? Of an earlier version's: is it sound? */
 int gf_ckpt_check_part(const char *dir, const struct gf_manifest *m, int rank,

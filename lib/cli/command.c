@@ -280,7 +280,8 @@ void gf_cli_parse(const struct gf_command *command, int argc, char **argv,
 	} else {
 		atexit(check_help);
 		parsing = true;
-		argp_parse(&argp, argc, argv, 0, NULL, &p);
+		errno = argp_parse(&argp, argc, argv, 0, NULL, &p);
+		gf_heap_need(errno ? NULL : options);
 		parsing = false;
 	}
 	free(options);

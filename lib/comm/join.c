@@ -31,15 +31,6 @@ int gf_place_missing(const struct gf_join_place *p, const bool *come,
 	return -ETIMEDOUT;
 }
 
-int gf_place_other_ranks(const struct gf_join_place *p, int rank, long ranks,
-			 struct gf_error *err)
-{
-	return gf_error_set(err, -EINVAL,
-			    "%s: rank %d has come with %ld ranks, rank %d "
-			    "with %d",
-			    p->name, rank, ranks, p->rank, p->ranks);
-}
-
 bool gf_join_is_port(const char *place)
 {
 	const char *colon = strrchr(place, ':');
@@ -97,7 +88,7 @@ int gf_join_open(const char *place, double timeout_s, struct gf_join *join,
 	};
 	join->allgather = show;
 	join->ctx = p;
-	rc = gf_port_open(p, err);
+	rc = gf_port_open(p, join->key, err);
 	if (rc)
 		gf_join_close(join);
 	return rc;

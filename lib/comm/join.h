@@ -3,6 +3,7 @@
 #define GF_COMM_JOIN_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 #include "base/error.h"
 
@@ -19,6 +20,9 @@ struct gf_join {
 	int (*allgather)(void *ctx, const void *send, size_t size_bytes,
 			 void *recv, struct gf_error *err);
 	void *ctx;
+	/* What ranks that have met know, and strangers do not; zeros: nothing
+	 */
+	uint64_t key[2];
 };
 
 /*

@@ -26,6 +26,8 @@
 #define HEAD "gfjoin 2 %016" PRIx64 "%016" PRIx64 "\n"
 /* More addresses of one machine are not tried. */
 #define ADDRESSES_MOST 64
+/* As many are shorter, with the head. */
+#define FILE_MOST_BYTES 8192
 
 static char *path_of(const struct gf_join_place *p)
 {
@@ -70,6 +72,7 @@ int gf_join_announce(const struct gf_join_place *p, int listener,
 {
 	struct gf_text text = {0};
 	char *path = path_of(p);
+	struct gf_file f;
 	struct stat st;
 	int rc;
 
@@ -86,7 +89,9 @@ int gf_join_announce(const struct gf_join_place *p, int listener,
 	if (!rc) {
 		gf_text_addf(&text, HEAD, key->halves[0], key->halves[1]);
 		add_addresses(&text, gf_socket_port(listener));
-		rc = gf_file_write(path, text.data, text.length, err);
+		/* the key is for the ranks of one user */
+		rc = gf_file_create_own(&f, path, 0600, err);
+		rc = rc ? rc : gf_file_put(&f, text.data, text.length, err);
 	}
 	gf_text_release(&text);
 	free(path);
@@ -96,11 +101,16 @@ int gf_join_announce(const struct gf_join_place *p, int listener,
 char **gf_join_find(const struct gf_join_place *p, struct gf_join_key *key)
 {
 	char **places = gf_xcalloc(ADDRESSES_MOST + 1, sizeof(*places));
-	char *path = path_of(p), *text = NULL, *rest, *line;
+	char *path = path_of(p), text[FILE_MOST_BYTES + 1] = "", *rest, *line;
 	size_t size, n = 0;
+	int fd;
 
-	if (gf_file_read_regular(path, &text, &size, NULL) == 0 &&
-	    sscanf(text, "gfjoin 2 %16" SCNx64 "%16" SCNx64, &key->halves[0],
+	if (gf_file_open_regular(path, &fd, &size, NULL) == 0) {
+		if (read(fd, text, FILE_MOST_BYTES) < 0)
+			text[0] = '\0';
+		close(fd);
+	}
+	if (sscanf(text, "gfjoin 2 %16" SCNx64 "%16" SCNx64, &key->halves[0],
 		   &key->halves[1]) == 2) {
 		rest = text;
 		strsep(&rest, "\n");
@@ -109,7 +119,6 @@ char **gf_join_find(const struct gf_join_place *p, struct gf_join_key *key)
 			if (rest && gf_join_is_port(line))
 				places[n++] = gf_xstrdup(line);
 	}
-	free(text);
 	free(path);
 	return places;
 }

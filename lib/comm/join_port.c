@@ -5,9 +5,11 @@
  * round goes to rank 0 and back.
  * Anything may connect to a port: bytes that are no hello end that connection
  * alone, and a connection that says nothing has its place for a while only.
+ * Both are counted, for the messages of ranks that fail beside them.
  */
 #include <errno.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -21,6 +23,8 @@
 #define NAP_S 2e-3
 /* The most strangers at once. */
 #define STRANGERS 64
+/* The kernel's. */
+#define MOST_ERRNO 4095
 
 static const char magic[8] = "gfport 2";
 
@@ -39,6 +43,7 @@ struct verdict {
 
 struct stranger {
 	int fd; /* -1: none */
+	char peer[GF_SOCKET_PEER];
 	double since_s;
 	size_t got_bytes;
 	struct hello hello;
@@ -46,23 +51,41 @@ struct stranger {
 
 struct gf_port {
 	int *fds; /* rank 0: of each rank; else the first is rank 0's; -1 */
+	char (*peers)[GF_SOCKET_PEER]; /* rank 0: where each rank is */
 	bool *come;
-	int listener;
+	int listeners[GF_SOCKET_LISTENERS], nlisteners;
 	struct gf_join_key key;
 	bool announced; /* in the folder */
 	struct stranger strangers[STRANGERS];
+	/* connections that were no rank's, and where the last came from */
+	size_t others;
+	char other[GF_SOCKET_PEER];
 };
-
-static struct gf_port *of(const struct gf_join_place *p)
-{
-	return p->port;
-}
 
 static void drop(int *fd)
 {
 	if (*fd >= 0)
 		close(*fd);
 	*fd = -1;
+}
+
+static void count_other(struct gf_port *q, const char *peer)
+{
+	q->others++;
+	snprintf(q->other, sizeof(q->other), "%s", peer);
+}
+
+/* What may be behind a failure. */
+static int blame(const struct gf_port *q, int rc, struct gf_error *err)
+{
+	const struct gf_error why = err ? *err : (struct gf_error){""};
+
+	return !rc || !q->others
+		       ? rc
+		       : gf_error_set(err, rc,
+				      "%s; connections to the port that were "
+				      "no rank's: %zu (the last: %s)",
+				      why.text, q->others, q->other);
 }
 
 /* --- rank 0 ------------------------------------------------------------- */
@@ -86,8 +109,8 @@ static int tell(const struct gf_join_place *p, int rc,
 	int rank;
 
 	for (rank = 1; rank < p->ranks; rank++)
-		if (of(p)->fds[rank] >= 0)
-			tell_one(of(p)->fds[rank], rc, why, until_s);
+		if (p->port->fds[rank] >= 0)
+			tell_one(p->port->fds[rank], rc, why, until_s);
 	return rc;
 }
 
@@ -100,20 +123,25 @@ static int welcome(const struct gf_join_place *p, struct stranger *s,
 	int *fd, rc;
 
 	if (h->ranks != (uint32_t)p->ranks) {
-		rc = gf_place_other_ranks(p, (int)h->rank, (long)h->ranks,
-					  &why);
+		rc = gf_error_set(&why, -EINVAL,
+				  "%s: rank %u has come with %u ranks, rank 0 "
+				  "with %d: it is at %s",
+				  p->name, h->rank, h->ranks, p->ranks,
+				  s->peer);
 		tell_one(s->fd, rc, &why, 0);
 		drop(&s->fd);
 		if (err)
 			*err = why;
 		return rc;
 	}
-	fd = &of(p)->fds[h->rank];
+	fd = &p->port->fds[h->rank];
 	if (*fd >= 0 && !gf_socket_gone(*fd)) {
 		rc = gf_error_set(&why, -EBUSY,
-				  "%s: another process has come as rank %u",
-				  p->name, h->rank);
+				  "%s: another process has come as rank %u: "
+				  "it is at %s",
+				  p->name, h->rank, p->port->peers[h->rank]);
 		tell_one(s->fd, rc, &why, 0);
+		count_other(p->port, s->peer);
 		drop(&s->fd);
 		return 0;
 	}
@@ -123,7 +151,8 @@ static int welcome(const struct gf_join_place *p, struct stranger *s,
 		return 0;
 	}
 	*fd = s->fd;
-	of(p)->come[h->rank] = true;
+	memcpy(p->port->peers[h->rank], s->peer, sizeof(s->peer));
+	p->port->come[h->rank] = true;
 	s->fd = -1;
 	return 0;
 }
@@ -144,16 +173,18 @@ static int listen_to(const struct gf_join_place *p, struct stranger *s,
 				   left_bytes);
 
 	s->got_bytes += n > 0 ? (size_t)n : 0;
-	if (s->got_bytes == sizeof(s->hello) && is_hello(of(p), &s->hello))
+	if (s->got_bytes == sizeof(s->hello) && is_hello(p->port, &s->hello))
 		return welcome(p, s, err);
 	if (n < 0 || s->got_bytes == sizeof(s->hello) ||
-	    gf_clock_s() - s->since_s > GF_TIMEOUT_HELLO_S)
+	    gf_clock_s() - s->since_s > GF_TIMEOUT_HELLO_S) {
+		count_other(p->port, s->peer);
 		drop(&s->fd);
+	}
 	return 0;
 }
 
 /* In place of none, or of the one that has been silent longest. */
-static void take_stranger(struct gf_port *q, int fd)
+static void take_stranger(struct gf_port *q, int fd, const char *peer)
 {
 	struct stranger *s = &q->strangers[0];
 	int i;
@@ -162,37 +193,64 @@ static void take_stranger(struct gf_port *q, int fd)
 		if (q->strangers[i].fd < 0 ||
 		    q->strangers[i].since_s < s->since_s)
 			s = &q->strangers[i];
+	if (s->fd >= 0)
+		count_other(q, s->peer);
 	drop(&s->fd);
 	*s = (struct stranger){.fd = fd, .since_s = gf_clock_s()};
+	snprintf(s->peer, sizeof(s->peer), "%s", peer);
 }
 
+/* Those that wait, but no more than have a place: a flood leaves a rank the
+ * time to say its hello. */
+static bool take_strangers(struct gf_port *q)
+{
+	char peer[GF_SOCKET_PEER];
+	int i, n, fd, all = 0;
+
+	for (i = 0; i < q->nlisteners; i++)
+		for (n = 0; n < STRANGERS; n++, all++) {
+			fd = gf_socket_accept(q->listeners[i], peer);
+			if (fd < 0)
+				break;
+			take_stranger(q, fd, peer);
+		}
+	return all > 0;
+}
+
+/* One that was not answered in time has gone, and comes again. */
 static bool all_come(const struct gf_join_place *p)
 {
+	struct gf_port *q = p->port;
 	int rank;
 
-	for (rank = 0; rank < p->ranks && of(p)->come[rank]; rank++)
-		;
-	return rank == p->ranks;
+	for (rank = 1; rank < p->ranks; rank++) {
+		q->come[rank] &=
+			q->fds[rank] >= 0 && !gf_socket_gone(q->fds[rank]);
+		if (!q->come[rank])
+			return false;
+	}
+	return true;
 }
 
 /* A failure waits a little: ranks that come later learn it, too. */
 static int await_all(const struct gf_join_place *p, struct gf_error *err)
 {
-	struct gf_port *q = of(p);
+	struct gf_port *q = p->port;
 	double until_s = gf_clock_s() + p->timeout_s;
-	int fd, i, one, rc;
+	int i, one, rc;
 
 	q->come[0] = true;
-	rc = q->listener = gf_socket_listen(p->folder ? "*:0" : p->name, err);
-	if (rc >= 0 && p->folder) {
-		rc = gf_join_announce(p, q->listener, &q->key, err);
+	rc = gf_socket_listen(p->folder ? NULL : p->name, q->listeners, err);
+	q->nlisteners = rc > 0 ? rc : 0;
+	if (rc > 0 && p->folder) {
+		rc = gf_join_announce(p, q->listeners[0], &q->key, err);
 		q->announced = !rc;
 	}
 	if (rc < 0)
 		return rc;
-	for (rc = 0; !all_come(p); gf_clock_sleep(NAP_S)) {
-		while ((fd = gf_socket_accept(q->listener)) >= 0)
-			take_stranger(q, fd);
+	for (rc = 0; !all_come(p);) {
+		if (!take_strangers(q))
+			gf_clock_sleep(NAP_S);
 		for (i = 0; i < STRANGERS; i++) {
 			if (q->strangers[i].fd < 0)
 				continue;
@@ -203,7 +261,9 @@ static int await_all(const struct gf_join_place *p, struct gf_error *err)
 		}
 		if (gf_clock_s() < until_s)
 			continue;
-		rc = rc ? rc : gf_place_missing(p, q->come, err);
+		if (!rc)
+			rc = blame(p->port, gf_place_missing(p, q->come, err),
+				   err);
 		break;
 	}
 	return tell(p, rc, err);
@@ -214,26 +274,27 @@ static int collect(const struct gf_join_place *p, size_t size_bytes, char *all,
 		   struct gf_error *err)
 {
 	double until_s = gf_clock_s() + p->timeout_s;
+	struct gf_port *q = p->port;
 	uint64_t size = 0;
 	int rank, rc;
 
 	for (rank = 1; rank < p->ranks; rank++) {
-		int fd = of(p)->fds[rank];
+		int fd = q->fds[rank];
 
 		rc = gf_socket_read(fd, &size, sizeof(size), until_s);
 		if (!rc && size != size_bytes)
 			return gf_error_set(err, -EMSGSIZE,
 					    "%s: rank %d shows %llu bytes, "
-					    "rank 0 shows %zu",
+					    "rank 0 shows %zu: it is at %s",
 					    p->name, rank,
 					    (unsigned long long)size,
-					    size_bytes);
+					    size_bytes, q->peers[rank]);
 		if (!rc)
 			rc = gf_socket_read(fd, all + (size_t)rank * size_bytes,
 					    size_bytes, until_s);
 		if (rc)
-			return gf_error_errno(err, rc, "%s: rank %d", p->name,
-					      rank);
+			return gf_error_errno(err, rc, "%s: rank %d, at %s",
+					      p->name, rank, q->peers[rank]);
 	}
 	return 0;
 }
@@ -245,7 +306,7 @@ static int spread(const struct gf_join_place *p, size_t size_bytes,
 	int rank, rc = 0;
 
 	for (rank = 1; rank < p->ranks && !rc; rank++) {
-		rc = gf_socket_write(of(p)->fds[rank], all,
+		rc = gf_socket_write(p->port->fds[rank], all,
 				     (size_t)p->ranks * size_bytes, until_s);
 		if (rc)
 			gf_error_errno(err, rc, "%s: rank %d", p->name, rank);
@@ -260,19 +321,18 @@ static int hear(const struct gf_join_place *p, double until_s, bool *heard,
 		struct gf_error *err)
 {
 	struct verdict v;
-	int rc = gf_socket_read(of(p)->fds[0], &v, sizeof(v), until_s);
+	int rc = gf_socket_read(p->port->fds[0], &v, sizeof(v), until_s);
 
 	*heard = !rc;
 	if (rc)
 		return gf_error_errno(err, rc, "%s: rank 0", p->name);
-	if (memcmp(v.magic, magic, sizeof(magic)) != 0 || v.rc > 0)
+	if (memcmp(v.magic, magic, sizeof(magic)) != 0 || v.rc > 0 ||
+	    v.rc < -MOST_ERRNO)
 		return gf_error_set(err, -EPROTO,
 				    "%s: something else than rank 0 answers",
 				    p->name);
 	v.reason.text[sizeof(v.reason.text) - 1] = '\0';
-	if (v.rc && err)
-		*err = v.reason;
-	return v.rc;
+	return v.rc ? gf_error_set(err, v.rc, "%s", v.reason.text) : 0;
 }
 
 /* Connects to a place, says hello and hears it again: there is rank 0. */
@@ -281,17 +341,21 @@ static int greet(const struct gf_join_place *p, const char *place,
 {
 	double soon_s = fmin(until_s, gf_clock_s() + GF_TIMEOUT_ECHO_S);
 	struct hello echo;
-	int *fd = &of(p)->fds[0], rc;
+	int *fd = &p->port->fds[0], rc;
 
 	drop(fd);
 	rc = *fd = gf_socket_connect(place, p->folder ? soon_s : until_s);
 	if (rc < 0)
 		return rc;
+	/* until it turns out to be rank 0's */
+	count_other(p->port, place);
 	rc = gf_socket_write(*fd, h, sizeof(*h), until_s);
 	/* a word comes in place of the echo if rank 0 refuses this one */
 	rc = rc ? rc : gf_socket_peek(*fd, &echo, sizeof(echo), soon_s);
-	if (!rc && memcmp(&echo, h, sizeof(echo)) == 0)
+	if (!rc && memcmp(&echo, h, sizeof(echo)) == 0) {
 		rc = gf_socket_read(*fd, &echo, sizeof(echo), until_s);
+		p->port->others--;
+	}
 	return rc;
 }
 
@@ -318,7 +382,7 @@ static int say_hello(const struct gf_join_place *p, struct gf_error *err)
 	struct hello h = {.rank = (uint32_t)p->rank,
 			  .ranks = (uint32_t)p->ranks};
 	double until_s = gf_clock_s() + p->timeout_s;
-	bool heard = false, *come = of(p)->come;
+	bool heard = false, *come = p->port->come;
 	int rc = 0, found = -ENOENT;
 
 	memcpy(h.magic, magic, sizeof(magic));
@@ -333,6 +397,7 @@ static int say_hello(const struct gf_join_place *p, struct gf_error *err)
 		if (!heard)
 			gf_clock_sleep(NAP_S);
 	}
+	p->port->key = h.key;
 	if (heard)
 		return rc;
 	if (found == -ENXIO && !p->folder)
@@ -342,25 +407,28 @@ static int say_hello(const struct gf_join_place *p, struct gf_error *err)
 				    p->name, p->timeout_s);
 	memset(come, true, (size_t)p->ranks * sizeof(*come));
 	come[0] = false;
-	return gf_place_missing(p, come, err);
+	return blame(p->port, gf_place_missing(p, come, err), err);
 }
 
 /* --- together ----------------------------------------------------------- */
 
-int gf_port_open(struct gf_join_place *p, struct gf_error *err)
+int gf_port_open(struct gf_join_place *p, uint64_t key[2], struct gf_error *err)
 {
 	struct gf_port *q = gf_xcalloc(1, sizeof(*q));
-	int i;
+	int i, rc;
 
 	p->port = q;
-	q->listener = -1;
 	q->come = gf_xcalloc((size_t)p->ranks, sizeof(*q->come));
 	q->fds = gf_xcalloc((size_t)p->ranks, sizeof(*q->fds));
 	for (i = 0; i < p->ranks; i++)
 		q->fds[i] = -1;
 	for (i = 0; i < STRANGERS; i++)
 		q->strangers[i].fd = -1;
-	return p->rank ? say_hello(p, err) : await_all(p, err);
+	if (!p->rank)
+		q->peers = gf_xcalloc((size_t)p->ranks, sizeof(*q->peers));
+	rc = p->rank ? say_hello(p, err) : await_all(p, err);
+	memcpy(key, q->key.halves, sizeof(q->key.halves));
+	return rc;
 }
 
 int gf_port_allgather(struct gf_join_place *p, const void *send,
@@ -368,13 +436,14 @@ int gf_port_allgather(struct gf_join_place *p, const void *send,
 {
 	double until_s = gf_clock_s() + p->timeout_s;
 	uint64_t size = size_bytes;
-	int fd = of(p)->fds[0], rc;
+	int fd = p->port->fds[0], rc;
 	bool heard;
 
 	if (p->rank == 0) {
 		if (size_bytes > 0)
 			memcpy(recv, send, size_bytes);
-		rc = tell(p, collect(p, size_bytes, recv, err), err);
+		rc = blame(p->port, collect(p, size_bytes, recv, err), err);
+		rc = tell(p, rc, err);
 		return rc ? rc : spread(p, size_bytes, recv, err);
 	}
 	rc = gf_socket_write(fd, &size, sizeof(size), until_s);
@@ -391,7 +460,7 @@ int gf_port_allgather(struct gf_join_place *p, const void *send,
 
 void gf_port_close(struct gf_join_place *p)
 {
-	struct gf_port *q = of(p);
+	struct gf_port *q = p->port;
 	int i;
 
 	if (q->announced)
@@ -400,7 +469,9 @@ void gf_port_close(struct gf_join_place *p)
 		drop(&q->fds[i]);
 	for (i = 0; i < STRANGERS; i++)
 		drop(&q->strangers[i].fd);
-	drop(&q->listener);
+	for (i = 0; i < q->nlisteners; i++)
+		drop(&q->listeners[i]);
+	free(q->peers);
 	free(q->fds);
 	free(q->come);
 	free(q);

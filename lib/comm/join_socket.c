@@ -6,11 +6,13 @@
 #include <netdb.h>
 #include <netinet/in.h>
 #include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/clock.h"
 #include "base/heap.h"
 
@@ -78,34 +80,87 @@ static int listen_at(const struct addrinfo *a)
 	return rc;
 }
 
-static int listen_at_any(struct addrinfo *list, int rc)
+/* One socket takes both kinds of addresses, if there are both. */
+static int listen_at_any(const char *port, int fds[GF_SOCKET_LISTENERS])
 {
+	static const int families[] = {AF_INET6, AF_INET};
 	const struct addrinfo *a;
+	struct addrinfo *list;
+	int rc = -EADDRNOTAVAIL;
+	size_t i;
 
-	/* the newer kind first */
-	for (a = list; a && rc < 0; a = a->ai_next)
-		if (a->ai_family == AF_INET6)
-			rc = listen_at(a);
-	for (a = list; a && rc < 0; a = a->ai_next)
-		if (a->ai_family != AF_INET6)
-			rc = listen_at(a);
+	(void)look_up(NULL, port, AI_PASSIVE, &list);
+	for (i = 0; i < GF_ARRAY_LENGTH(families); i++)
+		for (a = list; a && rc < 0; a = a->ai_next)
+			if (a->ai_family == families[i])
+				rc = fds[0] = listen_at(a);
 	if (list)
 		freeaddrinfo(list);
-	return rc;
+	return rc < 0 ? rc : 1;
 }
 
-int gf_socket_listen(const char *place, struct gf_error *err)
+/* A table of hosts may have an address twice. */
+static bool is_repeated(const struct addrinfo *list, const struct addrinfo *a)
 {
-	struct addrinfo *list;
+	while (list != a && (list->ai_addrlen != a->ai_addrlen ||
+			     memcmp(list->ai_addr, a->ai_addr, a->ai_addrlen)))
+		list = list->ai_next;
+	return list != a;
+}
+
+/* Tables of hosts give a machine's own name 127.0.1.1 (Debian) or 127.0.0.2
+ * (systemd), which no other machine reaches. */
+static bool stands_for_host(const struct addrinfo *a)
+{
+	uint32_t address =
+		a->ai_family == AF_INET
+			? ntohl(((const struct sockaddr_in *)a->ai_addr)
+					->sin_addr.s_addr)
+			: 0;
+
+	return address >> 24 == IN_LOOPBACKNET && address != INADDR_LOOPBACK;
+}
+
+/* -EADDRNOTAVAIL: none is this machine's. */
+static int listen_at_each(const struct addrinfo *list, bool by_name,
+			  int fds[GF_SOCKET_LISTENERS])
+{
+	const struct addrinfo *a;
+	int n = 0, rc = 0;
+
+	for (a = list; a && n < GF_SOCKET_LISTENERS; a = a->ai_next) {
+		if (is_repeated(list, a) || (by_name && stands_for_host(a)))
+			continue;
+		rc = listen_at(a);
+		if (rc >= 0)
+			fds[n++] = rc;
+		else if (rc != -EADDRNOTAVAIL && rc != -EAFNOSUPPORT)
+			break; /* another process has the port there */
+		rc = 0;
+	}
+	while (rc && n > 0)
+		close(fds[--n]);
+	return rc ? rc : n ? n : -EADDRNOTAVAIL;
+}
+
+int gf_socket_listen(const char *place, int fds[GF_SOCKET_LISTENERS],
+		     struct gf_error *err)
+{
+	struct addrinfo *list = NULL;
 	char *host, *port;
 	int rc = -EADDRNOTAVAIL;
 
+	if (!place) {
+		rc = listen_at_any("0", fds);
+		return rc < 0 ? gf_error_errno(err, rc, "listen") : rc;
+	}
 	split(place, &host, &port);
-	/* a name may stand for an address that only this machine knows */
-	if (!look_up(host, port, AI_NUMERICHOST, &list))
-		rc = listen_at_any(list, rc);
-	if (rc == -EADDRNOTAVAIL && !look_up(NULL, port, AI_PASSIVE, &list))
-		rc = listen_at_any(list, rc);
+	if (!look_up(host, port, 0, &list))
+		rc = listen_at_each(list, strncmp(host, "127.", 4) != 0, fds);
+	if (rc == -EADDRNOTAVAIL)
+		rc = listen_at_any(port, fds);
+	if (list)
+		freeaddrinfo(list);
 	free(host);
 	free(port);
 	return rc < 0 ? gf_error_errno(err, rc, "%s: listen", place) : rc;
@@ -167,11 +222,25 @@ int gf_socket_connect(const char *place, double until_s)
 	return rc;
 }
 
-int gf_socket_accept(int listener)
+int gf_socket_accept(int listener, char peer[GF_SOCKET_PEER])
 {
-	int fd = accept4(listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+	struct sockaddr_storage at = {0};
+	socklen_t size = sizeof(at);
+	static const char older[] = "::ffff:"; /* as one of the newer kind */
+	char host[GF_SOCKET_PEER - 9] = "unknown", port[6] = "", *shown = host;
+	int fd = accept4(listener, (struct sockaddr *)&at, &size,
+			 SOCK_NONBLOCK | SOCK_CLOEXEC);
 
-	return fd < 0 ? -errno : fd;
+	if (fd < 0)
+		return -errno;
+	(void)getnameinfo((const struct sockaddr *)&at, size, host,
+			  sizeof(host), port, sizeof(port),
+			  NI_NUMERICHOST | NI_NUMERICSERV);
+	if (strncmp(host, older, strlen(older)) == 0)
+		shown += strlen(older);
+	snprintf(peer, GF_SOCKET_PEER, strchr(shown, ':') ? "[%s]:%s" : "%s:%s",
+		 shown, port);
+	return fd;
 }
 
 /* --- bytes -------------------------------------------------------------- */

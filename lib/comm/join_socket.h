@@ -11,15 +11,22 @@
 /* Sockets that wait no longer than they are told; until_s is on gf_clock_s. All
  * return a descriptor or bytes, or a negative errno. */
 
-/* Listens at HOST:PORT if HOST is an address of this machine, else at PORT of
- * all its addresses. */
-int gf_socket_listen(const char *place, struct gf_error *err);
+/* The most sockets that listen for one place. */
+#define GF_SOCKET_LISTENERS 8
+/* "ADDRESS:PORT" */
+#define GF_SOCKET_PEER 64
+
+/* Listens at PORT of each address that HOST stands for on this machine; of all
+ * its addresses if that is none, but 127.0.1.1 and the like for a name. NULL: a
+ * port of the kernel's, at all addresses. Returns how many sockets. */
+int gf_socket_listen(const char *place, int fds[GF_SOCKET_LISTENERS],
+		     struct gf_error *err);
 /* The port at which it listens. */
 int gf_socket_port(int listener);
 /* One attempt at each address of HOST. -ENXIO: it has none. */
 int gf_socket_connect(const char *place, double until_s);
 /* -EAGAIN: nobody is there. */
-int gf_socket_accept(int listener);
+int gf_socket_accept(int listener, char peer[GF_SOCKET_PEER]);
 /* What is there: 0 is nothing yet, -ECONNRESET the end. */
 ssize_t gf_socket_some(int fd, void *data, size_t size_bytes);
 bool gf_socket_gone(int fd);

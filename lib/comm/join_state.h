@@ -21,8 +21,10 @@ struct gf_join_place {
 	struct gf_port *port; /* of join_port.c */
 };
 
-/* Meets all other ranks; gf_port_close follows also if this fails. */
-int gf_port_open(struct gf_join_place *p, struct gf_error *err);
+/* Meets all other ranks; gf_port_close follows also if this fails. key: the
+ * folder's, or zeros. */
+int gf_port_open(struct gf_join_place *p, uint64_t key[2],
+		 struct gf_error *err);
 int gf_port_allgather(struct gf_join_place *p, const void *send,
 		      size_t size_bytes, void *recv, struct gf_error *err);
 void gf_port_close(struct gf_join_place *p);
@@ -34,9 +36,6 @@ void gf_port_close(struct gf_join_place *p);
  * come: per rank. */
 int gf_place_missing(const struct gf_join_place *p, const bool *come,
 		     struct gf_error *err);
-/* -EINVAL: rank came with another number of ranks than this one has. */
-int gf_place_other_ranks(const struct gf_join_place *p, int rank, long ranks,
-			 struct gf_error *err);
 
 /* NAME:DIGITS, and no path. */
 bool gf_join_is_port(const char *place);

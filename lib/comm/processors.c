@@ -25,7 +25,7 @@ struct place {
 
 void gf_comm_kernel(char kernel[GF_KERNEL_BYTES])
 {
-	FILE *f = fopen(kernel_file, "r");
+	FILE *f = gf_heap_need(fopen(kernel_file, "r"));
 
 	kernel[0] = '\0';
 	if (f && !fgets(kernel, GF_KERNEL_BYTES, f))

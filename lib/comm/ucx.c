@@ -5,11 +5,9 @@
 #include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
-#include <inttypes.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include <ucs/debug/debug.h>
 
@@ -17,7 +15,6 @@
 #include "base/clock.h"
 #include "base/heap.h"
 #include "base/timeout.h"
-#include "comm/join_state.h"
 #include "comm/meet.h"
 #include "comm/pages.h"
 #include "comm/ucx_state.h"
@@ -162,7 +159,7 @@ static void release(struct gf_ucx *u)
 	if (u->context)
 		ucp_cleanup(u->context);
 	gf_slab_release(&u->requests);
-	free(u->addresses);
+	free(u->cards.sealed);
 	free(u->peers);
 	free(u);
 }
@@ -299,80 +296,20 @@ out:
 	return rc;
 }
 
-/* What a rank shows first: how long its address is, or why it has none. */
-struct card {
-	int32_t rc;
-	uint32_t ranks;
-	uint64_t address_bytes;
-	struct gf_error reason;
-};
-
-static int check_cards(struct gf_ucx *u, const struct card *cards,
-		       struct gf_error *err)
-{
-	int rank;
-
-	for (rank = 0; rank < u->comm.ranks; rank++) {
-		const struct card *card = &cards[rank];
-
-		if (card->rc)
-			return gf_error_set(err,
-					    card->rc < 0 ? card->rc : -EPROTO,
-					    "rank %d: %.*s", rank,
-					    (int)sizeof(card->reason.text) - 1,
-					    card->reason.text);
-		if (card->ranks != (uint32_t)u->comm.ranks)
-			return gf_error_set(err, -EINVAL,
-					    "rank %d joins %u ranks, rank %d "
-					    "joins %d",
-					    rank, card->ranks, u->comm.rank,
-					    u->comm.ranks);
-		if (card->address_bytes > GF_PLACE_MOST_BYTES)
-			return gf_error_set(err, -EPROTO,
-					    "rank %d: want an address of at "
-					    "most %zu bytes, got %" PRIu64,
-					    rank, GF_PLACE_MOST_BYTES,
-					    card->address_bytes);
-		if (card->address_bytes > u->address_bytes)
-			u->address_bytes = card->address_bytes;
-	}
-	return 0;
-}
-
-/* Two rounds of the allgather. A rank that has failed takes part in the first,
- * so that all of them fail alike. */
 static int exchange(struct gf_ucx *u, const struct gf_join *join, int rc,
 		    struct gf_error *err)
 {
-	struct card own = {.rc = rc, .ranks = (uint32_t)join->ranks};
-	struct card *cards = gf_xcalloc((size_t)join->ranks, sizeof(*cards));
 	ucp_address_t *address = NULL;
 	size_t size_bytes = 0;
-	char *padded = NULL;
 	ucs_status_t status;
 
 	if (!rc) {
 		status = ucp_worker_get_address(u->worker, &address,
 						&size_bytes);
 		if (status != UCS_OK)
-			own.rc = gf_ucx_fail(status, "ucp_worker_get_address",
-					     err);
+			rc = gf_ucx_fail(status, "ucp_worker_get_address", err);
 	}
-	own.address_bytes = size_bytes;
-	if (own.rc && err)
-		own.reason = *err;
-	rc = join->allgather(join->ctx, &own, sizeof(own), cards, err);
-	rc = rc ? rc : check_cards(u, cards, err);
-	if (rc)
-		goto out;
-	padded = gf_xcalloc(1, u->address_bytes);
-	memcpy(padded, address, size_bytes);
-	u->addresses = gf_xcalloc((size_t)join->ranks, u->address_bytes);
-	rc = join->allgather(join->ctx, padded, u->address_bytes, u->addresses,
-			     err);
-out:
-	free(padded);
-	free(cards);
+	rc = gf_cards_show(join, rc, address, size_bytes, &u->cards, err);
 	if (address)
 		ucp_worker_release_address(u->worker, address);
 	return rc;

@@ -52,7 +52,7 @@ static int connect_to(struct gf_comm *c, int rank, struct gf_error *err)
 {
 	struct gf_ucx *u = gf_ucx_of(c);
 	struct gf_ucx_peer *p = &u->peers[rank];
-	const void *address = u->addresses + (size_t)rank * u->address_bytes;
+	const void *address = gf_cards_address(&u->cards, rank);
 	const ucp_ep_params_t params = {
 		.field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS |
 			      UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE |

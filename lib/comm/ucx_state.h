@@ -9,6 +9,7 @@
 #include <ucp/api/ucp.h>
 
 #include "base/slab.h"
+#include "comm/cards.h"
 #include "comm/comm.h"
 #include "comm/tag.h"
 
@@ -54,8 +55,7 @@ struct gf_ucx {
 	ucp_worker_h worker;
 	int wake_fd;
 	struct gf_ucx_peer *peers;
-	char *addresses; /* address_bytes of each rank */
-	size_t address_bytes;
+	struct gf_cards cards;
 	struct gf_comm_request *live;
 	uint64_t round; /* of progress; from 1 */
 	struct gf_slab requests;

@@ -77,8 +77,20 @@ int gf_job_reach(struct gf_job *g, const char *call, struct gf_error *err)
 	return 0;
 }
 
+int gf_job_no_memory(struct gf_job *g, const struct gf_heap_guard *guard)
+{
+	gf_error_set(&last, -ENOMEM, "%s: %s", atomic_load(&g->calling),
+		     guard->line);
+	g->failed = 0; /* what was before is of less account */
+	if (g->exchange)
+		gf_exchange_fail(g->exchange, -ENOMEM, &last);
+	return gf_job_leave(g, -ENOMEM);
+}
+
 int gf_job_leave(struct gf_job *g, int rc)
 {
+	if (rc == -ENOMEM)
+		(void)gf_job_keep(g, rc, &last);
 	gf_locale_leave(g->locale);
 	atomic_store(&g->calling, NULL);
 	return rc;

@@ -4,12 +4,14 @@
 #ifndef GF_EMBED_EMBEDDED_H
 #define GF_EMBED_EMBEDDED_H
 
+#include <errno.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "base/error.h"
+#include "base/heap.h"
 #include "base/locale.h"
 #include "ckpt/state.h"
 #include "comm/comm.h"
@@ -64,6 +66,15 @@ bool gf_job_is_here(const struct gf_job *job);
  * process; -EBUSY: another thread is in a call. `leave` returns rc. */
 int gf_job_reach(struct gf_job *job, const char *call, struct gf_error *err);
 int gf_job_leave(struct gf_job *job, int rc);
+/* There is no memory for the call that the thread is in: it ends here, and so
+ * does the job, on all ranks. Within its limits: memory and files of the call
+ * are lost, and gf_job_is_lost from then on, when it is left alone. Returns
+ * -ENOMEM. */
+int gf_job_no_memory(struct gf_job *job, const struct gf_heap_guard *guard);
+static inline bool gf_job_is_lost(const struct gf_job *job)
+{
+	return job->failed == -ENOMEM;
+}
 
 /* This thread's place for a reason, which gradflow_error returns. */
 struct gf_error *gf_embed_error(void);

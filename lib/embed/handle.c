@@ -332,6 +332,7 @@ API int gradflow_exchange_open(const struct gradflow_tensor *tensors,
 			       struct gradflow_exchange **x)
 {
 	struct gf_error *err = gf_embed_error();
+	struct gf_heap_guard guard GF_HEAP_GUARD;
 	locale_t before;
 	int rc;
 
@@ -341,6 +342,12 @@ API int gradflow_exchange_open(const struct gradflow_tensor *tensors,
 				    "the exchange, got NULL");
 	*x = NULL;
 	before = gf_locale_enter();
+	if (GF_HEAP_FAILS(guard)) { /* what is open stays so */
+		gf_locale_leave(before);
+		*x = NULL;
+		return gf_error_set(err, -ENOMEM, "gradflow_exchange_open: %s",
+				    guard.line);
+	}
 	rc = join(tensors, ntensors, options, x, err);
 	gf_locale_leave(before);
 	return rc;
@@ -348,11 +355,18 @@ API int gradflow_exchange_open(const struct gradflow_tensor *tensors,
 
 API void gradflow_exchange_close(struct gradflow_exchange *x)
 {
+	struct gf_heap_guard guard GF_HEAP_GUARD;
 	struct gf_error ignored;
 
 	/* a child's exchange has no thread, and its memory is a copy */
 	if (!gf_job_is_here(x ? &x->job : NULL))
 		return;
+	if (GF_HEAP_FAILS(guard))
+		return;
+	if (gf_job_is_lost(&x->job)) {
+		gf_exchange_abandon(x->job.exchange);
+		return;
+	}
 	if (x->job.comm->broken)
 		gf_exchange_abandon(x->job.exchange);
 	else if (x->begun)

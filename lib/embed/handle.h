@@ -78,6 +78,12 @@ int gf_embed_reach(struct gradflow_exchange *x, const char *call,
 int gf_embed_enter(struct gradflow_exchange *x, const char *call,
 		   struct gf_error *err);
 int gf_embed_leave(struct gradflow_exchange *x, int rc);
+/* After them, in the function that the program calls: where it returns from if
+ * there is no memory. */
+#define GF_EMBED_GUARD(x)                                                      \
+	struct gf_heap_guard guard GF_HEAP_GUARD;                              \
+	if (GF_HEAP_FAILS(guard))                                              \
+	return gf_job_no_memory(&(x)->job, &guard)
 /* -EINVAL: a step is under way. */
 int gf_embed_between(const struct gradflow_exchange *x, const char *call,
 		     struct gf_error *err);

@@ -56,8 +56,14 @@ API int gradflow_exchange_check(const char *plan_text, int on_device)
 	struct gf_error *err = gf_embed_error();
 	const locale_t before = gf_locale_enter();
 	struct gf_plan plan = {0};
-	int rc = plan_text ? gf_embed_plan_text(&plan, plan_text, err) : 0;
+	struct gf_heap_guard guard GF_HEAP_GUARD;
+	int rc;
 
+	if (GF_HEAP_FAILS(guard)) {
+		gf_locale_leave(before);
+		return gf_error_set(err, -ENOMEM, "%s", guard.line);
+	}
+	rc = plan_text ? gf_embed_plan_text(&plan, plan_text, err) : 0;
 	/* how long an epoch is, is said later */
 	if (!rc && plan_text) {
 		gf_plan_settle(&plan, 1, 0);
@@ -96,9 +102,14 @@ API const char *gradflow_exchange_wants(const char *plan_text, double momentum,
 {
 	struct gf_error *err = gf_embed_error();
 	const locale_t before = gf_locale_enter();
+	struct gf_heap_guard guard GF_HEAP_GUARD;
 	struct gf_plan plan = {0};
 	struct gf_text out = {0};
 
+	if (GF_HEAP_FAILS(guard)) {
+		gf_locale_leave(before);
+		return "";
+	}
 	if (plan_text && !gf_embed_plan_text(&plan, plan_text, err))
 		put_wants(&plan, momentum, nesterov != 0, &out);
 	gf_error_set(err, 0, "%s", out.length ? out.data : "");

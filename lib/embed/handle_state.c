@@ -21,6 +21,7 @@ static int change(struct gradflow_exchange *x, const char *call, double factor)
 
 	if (rc)
 		return rc;
+	GF_EMBED_GUARD(x);
 	rc = gf_embed_between(x, call, err);
 	if (!rc && !isfinite(factor))
 		rc = gf_error_set(err, -EINVAL,
@@ -57,6 +58,7 @@ API int gradflow_exchange_save(struct gradflow_exchange *x, const char *folder)
 
 	if (rc)
 		return rc;
+	GF_EMBED_GUARD(x);
 	rc = gf_embed_between(x, "gradflow_exchange_save", err);
 	return gf_embed_leave(x, rc ? rc : gf_job_save(&x->job, folder, err));
 }
@@ -68,6 +70,7 @@ API int gradflow_exchange_load(struct gradflow_exchange *x, const char *folder)
 
 	if (rc)
 		return rc;
+	GF_EMBED_GUARD(x);
 	rc = gf_embed_between(x, "gradflow_exchange_load", err);
 	return gf_embed_leave(
 		x, rc ? rc : gf_job_load(&x->job, folder, &x->carried, err));
@@ -87,6 +90,7 @@ API int gradflow_exchange_state(struct gradflow_exchange *x, size_t index,
 
 	if (rc)
 		return rc;
+	GF_EMBED_GUARD(x);
 	rc = gf_embed_between(x, "gradflow_exchange_state", err);
 	if (!rc && !array)
 		rc = gf_error_set(err, -EINVAL,
@@ -119,6 +123,7 @@ API int gradflow_exchange_restored(struct gradflow_exchange *x, uint64_t steps)
 
 	if (rc)
 		return rc;
+	GF_EMBED_GUARD(x);
 	rc = gf_embed_between(x, "gradflow_exchange_restored", err);
 	rc = rc ? rc : gf_embed_restore(&x->job, err);
 	if (!rc) {
@@ -163,9 +168,11 @@ API int gradflow_exchange_missing(struct gradflow_exchange *x, int *ranks,
 					"%s: want a place for %zu ranks, got "
 					"NULL",
 					call, most));
+	GF_EMBED_GUARD(x);
 	missing = gf_xcalloc((size_t)x->job.comm->ranks, sizeof(*missing));
-	rc = x->job.exchange ? gf_exchange_missing(x->job.exchange, missing)
-			     : -ENODATA;
+	rc = x->job.exchange && !gf_job_is_lost(&x->job)
+		     ? gf_exchange_missing(x->job.exchange, missing)
+		     : -ENODATA;
 	if (rc)
 		gf_error_set(err, rc,
 			     "%s: not known after a failure outside of steps",

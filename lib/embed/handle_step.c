@@ -208,6 +208,7 @@ API int gradflow_post_gradients(struct gradflow_exchange *x,
 
 	if (rc)
 		return rc;
+	GF_EMBED_GUARD(x);
 	if (n && !gradients)
 		rc = gf_error_set(err, -EINVAL,
 				  "%s: want %zu gradients, got NULL", call, n);
@@ -219,7 +220,10 @@ API int gradflow_flush(struct gradflow_exchange *x)
 	struct gf_error *err = gf_embed_error();
 	int rc = gf_embed_enter(x, "gradflow_flush", err);
 
-	return rc ? rc : gf_embed_leave(x, gf_embed_flush(x, err));
+	if (rc)
+		return rc;
+	GF_EMBED_GUARD(x);
+	return gf_embed_leave(x, gf_embed_flush(x, err));
 }
 
 API int gradflow_test(struct gradflow_exchange *x, size_t tensor)
@@ -235,7 +239,7 @@ API int gradflow_test(struct gradflow_exchange *x, size_t tensor)
 				    "process has opened");
 	e = x->job.exchange;
 	rc = on_host(x, "gradflow_test", err);
-	if (!rc && !e) /* a load has failed half way */
+	if (!rc && (!e || gf_job_is_lost(&x->job))) /* or half a load */
 		rc = gf_job_failed(&x->job, err);
 	if (!rc && tensor != GRADFLOW_ALL)
 		rc = check_tensor(x, "gradflow_test", tensor, err);
@@ -316,7 +320,10 @@ API int gradflow_wait(struct gradflow_exchange *x, size_t tensor)
 	struct gf_error *err = gf_embed_error();
 	int rc = gf_embed_enter(x, "gradflow_wait", err);
 
-	return rc ? rc : gf_embed_leave(x, wait(x, tensor, err));
+	if (rc)
+		return rc;
+	GF_EMBED_GUARD(x);
+	return gf_embed_leave(x, wait(x, tensor, err));
 }
 
 /* --- callbacks ------------------------------------------------------------ */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What programs call that were built with gradflow.h of 0.2: posts without
  * counts and types, which are taken to be right. */
+#include <errno.h>
 #include <stdlib.h>
 
-#include "base/heap.h"
 #include "embed/handle.h"
 
 #define API __attribute__((visibility("default")))
@@ -15,10 +15,16 @@ API int gradflow_post_many(struct gradflow_exchange *x, const size_t *tensors,
 API int gradflow_post_many(struct gradflow_exchange *x, const size_t *tensors,
 			   void *const *data, size_t n)
 {
-	struct gradflow_gradient *g = gf_xcalloc(n + 1, sizeof(*g));
+	struct gradflow_gradient *g =
+		n < SIZE_MAX ? calloc(n + 1, sizeof(*g)) : NULL;
 	size_t i, at;
 	int rc;
 
+	if (!g)
+		return gf_error_set(gf_embed_error(), -ENOMEM,
+				    "gradflow_post_many: out of memory: want "
+				    "%zu gradients",
+				    n);
 	for (i = 0; x && tensors && data && i < n; i++) {
 		g[i].tensor = tensors[i];
 		g[i].data = data[i];

@@ -126,6 +126,13 @@ void gf_engine_abandon(struct gf_engine *e)
 		gf_comm_thread_stop(&e->thread);
 }
 
+void gf_engine_fail(struct gf_engine *e, int rc, const struct gf_error *why)
+{
+	pthread_mutex_lock(&e->thread.lock);
+	gf_comm_thread_keep(&e->thread, rc, why);
+	pthread_mutex_unlock(&e->thread.lock);
+}
+
 void gf_engine_count_from(struct gf_engine *e, size_t steps)
 {
 	pthread_mutex_lock(&e->thread.lock);

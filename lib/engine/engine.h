@@ -96,6 +96,8 @@ void gf_engine_free(struct gf_engine *e);
  * communicator is the caller's again, to be closed. The engine's memory stays,
  * since the transport may write to it until then. NULL is allowed. */
 void gf_engine_abandon(struct gf_engine *e);
+/* The caller's own failure, which becomes every rank's. */
+void gf_engine_fail(struct gf_engine *e, int rc, const struct gf_error *why);
 
 /* So many steps were done by an earlier run: messages count on from there.
  * Between steps, on all ranks. */

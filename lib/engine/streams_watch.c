@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/heap.h"
 #include "base/locale.h"
 #include "engine/streams_parts.h"
 
@@ -119,11 +120,17 @@ void *gf_streams_watch(void *engine)
 {
 	struct gf_streams *e = engine;
 	struct gf_comm_thread *t = &e->base.thread;
+	struct gf_heap_guard guard GF_HEAP_GUARD;
 	struct gf_error err = {""};
 	bool quit, failed;
 	int rc;
 
 	(void)gf_locale_enter();
+	if (GF_HEAP_FAILS(guard)) { /* which it needs for messages alone */
+		gf_error_set(&err, -ENOMEM, "%s", guard.line);
+		gf_engine_fail(&e->base, -ENOMEM, &err);
+		return NULL;
+	}
 	if (!gf_comm_thread_enter(t))
 		return NULL;
 	do {

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "base/heap.h"
 #include "base/locale.h"
 #include "comm/backoff.h"
 #include "engine/thread_parts.h"
@@ -299,9 +300,11 @@ static int enter_round(struct gf_thread *e, struct gf_error *err)
 	gf_thread_lock(e);
 	while (e->relieved && !e->failed && !t->quit)
 		gf_comm_thread_nap(t, IDLE_S);
-	rc = e->failed;
-	if (rc)
+	rc = gf_comm_thread_kept(t, err); /* the caller's own */
+	if (!rc && e->failed) {
+		rc = e->failed;
 		*err = e->failure;
+	}
 	e->busy = !rc;
 	gf_thread_unlock(e);
 	return rc;
@@ -318,6 +321,7 @@ static void leave_round(struct gf_thread *e)
 
 void *gf_thread_main(void *engine)
 {
+	struct gf_heap_guard guard GF_HEAP_GUARD;
 	struct gf_thread *e = engine;
 	struct gf_backoff backoff = {
 		.beside_compute = true,
@@ -331,6 +335,14 @@ void *gf_thread_main(void *engine)
 	(void)gf_locale_enter();
 	gf_backoff_precise_sleeps();
 	gf_backoff_short_slices();
+	if (GF_HEAP_FAILS(guard)) { /* nothing under way can go on */
+		gf_error_set(&err, -ENOMEM, "%s", guard.line);
+		if (e->base.hooks.failed)
+			e->base.hooks.failed(e->base.hooks.ctx, -ENOMEM);
+		if (!GF_HEAP_FAILS(guard)) /* else others are not told */
+			gf_comm_thread_give_up(&e->base.thread, -ENOMEM, &err);
+		return NULL;
+	}
 	if (!gf_comm_thread_enter(&e->base.thread))
 		return NULL;
 	while (!gf_comm_thread_quits(&e->base.thread)) {

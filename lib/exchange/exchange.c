@@ -191,6 +191,11 @@ void gf_exchange_abandon(struct gf_exchange *x)
 		gf_engine_abandon(x->engine);
 }
 
+void gf_exchange_fail(struct gf_exchange *x, int rc, const struct gf_error *why)
+{
+	gf_engine_fail(x->engine, rc, why);
+}
+
 /* --- what survives a stop ------------------------------------------------- */
 
 void gf_exchange_state(struct gf_exchange *x, struct gf_state *s)

@@ -82,6 +82,9 @@ void gf_exchange_close(struct gf_exchange *x);
 /* In its place where ranks are lost: its thread ends, and the communicator is
  * the caller's again. Its memory stays, since the transport may write to it. */
 void gf_exchange_abandon(struct gf_exchange *x);
+/* The caller's own failure, which becomes every rank's. */
+void gf_exchange_fail(struct gf_exchange *x, int rc,
+		      const struct gf_error *why);
 
 /* --- a step --------------------------------------------------------------- */
 

@@ -15,6 +15,41 @@
 #include "json/json_parts.h"
 #include "json/json_text.h"
 
+static _Thread_local bool lacks_memory;
+
+static void *take_memory(size_t size)
+{
+	void *p = malloc(size);
+
+	lacks_memory |= !p;
+	return p;
+}
+
+/* jansson takes a lack of memory within a text for bad syntax. A program that
+ * has given it another memory keeps that. */
+static json_t *load(const char *text, size_t size, size_t flags,
+		    json_error_t *found)
+{
+	json_malloc_t before;
+	json_free_t give;
+	json_t *value;
+
+	lacks_memory = false;
+	json_get_alloc_funcs(&before, &give);
+	if (before == malloc)
+		json_set_alloc_funcs(take_memory, give);
+	value = json_loadb(text, size, flags, found);
+	if (before == malloc)
+		json_set_alloc_funcs(before, give);
+	errno = lacks_memory ? ENOMEM : 0;
+	return gf_heap_need(value);
+}
+
+static char *dump(const json_t *value)
+{
+	return gf_heap_need(json_dumps(value, JSON_COMPACT));
+}
+
 /* --- parsing ------------------------------------------------------------- */
 
 /* jansson counts from where it was started; the message counts from the
@@ -59,8 +94,8 @@ static int parse_next(const char *text, size_t size, const char *file,
 	rc = gf_json_check_depth(text, size, from, file, err);
 	if (rc)
 		return rc;
-	value = json_loadb(text + from, size - from,
-			   flags | JSON_DISABLE_EOF_CHECK, &found);
+	value = load(text + from, size - from, flags | JSON_DISABLE_EOF_CHECK,
+		     &found);
 	if (!value)
 		return refuse_syntax(text, from, file, &found, err);
 	*used = from + (size_t)found.position;
@@ -362,11 +397,12 @@ int gf_json_end(struct gf_json_at *at, char **extra, struct gf_error *err)
 			break;
 		}
 		if (!kept)
-			kept = json_object();
-		json_object_set(kept, key, json_object_iter_value(iter));
+			kept = gf_heap_need(json_object());
+		if (json_object_set(kept, key, json_object_iter_value(iter)))
+			gf_heap_need(NULL);
 	}
 	if (!rc && extra)
-		*extra = kept ? json_dumps(kept, JSON_COMPACT) : NULL;
+		*extra = kept ? dump(kept) : NULL;
 	json_decref(kept);
 	gf_json_leave(at);
 	return rc;
@@ -507,7 +543,7 @@ int gf_json_to_raw(const struct gf_json_at *v, char **out, struct gf_error *err)
 {
 	if (!json_is_object((json_t *)v->value))
 		return refuse_value(v, err, "an object");
-	*out = json_dumps(v->value, JSON_COMPACT);
+	*out = dump(v->value);
 	return 0;
 }
 
@@ -515,7 +551,7 @@ int gf_json_to_raw(const struct gf_json_at *v, char **out, struct gf_error *err)
 
 static json_t *load_own(const char *text)
 {
-	json_t *value = json_loads(text, JSON_DECODE_ANY, NULL);
+	json_t *value = gf_heap_need(json_loads(text, JSON_DECODE_ANY, NULL));
 
 	assert(value); /* it came from json_dumps or from our own code */
 	return value;
@@ -530,8 +566,9 @@ char *gf_json_merge(const char *a, const char *b)
 		return gf_xstrdup_or_null(a ? a : b);
 	merged = load_own(a);
 	more = load_own(b);
-	json_object_update_missing(merged, more);
-	text = json_dumps(merged, JSON_COMPACT);
+	if (json_object_update_missing(merged, more))
+		gf_heap_need(NULL);
+	text = dump(merged);
 	json_decref(merged);
 	json_decref(more);
 	return text;

@@ -14,7 +14,7 @@
  * a hypervisor gave to others (steal) is busy, too. */
 static double busy_s(void)
 {
-	FILE *f = fopen("/proc/stat", "r");
+	FILE *f = gf_heap_need(fopen("/proc/stat", "r"));
 	double user, nice, system, idle, wait, irq, soft, steal = 0;
 	int n;
 

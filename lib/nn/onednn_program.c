@@ -2,8 +2,11 @@
 #include "nn/onednn.h"
 
 #include <errno.h>
+#include <pthread.h>
+#include <signal.h>
 #include <stdlib.h>
 
+#include "base/array.h"
 #include "base/heap.h"
 
 static const struct gf_onednn_layer *const layers[] = {
@@ -162,12 +165,30 @@ static void *per_layer(const struct gf_onednn *p, size_t size)
 	return gf_xcalloc(p->net->model->nlayers, size);
 }
 
+/* For as long as oneDNN computes. Its products of matrices take a buffer of the
+ * heap for their stack (2.6), and the kernel would put the frame of a handled
+ * signal below that. oneDNN's own threads are begun here, and hold them always.
+ * What an instruction raises is not held. */
+static void hold_signals(sigset_t *before)
+{
+	static const int raised[] = {SIGSEGV, SIGBUS,  SIGFPE, SIGILL,
+				     SIGTRAP, SIGABRT, SIGSYS};
+	sigset_t held;
+
+	sigfillset(&held);
+	for (size_t i = 0; i < GF_ARRAY_LENGTH(raised); i++)
+		sigdelset(&held, raised[i]);
+	pthread_sigmask(SIG_BLOCK, &held, before);
+}
+
 int gf_onednn_new(struct gf_net *net, size_t batch, bool training,
 		  struct gf_onednn **program, struct gf_error *err)
 {
 	struct gf_onednn *p = gf_xcalloc(1, sizeof(*p));
+	sigset_t before;
 	int rc;
 
+	hold_signals(&before);
 	p->net = net;
 	p->batch = batch;
 	p->training = training;
@@ -192,6 +213,7 @@ int gf_onednn_new(struct gf_net *net, size_t batch, bool training,
 		build_backward(p);
 	share_scratchpad(p);
 	release_descriptions(p);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	p->err = NULL;
 	rc = p->rc;
 	if (rc)
@@ -257,20 +279,28 @@ void gf_onednn_bind(struct gf_onednn *p, enum gf_onednn_base base,
 int gf_onednn_run(struct gf_onednn *p, const struct gf_onednn_ops *ops,
 		  struct gf_error *err)
 {
-	for (size_t i = 0; i < ops->count; i++) {
-		const struct gf_onednn_op *op = &ops->items[i];
-		dnnl_status_t status;
+	dnnl_status_t status = dnnl_success;
+	sigset_t before;
 
-		if (op->call) {
+	hold_signals(&before);
+	for (size_t i = 0; i < ops->count && status == dnnl_success; i++) {
+		const struct gf_onednn_op *op = &ops->items[i];
+
+		if (op->call) { /* may wait for other ranks */
+			pthread_sigmask(SIG_SETMASK, &before, NULL);
 			op->call(p, op->layer);
-			continue;
+			hold_signals(&before);
+		} else {
+			status = dnnl_primitive_execute(
+				op->primitive, p->stream, op->nargs, op->args);
 		}
-		status = dnnl_primitive_execute(op->primitive, p->stream,
-						op->nargs, op->args);
-		if (status != dnnl_success)
-			return gf_error_set(err, -EIO, "oneDNN: %s",
-					    dnnl_status2str(status));
 	}
 	dnnl_stream_wait(p->stream);
-	return 0;
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	return status == dnnl_success
+		       ? 0
+		       : gf_error_set(err,
+				      status == dnnl_out_of_memory ? -ENOMEM
+								   : -EIO,
+				      "oneDNN: %s", dnnl_status2str(status));
 }

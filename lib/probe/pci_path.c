@@ -59,7 +59,7 @@ void gf_pci_tree_look(struct gf_pci_tree *tree, const char *sysfs,
 	char *link = sysfs && pci
 			     ? gf_xasprintf("%s/bus/pci/devices/%s", sysfs, pci)
 			     : NULL;
-	char *resolved = link ? realpath(link, NULL) : NULL;
+	char *resolved = link ? gf_heap_need(realpath(link, NULL)) : NULL;
 	const char *from = resolved ? host_bridge(resolved) : NULL;
 
 	if (from)

@@ -97,7 +97,7 @@ int gf_sysfs_has(const char *fmt, ...)
 
 static size_t list(const char *folder, char ***names)
 {
-	DIR *dir = opendir(folder);
+	DIR *dir = gf_heap_need(opendir(folder));
 	struct dirent *entry;
 	size_t count = 0;
 
@@ -180,7 +180,7 @@ int gf_sysfs_pci(char pci[GF_PCI_TEXT], int *numa, const char *fmt, ...)
 	va_start(args, fmt);
 	path = format_path(buffer, fmt, args);
 	va_end(args);
-	resolved = path ? realpath(path, NULL) : NULL;
+	resolved = path ? gf_heap_need(realpath(path, NULL)) : NULL;
 	if (!resolved)
 		return -ENOENT;
 	rc = find_pci(resolved, pci, numa);

@@ -147,14 +147,9 @@ static int open_part(const char *dir, int part,
 		     const struct gf_run_identity *id, struct gf_safetensors *s,
 		     struct gf_error *err)
 {
-	char *path = gf_ckpt_part(dir, from->step, part, false);
-	int rc;
+	int rc = gf_ckpt_open_part(dir, from->step, part, s, err);
 
-	rc = gf_safetensors_open(path, s, err);
-	if (!rc)
-		rc = gf_marks_check(s, from, id, err);
-	free(path);
-	return rc;
+	return rc ? rc : gf_marks_check(s, from, id, err);
 }
 
 static int load_scope(const struct gf_safetensors *s, enum gf_state_scope scope,
@@ -217,9 +212,8 @@ static int read_resharded(const char *dir, const struct gf_mark_origin *from,
 static int find_origin(const struct gf_folder *f, struct gf_mark_origin *from,
 		       struct gf_error *err)
 {
-	char *path = gf_ckpt_part(f->dir, f->from.step, 0, false);
 	struct gf_safetensors s = {0};
-	int rc = gf_safetensors_open(path, &s, err);
+	int rc = gf_ckpt_open_part(f->dir, f->from.step, 0, &s, err);
 
 	from->step = f->from.step;
 	from->ranks = (size_t)f->from.ranks;
@@ -231,7 +225,6 @@ static int find_origin(const struct gf_folder *f, struct gf_mark_origin *from,
 		rc = gf_safetensors_metadata_size(
 			&s, GF_MARK_SAMPLES, 0, INT64_MAX, &from->samples, err);
 	gf_safetensors_close(&s);
-	free(path);
 	return rc;
 }
 

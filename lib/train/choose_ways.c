@@ -173,18 +173,15 @@ int gf_train_stored_ways(const struct gf_folder *folder, int ranks, char **ways,
 			 struct gf_error *err)
 {
 	struct gf_safetensors s = {0};
-	char *path;
 	int rc;
 
 	*ways = NULL;
 	if (folder->from.ranks != ranks)
 		return 0;
-	path = gf_ckpt_part(folder->dir, folder->from.step, 0, false);
-	rc = gf_safetensors_open(path, &s, err);
+	rc = gf_ckpt_open_part(folder->dir, folder->from.step, 0, &s, err);
 	if (!rc && gf_safetensors_has_metadata(&s, GF_TRAIN_WAYS))
 		rc = gf_safetensors_metadata(&s, GF_TRAIN_WAYS, ways, err);
 	gf_safetensors_close(&s);
-	free(path);
 	return rc;
 }
 

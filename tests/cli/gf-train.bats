@@ -863,3 +863,13 @@ flip() {
 	says 'tested are the parameters of step 60, the last outer exchange'
 	jq -es 'map(select(.part == "test")) | map([.step, .outer_step]) == [[44, 0], [88, 60], [132, null]]' log.jsonl
 }
+
+@test "a signal that is handled while layers are computed changes nothing" {
+	strike=$(realpath -m "$GF_SOURCE/$BUILD/faults/strike.so")
+	[ -e "$strike" ] || skip "a sanitizer cannot be preloaded into"
+	gf-train $quick --steps 20 | tail -n 1 > want.txt
+	for tries in 1 2 3 4; do
+		LD_PRELOAD=$strike GF_TIMER_US=300 wants 0 gf-train $quick --steps 20
+		tail -n 1 out.txt | cmp - want.txt
+	done
+}

@@ -8,6 +8,11 @@
  * At the Nth call of FUNCTION the process stops (stop), dies (kill), never
  * returns from the call (hang), or sees it fail for want of space (full: write,
  * fsync, rename). RANK: only that rank of mpirun's job.
+ *
+ *	GF_TIMER_US=N
+ *
+ * Every N microseconds a signal comes that the process handles, as a
+ *profiler's.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -19,6 +24,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/time.h>
 #include <sys/types.h>
 #include <unistd.h>
 #if GF_HAVE_UCX
@@ -130,6 +136,24 @@ COUNTED(ucs_status_ptr_t, ucp_tag_recv_nbx,
 COUNTED(ucs_status_ptr_t, ucp_ep_close_nbx,
 	(ucp_ep_h e, const ucp_request_param_t *p), (e, p))
 #endif
+
+static void ignore(int number)
+{
+	(void)number;
+}
+
+__attribute__((constructor)) static void start_timer(void)
+{
+	const char *text = getenv("GF_TIMER_US");
+	const struct sigaction action = {.sa_handler = ignore,
+					 .sa_flags = SA_RESTART};
+	struct itimerval every = {{0}};
+
+	if (!text || sigaction(SIGALRM, &action, NULL))
+		return;
+	every.it_interval.tv_usec = every.it_value.tv_usec = atoi(text);
+	setitimer(ITIMER_REAL, &every, NULL);
+}
 
 COUNTED(ssize_t, write, (int fd, const void *data, size_t n), (fd, data, n))
 COUNTED(int, fsync, (int fd), (fd))

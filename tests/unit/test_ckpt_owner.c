@@ -184,6 +184,15 @@ static void test_other_host(void)
 	EXPECT(symlink("/tmp", path) == 0, "symlink");
 	EXPECT(claim(dir, NULL, false, &o, &err) == -ELOOP, "%s", err.text);
 	gf_ckpt_release(o);
+	/* nor is anything else taken for a lock */
+	EXPECT(!unlink(path) && !mkfifo(path, 0600), "mkfifo");
+	EXPECT(claim(dir, NULL, false, &o, &err) == -EEXIST &&
+		       strstr(err.text, "lock: want a regular file or none"),
+	       "%s", err.text);
+	gf_ckpt_release(o);
+	EXPECT(!unlink(path) && !mkdir(path, 0700), "mkdir");
+	EXPECT(claim(dir, NULL, false, &o, &err) == -EEXIST, "%s", err.text);
+	gf_ckpt_release(o);
 	free(path);
 	free(dir);
 }

@@ -325,22 +325,53 @@ static void test_others(void)
 	free(dir);
 }
 
-/* A link in the place of what a job left unfinished. */
+/* Links in a folder of sets: whatever they stand for, what is behind them stays
+ * as it is, and is no set. */
 static void test_link(void)
 {
-	char *dir = in_folder("linked"), *to = in_folder("target/step-3");
-	char *link = in_folder("linked/step-3.tmp"), *target;
+	static const struct {
+		const char *name, *to;
+		int rc;      /* of publishing step 4 */
+		bool unread; /* step 4, when it was published before */
+	} cases[] = {
+		{"step-3.tmp", "../target/step-3", 0, false},
+		{"step-4.tmp", "../target/step-3", -EEXIST, false},
+		{"step-4.old", "../target/step-3", 0, false},
+		{"step-4", "../target/step-3", 0, true},
+		{"step-4", "nowhere", 0, true},
+		{"step-4/manifest.json", "../../target/step-3/manifest.json", 0,
+		 true},
+		{"step-4/rank-0.safetensors",
+		 "../../target/step-3/rank-0.safetensors", 0, true},
+	};
+	char *dir = in_folder("linked"), *target = in_folder("target");
 	struct gf_error err = {""};
+	size_t i;
 
-	target = in_folder("target");
 	EXPECT(publish(target, 3, &err) == 0, "%s", err.text);
-	mkdir(dir, 0777);
-	EXPECT(!symlink(to, link) && !publish(dir, 4, &err), "%s", err.text);
-	EXPECT(check(target, 3, &err) == 0, "%s", err.text);
+	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++) {
+		char *link = gf_xasprintf("%s/%s", dir, cases[i].name);
+		char *within = gf_xasprintf("%s/step-4", dir);
+
+		mkdir(dir, 0777);
+		if (strchr(cases[i].name, '/'))
+			mkdir(within, 0777);
+		EXPECT(!symlink(cases[i].to, link), "%s", link);
+		EXPECT(!cases[i].unread || check(dir, 4, &err), "%s is read",
+		       link);
+		EXPECT(publish(dir, 4, &err) == cases[i].rc, "%s: %s", link,
+		       err.text);
+		EXPECT(cases[i].rc || !check(dir, 4, &err), "%s: %s", link,
+		       err.text);
+		EXPECT(check(target, 3, &err) == 0, "%s: %s", link, err.text);
+		free(link);
+		free(within);
+		link = gf_xasprintf("rm -r %s", dir);
+		EXPECT(system(link) == 0, "%s", link);
+		free(link);
+	}
 	free(target);
-	free(link);
 	free(dir);
-	free(to);
 }
 
 static void test_names(void)

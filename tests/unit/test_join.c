@@ -2,9 +2,12 @@
 /* How ranks find each other at a place: threads that know nothing but it. */
 #include <dirent.h>
 #include <errno.h>
+#include <netdb.h>
 #include <netinet/in.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -187,6 +190,37 @@ static void check_new_folder(void)
 	remove_folder(above);
 }
 
+/* Rank 0's file has a key: it is its user's alone, and no link is followed to
+ * it. */
+static void check_own_file(void)
+{
+	char *folder = new_folder();
+	char *path = gf_xasprintf("%s/rank-0", folder);
+	char *other = gf_xasprintf("%s/other", folder);
+	struct member m[2];
+	struct stat st = {0};
+
+	put(folder, "rank-0", "", 0);
+	chmod(path, 0644);
+	put(folder, "other", "kept", 4);
+	fill(m, 2, folder);
+	start(&m[0]);
+	while (!lstat(path, &st) && !st.st_size)
+		gf_clock_sleep(1e-3);
+	EXPECT((st.st_mode & 0777) == 0600, "mode %o", st.st_mode & 0777);
+	run(&m[1], 1);
+	pthread_join(m[0].thread, NULL);
+	expect_met(m, 2);
+	EXPECT(!symlink("other", path), "symlink");
+	m[0].timeout_s = 0.1;
+	run(&m[0], 1);
+	EXPECT(m[0].rc == -EEXIST, "%d: %s", m[0].rc, m[0].err.text);
+	EXPECT(!lstat(other, &st) && st.st_size == 4, "written to");
+	free(other);
+	free(path);
+	remove_folder(folder);
+}
+
 /* What a job left that was ended: addresses at which nobody listens, or a
  * program that says nothing, or another job; cut short; not ours; a folder in
  * place of the file. */
@@ -195,11 +229,11 @@ static void check_stale(void)
 	char *folder = new_folder(), *silent = new_port("127.0.0.1"), *left;
 	char *path = gf_xasprintf("%s/rank-0", folder);
 	struct gf_error err = {""};
-	int listener = gf_socket_listen(silent, &err);
+	int listeners[GF_SOCKET_LISTENERS];
 	struct member m[3];
 	size_t i;
 
-	EXPECT(listener >= 0, "%s", err.text);
+	EXPECT(gf_socket_listen(silent, listeners, &err) == 1, "%s", err.text);
 	left = gf_xasprintf("gfjoin 2 %032d\n127.0.0.1:1\n[::1]:1\n%s\n", 7,
 			    silent);
 	for (i = 0; i <= strlen(left); i += 7) {
@@ -219,7 +253,7 @@ static void check_stale(void)
 		run(m, 2);
 		expect_met(m, 2);
 	}
-	close(listener);
+	close(listeners[0]);
 	EXPECT(!mkdir(path, 0777), "mkdir");
 	fill(m, 2, folder);
 	m[1].timeout_s = 0.1;
@@ -285,13 +319,16 @@ static void check_ranks_differ(const char *place)
 				  "with 3",
 				  place);
 	double began_s = gf_clock_s();
+	int i;
 
 	fill(m, 3, place);
 	m[2].ranks = 4;
 	run(m, 3);
 	EXPECT(gf_clock_s() - began_s < 5, "%g s", gf_clock_s() - began_s);
-	EXPECT_TEXT(m[0].err.text, want);
-	EXPECT_TEXT(m[1].err.text, want);
+	for (i = 0; i < 2; i++)
+		EXPECT(!strncmp(m[i].err.text, want, strlen(want)) &&
+			       strstr(m[i].err.text, ": it is at "),
+		       "%s", m[i].err.text);
 	EXPECT(m[0].rc == -EINVAL && m[1].rc == -EINVAL && m[2].rc == -EINVAL,
 	       "%d %d %d", m[0].rc, m[1].rc, m[2].rc);
 	free(want);
@@ -373,6 +410,19 @@ static void check_port(const char *host, int ranks)
 	free(place);
 }
 
+static bool is_loopback(int listener)
+{
+	struct sockaddr_storage at = {0};
+	socklen_t size = sizeof(at);
+	char host[64] = "";
+
+	getsockname(listener, (struct sockaddr *)&at, &size);
+	getnameinfo((struct sockaddr *)&at, size, host, sizeof(host), NULL, 0,
+		    NI_NUMERICHOST);
+	return !strcmp(host, "127.0.0.1") || !strcmp(host, "::1") ||
+	       !strcmp(host, "::ffff:127.0.0.1");
+}
+
 static int visit(const char *place, const void *bytes, size_t size)
 {
 	struct sockaddr_in at = {.sin_family = AF_INET};
@@ -426,6 +476,80 @@ static void check_visitors(void)
 	free(place);
 }
 
+static atomic_bool floods;
+
+/* Connections that end as soon as they are there. */
+static void *flood(void *place)
+{
+	struct sockaddr_in at = {.sin_family = AF_INET};
+	int fd;
+
+	at.sin_port = htons((uint16_t)atoi(strrchr(place, ':') + 1));
+	at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	while (atomic_load(&floods)) {
+		fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
+		(void)connect(fd, (struct sockaddr *)&at, sizeof(at));
+		close(fd);
+	}
+	return NULL;
+}
+
+/* Ranks meet beside a flood; and one that fails says what came in its place. */
+static void check_flood(void)
+{
+	struct member m[3];
+	char *place = new_port("127.0.0.1");
+	pthread_t thread;
+
+	fill(m, 3, place);
+	atomic_store(&floods, true);
+	start(&m[0]);
+	if (pthread_create(&thread, NULL, flood, place))
+		abort();
+	gf_clock_sleep(0.05);
+	start(&m[1]);
+	start(&m[2]);
+	pthread_join(m[0].thread, NULL);
+	atomic_store(&floods, false);
+	pthread_join(thread, NULL);
+	pthread_join(m[1].thread, NULL);
+	pthread_join(m[2].thread, NULL);
+	expect_met(m, 3);
+	fill(m, 2, place);
+	m[0].timeout_s = 0.5;
+	start(&m[0]);
+	close(visit(place, "GET / HTTP/1.1\r\nHost: x\r\n\r\n", 27));
+	pthread_join(m[0].thread, NULL);
+	EXPECT(m[0].rc == -ETIMEDOUT &&
+		       strstr(m[0].err.text,
+			      "rank 1 has not come; connections to the port "
+			      "that were no rank's: 1 (the last: 127.0.0.1:"),
+	       "%s", m[0].err.text);
+	free(place);
+}
+
+/* A stranger that says rank 1's hello: both true ranks say where it is. */
+static void check_stranger(void)
+{
+	static const unsigned char hello[32] = "gfport 2\1\0\0\0\2\0\0";
+	struct member m[2];
+	char *place = new_port("127.0.0.1");
+	int fd;
+
+	fill(m, 2, place);
+	m[0].timeout_s = 1;
+	start(&m[0]);
+	fd = visit(place, hello, sizeof(hello));
+	while (recv(fd, (char[32]){0}, 32, MSG_PEEK) != 32)
+		gf_clock_sleep(1e-3);
+	pthread_join(m[0].thread, NULL);
+	EXPECT(m[0].rc == -ETIMEDOUT &&
+		       strstr(m[0].err.text, "rank 1, at 127.0.0.1:"),
+	       "%s", m[0].err.text);
+	close(fd);
+	free(place);
+}
+
 /* The second process of a rank is refused, and the job goes on. */
 static void check_twice(void)
 {
@@ -440,7 +564,7 @@ static void check_twice(void)
 	run(&again, 1);
 	EXPECT(again.rc == -EBUSY &&
 		       strstr(again.err.text, "another process has come as "
-					      "rank 1"),
+					      "rank 1: it is at 127.0.0.1:"),
 	       "%d: %s", again.rc, again.err.text);
 	run(&m[2], 1);
 	pthread_join(m[0].thread, NULL);
@@ -468,6 +592,35 @@ static void check_taken(void)
 	EXPECT(m[1].rc == -ETIMEDOUT, "%s", m[1].err.text);
 	close(fd);
 	free(place);
+}
+
+/* A name is listened to where it leads, and nowhere else; what leads nowhere on
+ * this machine, everywhere. */
+static void check_listens(void)
+{
+	static const struct {
+		const char *host;
+		bool loopback_alone;
+	} cases[] = {{"localhost", true},          {"127.0.0.1", true},
+		     {"[::ffff:127.0.0.1]", true}, {"0.0.0.0", false},
+		     {"192.0.2.1", false},         {LONG_LABEL, false}};
+	size_t i;
+
+	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++) {
+		char *place = new_port(cases[i].host);
+		int fds[GF_SOCKET_LISTENERS], n, k, others = 0;
+		struct gf_error err = {""};
+
+		n = gf_socket_listen(place, fds, &err);
+		EXPECT(n > 0, "%s: %s", place, err.text);
+		for (k = 0; k < n; k++) {
+			others += !is_loopback(fds[k]);
+			close(fds[k]);
+		}
+		EXPECT(!others == cases[i].loopback_alone, "%s: %d of %d",
+		       place, others, n);
+		free(place);
+	}
 }
 
 /* --- usage -------------------------------------------------------------- */
@@ -522,9 +675,13 @@ int main(void)
 	check_port("localhost", 3);
 	check_port("[::ffff:127.0.0.1]", 3);
 	check_new_folder();
+	check_own_file();
+	check_listens();
 	check_stale();
 	check_two_jobs();
 	check_visitors();
+	check_flood();
+	check_stranger();
 	check_twice();
 	check_taken();
 	check_place(folder);

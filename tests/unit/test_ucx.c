@@ -102,6 +102,7 @@ static const struct claim {
 	 "rank 0: want an address of at most 1048576 bytes, got "
 	 "18446744073709551615"},
 	{0, 5 | 2ull << 32, "rank 0: "},
+	{8, 0, "rank 0: want an address of at most 1048576 bytes, got 0"},
 };
 
 struct claimant {
