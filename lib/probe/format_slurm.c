@@ -18,6 +18,7 @@
  * flat level.
  */
 #include <errno.h>
+#include <search.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -48,6 +49,7 @@ struct reading {
 	size_t nnodes, capacity;
 	size_t size[TIERS_MAX + 1]; /* per tier, from the leaves; 0 unknown */
 	bool unequal, blocks;
+	struct hsearch_data numbers; /* of nodes, by name */
 	size_t names, visited;    /* read in all; switches found from above */
 	struct gf_hostlist hosts; /* in the order of the tree */
 };
@@ -106,9 +108,9 @@ static void node_release(struct node *n)
 	gf_hostlist_release(&n->children);
 }
 
-static int check_node(const struct reading *r, const struct node *n)
+static int check_node(struct reading *r, const struct node *n)
 {
-	size_t i;
+	ENTRY *found, entry = {.key = n->name, .data = (void *)r->nnodes};
 
 	if (r->nnodes >= SWITCHES_MAX || r->names > GF_HOSTLIST_MAX)
 		return gf_error_set(r->err, -EINVAL,
@@ -119,12 +121,12 @@ static int check_node(const struct reading *r, const struct node *n)
 		return gf_error_set(r->err, -EINVAL,
 				    "%s: want either Nodes or Switches",
 				    n->name);
-	for (i = 0; i < r->nnodes; i++)
-		if (strcmp(r->nodes[i].name, n->name) == 0)
-			return gf_error_set(r->err, -EINVAL,
-					    "want %.40s once, it was on line "
-					    "%zu",
-					    n->name, r->nodes[i].line);
+	if (!hsearch_r(entry, ENTER, &found, &r->numbers))
+		return gf_error_set(r->err, -ENOMEM, "no memory");
+	if (found->data != entry.data)
+		return gf_error_set(
+			r->err, -EINVAL, "want %.40s once, it was on line %zu",
+			n->name, r->nodes[(size_t)found->data].line);
 	return 0;
 }
 
@@ -284,12 +286,10 @@ static int read_lines(struct reading *r)
 
 static struct node *find(const struct reading *r, const char *name)
 {
-	size_t i;
+	ENTRY *found, wanted = {.key = (char *)name};
 
-	for (i = 0; i < r->nnodes; i++)
-		if (strcmp(r->nodes[i].name, name) == 0)
-			return &r->nodes[i];
-	return NULL;
+	hsearch_r(wanted, FIND, &found, (struct hsearch_data *)&r->numbers);
+	return found ? &r->nodes[(size_t)found->data] : NULL;
 }
 
 /* Every switch below at most one other. */
@@ -446,8 +446,11 @@ static int read_slurm(const struct gf_topology_file *in, struct gf_topology *t,
 {
 	struct reading r = {.in = in, .err = err};
 	size_t i;
-	int tiers, rc = is_yaml(in->text) ? read_yaml(&r) : read_lines(&r);
+	int tiers, rc;
 
+	if (!hcreate_r(SWITCHES_MAX, &r.numbers))
+		return gf_error_set(err, -ENOMEM, "%s: no memory", in->path);
+	rc = is_yaml(in->text) ? read_yaml(&r) : read_lines(&r);
 	if (rc == 0)
 		rc = walk_all(&r, &tiers, remarks);
 	if (rc == 0) {
@@ -470,6 +473,7 @@ static int read_slurm(const struct gf_topology_file *in, struct gf_topology *t,
 	for (i = 0; i < r.nnodes; i++)
 		node_release(&r.nodes[i]);
 	free(r.nodes);
+	hdestroy_r(&r.numbers);
 	gf_hostlist_release(&r.hosts);
 	return rc;
 }
