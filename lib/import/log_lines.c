@@ -178,7 +178,7 @@ char *gf_log_next(struct gf_log *log)
 	log->at = end + (*end == '\n');
 	log->line++;
 	line = skip_blanks(log->text.data);
-	for (i = 0; i < LABELS_MOST; i++) {
+	for (i = 0; *line && i < LABELS_MOST; i++) {
 		next = skip_label(line);
 		if (next == line)
 			break;

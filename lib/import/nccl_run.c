@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <limits.h>
 #include <math.h>
+#include <search.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -53,17 +54,20 @@ void gf_nccl_list_rank(struct gf_nccl_run *run, int rank, int group, int count)
 		run->end = rank + count;
 }
 
+static int by_name(const void *a, const void *b)
+{
+	return strcmp(a, b);
+}
+
 void gf_nccl_list_host(struct gf_nccl_run *run, const char *name)
 {
-	char *line = gf_xasprintf("\n%s\n", name);
+	char *copy = gf_xstrdup(name), **found;
 
-	if (!run->names.length)
-		gf_text_addf(&run->names, "\n");
-	if (!strstr(run->names.data, line)) {
-		gf_text_addf(&run->names, "%s\n", name);
+	found = tsearch(copy, &run->names, by_name);
+	if (found && *found == copy)
 		run->hosts++;
-	}
-	free(line);
+	else
+		free(copy);
 }
 
 void gf_nccl_add(struct gf_nccl_log *log, const struct gf_nccl_row *row)
@@ -84,7 +88,7 @@ void gf_nccl_release(struct gf_nccl_log *log)
 	size_t i;
 
 	for (i = 0; i < log->nruns; i++)
-		gf_text_release(&log->runs[i].names);
+		tdestroy(log->runs[i].names, free);
 	free(log->runs);
 	free(log->rows);
 	memset(log, 0, sizeof(*log));
@@ -323,6 +327,7 @@ static int take_variants(const struct gf_nccl_log *log, int ranks,
 /* The first run that is an all-reduce; nruns: none is. Names the others. */
 static size_t choose(const struct gf_nccl_log *log, struct gf_text *why)
 {
+	const bool told = tells(log);
 	size_t i, taken = log->nruns;
 
 	for (i = 0; i < log->nruns; i++) {
@@ -336,7 +341,7 @@ static size_t choose(const struct gf_nccl_log *log, struct gf_text *why)
 			if (taken == log->nruns ||
 			    (is_told(&log->runs[taken]) && !is_told(run)))
 				taken = i;
-			else if (!tells(log))
+			else if (!told)
 				gf_imported_leave(log->imported,
 						  "further tables of an "
 						  "all-reduce",

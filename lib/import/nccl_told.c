@@ -52,6 +52,8 @@ void gf_nccl_note_told(struct gf_nccl_log *log, const char *line)
 	const char *version;
 	size_t i;
 
+	if (!strstr(line, "CCL")) /* as in most lines */
+		return;
 	take_word(line, "NCCL_ALGO", t->algorithm);
 	take_word(line, "NCCL_PROTO", t->protocol);
 	for (i = 0; i < GF_ARRAY_LENGTH(channels); i++)
