@@ -196,7 +196,7 @@ char *gf_log_next(struct gf_log *log)
 	log->at = end + (*end == '\n');
 	log->line++;
 	line = skip_blanks(log->text.data);
-	for (i = 0; i < LABELS_MOST && !is_own(log, line); i++) {
+	for (i = 0; *line && i < LABELS_MOST && !is_own(log, line); i++) {
 		next = skip_label(line);
 		if (next == line)
 			break;

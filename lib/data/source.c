@@ -9,13 +9,11 @@
 #include <zlib.h>
 
 #include "base/file.h"
+#include "base/gunzip.h"
 #include "base/heap.h"
 
-#define FIRST_BLOCK ((size_t)1 << 20)
-/* gzip can say a thousand bytes in one. Data need fewer: so a small file does
- * not become all of a host's memory. The first bytes are not counted. */
-#define UNPACKED_MOST 50
-#define UNPACKED_FREE (1 << 25)
+#define FIRST_BLOCK   ((size_t)1 << 20)
+#define UNPACKED_FREE (1 << 25) /* of GF_GUNZIP_MOST */
 
 char *gf_source_find(const char *folder, const char *name)
 {
@@ -62,7 +60,7 @@ static bool is_swollen(gzFile stream)
 	z_off_t read = gztell(stream);
 
 	return read > UNPACKED_FREE && !gzdirect(stream) &&
-	       read / UNPACKED_MOST > gzoffset(stream);
+	       read / GF_GUNZIP_MOST > gzoffset(stream);
 }
 
 int gf_source_read(struct gf_source *s, void *out, size_t want, size_t *got,
@@ -84,7 +82,7 @@ int gf_source_read(struct gf_source *s, void *out, size_t want, size_t *got,
 					err, -EINVAL,
 					"%s: want at most %d bytes from a byte "
 					"of gzip, got more",
-					s->path, UNPACKED_MOST);
+					s->path, GF_GUNZIP_MOST);
 			continue;
 		}
 		gzerror(s->stream, &code);

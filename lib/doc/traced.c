@@ -15,6 +15,8 @@
 
 #define US 1e-6
 
+enum { PROCESSES_MOST = 1 << 13 };
+
 /* One process of the trace while it is read. */
 struct process {
 	bool predicted; /* not measured: the prediction drawn beside it */
@@ -30,6 +32,7 @@ struct reading {
 	const char *file;
 	struct process *processes;
 	size_t nprocesses, processes_capacity;
+	size_t places; /* for instants and messages, in all steps */
 };
 
 struct event {
@@ -60,25 +63,21 @@ static struct gf_traced_step *last_step(const struct process *p)
 }
 
 /* Room for so many tensors and messages, of which nothing is known yet. */
-static void grow_step(struct gf_traced_step *s, size_t nready, size_t nmessages)
+static void grow_step(struct reading *r, struct gf_traced_step *s,
+		      size_t nready, size_t nmessages)
 {
 	static const struct gf_traced_message none = {NAN, NAN,      SIZE_MAX,
 						      0,   SIZE_MAX, SIZE_MAX};
 
-	if (nready > s->nready)
-		s->ready_s = gf_xreallocarray(s->ready_s, nready,
-					      sizeof(*s->ready_s));
-	while (s->nready < nready)
-		s->ready_s[s->nready++] = NAN;
-	if (nmessages > s->nmessages)
-		s->messages = gf_xreallocarray(s->messages, nmessages,
-					       sizeof(*s->messages));
-	while (s->nmessages < nmessages)
-		s->messages[s->nmessages++] = none;
+	for (; s->nready < nready; r->places++)
+		*gf_array_push(&s->ready_s, &s->nready, &s->ready_capacity) =
+			NAN;
+	for (; s->nmessages < nmessages; r->places++)
+		*gf_array_push(&s->messages, &s->nmessages,
+			       &s->message_capacity) = none;
 }
 
-static void begin_step(const struct reading *r, struct process *p,
-		       const struct event *e)
+static void begin_step(struct process *p, const struct event *e)
 {
 	struct gf_traced_step *s =
 		gf_array_push(&p->rank.steps, &p->rank.nsteps, &p->capacity);
@@ -86,8 +85,6 @@ static void begin_step(const struct reading *r, struct process *p,
 	s->start_s = e->ts_s;
 	s->forward_end_s = s->backward_end_s = s->end_s = e->end_s;
 	s->update_start_s = s->update_end_s = NAN;
-	if (r->plan)
-		grow_step(s, r->plan->model->ntensors, r->plan->nmessages);
 	p->next_ready = 0;
 }
 
@@ -113,20 +110,20 @@ static size_t tensor_of(const struct reading *r, struct process *p,
 }
 
 /* Of a plan, each has its place; else they are in the trace's order. */
-static void take_message(const struct reading *r, struct gf_traced_step *s,
+static void take_message(struct reading *r, struct gf_traced_step *s,
 			 const struct event *e)
 {
 	size_t at = r->plan ? e->message : s->nmessages;
 
 	if (r->plan && at >= r->plan->nmessages)
 		return;
-	grow_step(s, 0, at + 1);
+	grow_step(r, s, 0, at + 1);
 	s->messages[at] = e->of;
 	s->messages[at].start_s = e->ts_s;
 	s->messages[at].end_s = e->end_s;
 }
 
-static void take_slice(const struct reading *r, struct process *p,
+static void take_slice(struct reading *r, struct process *p,
 		       const struct event *e)
 {
 	struct gf_traced_step *s;
@@ -137,7 +134,7 @@ static void take_slice(const struct reading *r, struct process *p,
 		return;
 	}
 	if (strcmp(e->cat, "forward") == 0)
-		begin_step(r, p, e);
+		begin_step(p, e);
 	s = last_step(p);
 	/* a step's own slice and its loading come before its forward */
 	if (!s || strcmp(e->cat, "step") == 0 || strcmp(e->cat, "load") == 0)
@@ -170,7 +167,7 @@ static void take(struct reading *r, const struct event *e)
 		tensor = tensor_of(r, p, e->name);
 		if (tensor == SIZE_MAX)
 			return;
-		grow_step(s, tensor + 1, 0);
+		grow_step(r, s, tensor + 1, 0);
 		s->ready_s[tensor] = e->ts_s;
 	}
 }
@@ -283,7 +280,7 @@ static int read_event(struct reading *r, struct gf_json_at *at,
 }
 
 static int read_events(struct reading *r, const struct gf_json *root,
-		       struct gf_error *err)
+		       size_t size, struct gf_error *err)
 {
 	struct gf_json_at at, events, event;
 	size_t count = 0, i;
@@ -302,6 +299,14 @@ static int read_events(struct reading *r, const struct gf_json *root,
 		if (rc < 0)
 			break;
 		rc = read_event(r, &event, err);
+		if (rc == 0 && (r->places > GF_TRACED_PLACES(size) ||
+				r->nprocesses > PROCESSES_MOST))
+			rc = gf_json_refuse(
+				&event, NULL, err,
+				"want at most %d processes, and an instant or "
+				"a message for every 16 bytes of the trace, "
+				"got more: is it a trace of this plan?",
+				PROCESSES_MOST);
 		gf_json_leave(&event);
 	}
 	gf_json_leave(&at);
@@ -337,7 +342,7 @@ int gf_traced_read(const char *text, size_t size, const char *file,
 
 	memset(t, 0, sizeof(*t));
 	if (rc == 0)
-		rc = read_events(&r, root, err);
+		rc = read_events(&r, root, size, err);
 	t->ranks = gf_xcalloc(r.nprocesses + 1, sizeof(*t->ranks));
 	for (i = 0; i < r.nprocesses; i++)
 		if (r.processes[i].rank.nsteps)

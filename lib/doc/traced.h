@@ -25,10 +25,12 @@ struct gf_traced_step {
 	double late_s;                 /* of it: waiting for the step before */
 	double backward_end_s;
 	double update_start_s, update_end_s;
-	double end_s;    /* of the last slice */
-	double *ready_s; /* of the plan's tensors, or in the trace's order */
+	double end_s; /* of the last slice */
+	/* Of the plan's tensors up to the last that the step has, or in the
+	 * trace's order. */
+	double *ready_s;
 	struct gf_traced_message *messages; /* the same */
-	size_t nready, nmessages;
+	size_t nready, nmessages, ready_capacity, message_capacity;
 };
 
 struct gf_traced_rank {
@@ -42,6 +44,10 @@ struct gf_traced {
 	struct gf_traced_rank *ranks; /* by pid */
 	size_t nranks;
 };
+
+/* As many instants and messages are kept of a trace of so many bytes, which
+ * takes 50 or more to name one. */
+#define GF_TRACED_PLACES(size) (((size_t)1 << 20) + (size) / 16)
 
 /* p: the plan that was run: its tensors by name, and its messages alone; NULL:
  * it is not known. -EINVAL: no trace, or of another plan. */

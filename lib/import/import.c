@@ -51,9 +51,14 @@ struct gf_model_profile *gf_import_model(const struct gf_import *in,
 int gf_import_finish_model(const struct gf_import *in,
 			   struct gf_model_profile *m, struct gf_error *err)
 {
+	const size_t most = 1 << 18; /* no model has a tenth of it */
 	double ready_s =
 		m->ntensors > 0 ? m->tensors[m->ntensors - 1].ready_s : 0;
 
+	if (m->ntensors > most)
+		return gf_error_set(err, -EINVAL,
+				    "%s: want at most %zu tensors, got %zu",
+				    in->file, most, m->ntensors);
 	if (in->backward_s < ready_s)
 		return gf_error_set(err, -EINVAL,
 				    "--backward: want at least %g s, when the "

@@ -33,6 +33,11 @@ static int name_all(struct parameters *p, struct gf_model_profile *m,
 {
 	size_t t, row;
 
+	if (p->csv.nrows > (1 << 30) / (m->ntensors + 1)) /* compared pairs */
+		return gf_error_set(err, -EINVAL,
+				    "%s: want a row for each of %zu gradients, "
+				    "and few others, got %zu",
+				    source, m->ntensors, p->csv.nrows);
 	for (t = 0; t < m->ntensors; t++) {
 		struct gf_tensor *tensor = &m->tensors[t];
 

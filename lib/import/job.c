@@ -13,12 +13,17 @@ struct gf_import_job_rank *gf_import_job_rank(struct gf_import_job *job,
 					      int rank)
 {
 	struct gf_import_job_rank *r;
-	size_t i;
+	size_t i = job->nranks;
 
-	for (i = 0; i < job->nranks; i++)
-		if (job->ranks[i].rank == rank)
-			return &job->ranks[i];
-	r = gf_array_push(&job->ranks, &job->nranks, &job->capacity);
+	/* they come in order, or nearly */
+	while (i > 0 && job->ranks[i - 1].rank > rank)
+		i--;
+	if (i > 0 && job->ranks[i - 1].rank == rank)
+		return &job->ranks[i - 1];
+	gf_array_push(&job->ranks, &job->nranks, &job->capacity);
+	r = &job->ranks[i];
+	memmove(r + 1, r, (job->nranks - 1 - i) * sizeof(*r));
+	memset(r, 0, sizeof(*r));
 	r->rank = rank;
 	return r;
 }
@@ -103,13 +108,6 @@ static int by_start(const void *a, const void *b)
 	return (x->sequence > y->sequence) - (x->sequence < y->sequence);
 }
 
-static int by_number(const void *a, const void *b)
-{
-	const struct gf_import_job_rank *x = a, *y = b;
-
-	return (x->rank > y->rank) - (x->rank < y->rank);
-}
-
 /* From one edge to the next, in which nothing begins or ends. */
 static void add_time(struct gf_import_job_step *s, double from_s, double to_s,
 		     const int open[])
@@ -184,8 +182,6 @@ void gf_import_job_finish(struct gf_import_job *job)
 		r->spans = NULL;
 		r->nspans = 0;
 	}
-	if (job->nranks)
-		qsort(job->ranks, job->nranks, sizeof(*job->ranks), by_number);
 }
 
 void gf_import_job_release(struct gf_import_job *job)

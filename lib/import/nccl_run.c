@@ -12,6 +12,7 @@
 #include <errno.h>
 #include <limits.h>
 #include <math.h>
+#include <search.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -54,17 +55,20 @@ void gf_nccl_list_rank(struct gf_nccl_run *run, int rank, int group, int count)
 		run->end = rank + count;
 }
 
+static int by_name(const void *a, const void *b)
+{
+	return strcmp(a, b);
+}
+
 void gf_nccl_list_host(struct gf_nccl_run *run, const char *name)
 {
-	char *line = gf_xasprintf("\n%s\n", name);
+	char *copy = gf_xstrdup(name), **found;
 
-	if (!run->names.length)
-		gf_text_addf(&run->names, "\n");
-	if (!strstr(run->names.data, line)) {
-		gf_text_addf(&run->names, "%s\n", name);
+	found = tsearch(copy, &run->names, by_name);
+	if (found && *found == copy)
 		run->hosts++;
-	}
-	free(line);
+	else
+		free(copy);
 }
 
 void gf_nccl_add(struct gf_nccl_log *log, const struct gf_nccl_row *row)
@@ -85,7 +89,7 @@ void gf_nccl_release(struct gf_nccl_log *log)
 	size_t i;
 
 	for (i = 0; i < log->nruns; i++)
-		gf_text_release(&log->runs[i].names);
+		tdestroy(log->runs[i].names, free);
 	free(log->runs);
 	free(log->rows);
 	memset(log, 0, sizeof(*log));
@@ -344,6 +348,7 @@ static bool is_better(const struct gf_nccl_run *run,
 static size_t choose(const struct gf_nccl_log *log, int ranks,
 		     struct gf_text *why)
 {
+	const bool told = tells(log);
 	size_t i, taken = log->nruns;
 
 	for (i = 0; i < log->nruns; i++) {
@@ -367,7 +372,7 @@ static size_t choose(const struct gf_nccl_log *log, int ranks,
 			const size_t left = better ? taken : i;
 
 			taken = better ? i : taken;
-			if (!tells(log))
+			if (!told)
 				gf_imported_leave(
 					log->imported,
 					"further tables of an all-reduce",

@@ -38,7 +38,7 @@ struct gf_nccl_run {
 	 * other groups, and the number behind the highest. */
 	int listed, group, end;
 	bool split;
-	struct gf_text names; /* of the hosts, a line each */
+	void *names; /* of the hosts, for tsearch */
 	int hosts;
 	struct gf_nccl_told told;
 };

@@ -11,6 +11,10 @@
 #include "doc/algorithm_traits.h"
 #include "doc/dialect.h"
 
+/* No program sweeps so many; the others are left out. */
+enum { CURVES_MOST = 1000, SIZES_MOST = 10000 };
+
+/* NULL: there are too many. */
 static struct gf_readings_curve *curve_of(struct gf_readings *all,
 					  const struct gf_reading *r)
 {
@@ -25,6 +29,8 @@ static struct gf_readings_curve *curve_of(struct gf_readings *all,
 		    strcmp(c->factors, r->factors) == 0)
 			return c;
 	}
+	if (i == CURVES_MOST)
+		return NULL;
 	c = gf_array_push(&all->curves, &all->ncurves, &all->capacity);
 	c->algorithm = gf_xstrdup(name);
 	c->told = r->variant;
@@ -37,11 +43,16 @@ static struct gf_readings_curve *curve_of(struct gf_readings *all,
 static bool insert(struct gf_readings_curve *c, const struct gf_reading *r)
 {
 	const size_t size_bytes = r->size_bytes;
-	size_t n = c->nsizes, i = n;
+	size_t n = c->nsizes, i = 0, end = n, middle;
 
-	while (i > 0 && c->size_bytes[i - 1] > size_bytes)
-		i--;
-	if (i > 0 && c->size_bytes[i - 1] == size_bytes)
+	while (i < end) {
+		middle = (i + end) / 2;
+		if (c->size_bytes[middle] < size_bytes)
+			i = middle + 1;
+		else
+			end = middle;
+	}
+	if (i < n && c->size_bytes[i] == size_bytes)
 		return false;
 	gf_array_push(&c->size_bytes, &c->nsizes, &c->size_capacity);
 	gf_array_push(&c->time_s, &c->ntimes, &c->time_capacity);
@@ -64,6 +75,7 @@ int gf_readings_take(struct gf_readings *all, const struct gf_reading *r,
 	const bool blocking =
 		r->variant &&
 		strcmp(r->variant, gf_dialect_blocking.as_it_is) == 0;
+	struct gf_readings_curve *c = NULL;
 	const char *left_out = NULL;
 
 	if (all->ranks && r->ranks && all->ranks != r->ranks)
@@ -85,7 +97,9 @@ int gf_readings_take(struct gf_readings *all, const struct gf_reading *r,
 			   "runs";
 	else if (r->size_bytes == 0 || !(r->time_s > 0))
 		left_out = "rows without bytes or time";
-	else if (!insert(curve_of(all, r), r))
+	else if (!(c = curve_of(all, r)) || c->nsizes == SIZES_MOST)
+		left_out = "rows beyond 1000 algorithms and 10000 sizes";
+	else if (!insert(c, r))
 		left_out = "rows of a size that stands above";
 	else
 		all->ntaken++;

@@ -43,8 +43,7 @@ static void init_step(struct step *s, const struct gf_plan *p)
 }
 
 /* Times count from the start of the rank's forward. */
-static void take_rank(struct step *s, const struct gf_plan *p,
-		      const struct gf_traced_step *of)
+static void take_rank(struct step *s, const struct gf_traced_step *of)
 {
 	double whole_s = of->forward_end_s - of->start_s;
 	size_t i;
@@ -54,9 +53,9 @@ static void take_rank(struct step *s, const struct gf_plan *p,
 	later(&s->backward_end_s, of->backward_end_s - of->start_s);
 	later(&s->update_s, of->update_end_s - of->update_start_s);
 	later(&s->iteration_s, of->end_s - of->start_s);
-	for (i = 0; i < p->model->ntensors; i++)
+	for (i = 0; i < of->nready; i++)
 		later(&s->ready_s[i], of->ready_s[i] - of->start_s);
-	for (i = 0; i < p->nmessages; i++) {
+	for (i = 0; i < of->nmessages; i++) {
 		later(&s->messages[i].start_s,
 		      of->messages[i].start_s - of->start_s);
 		later(&s->messages[i].end_s,
@@ -64,20 +63,30 @@ static void take_rank(struct step *s, const struct gf_plan *p,
 	}
 }
 
-static void take_all(struct reading *r, const struct gf_traced *t)
+/* Each step has all tensors and messages, or is refused later. */
+static int take_all(struct reading *r, const struct gf_traced *t, size_t size,
+		    struct gf_error *err)
 {
-	size_t rank, i;
+	size_t rank, i, most = 0;
 
 	for (rank = 0; rank < t->nranks; rank++)
-		if (t->ranks[rank].nsteps > r->nsteps)
-			r->nsteps = t->ranks[rank].nsteps;
+		if (t->ranks[rank].nsteps > most)
+			most = t->ranks[rank].nsteps;
+	if (most * (r->plan->model->ntensors + r->plan->nmessages) >
+	    GF_TRACED_PLACES(size))
+		return gf_error_set(err, -EINVAL,
+				    "%s: want each tensor and message of the "
+				    "plan in each of %zu steps, got a trace of "
+				    "%zu bytes: is it a trace of this plan?",
+				    r->file, most, size);
+	r->nsteps = most;
 	r->steps = gf_xcalloc(r->nsteps, sizeof(*r->steps));
 	for (i = 0; i < r->nsteps; i++)
 		init_step(&r->steps[i], r->plan);
 	for (rank = 0; rank < t->nranks; rank++)
 		for (i = 0; i < t->ranks[rank].nsteps; i++)
-			take_rank(&r->steps[i], r->plan,
-				  &t->ranks[rank].steps[i]);
+			take_rank(&r->steps[i], &t->ranks[rank].steps[i]);
+	return 0;
 }
 
 /* The median of one member over every step from `first` on; NAN if a step lacks
@@ -178,11 +187,11 @@ int gf_measured_read(const char *text, size_t size, const char *file,
 	memset(m, 0, sizeof(*m));
 	if (rc < 0)
 		return rc;
-	take_all(&r, &traced);
+	rc = take_all(&r, &traced, size, err);
 	for (i = 0; i < traced.nranks; i++)
 		later(&m->alone_s, traced.ranks[i].alone_s);
 	gf_traced_release(&traced);
-	rc = summarise(&r, m, err);
+	rc = rc ? rc : summarise(&r, m, err);
 	if (rc < 0)
 		gf_measured_release(m);
 	for (i = 0; i < r.nsteps; i++) {

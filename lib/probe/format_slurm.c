@@ -15,6 +15,7 @@
  * power of two of them, is none.
  */
 #include <errno.h>
+#include <search.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -105,9 +106,15 @@ static void node_release(struct gf_slurm_node *n)
 	gf_hostlist_release(&n->children);
 }
 
-static int check_node(const struct gf_slurm *r, const struct gf_slurm_node *n)
+/* Has it nothing below? */
+static bool is_empty(const struct gf_slurm_node *n)
 {
-	size_t i;
+	return !n->hosts.count && !n->children.count;
+}
+
+static int check_node(struct gf_slurm *r, const struct gf_slurm_node *n)
+{
+	ENTRY *found, entry = {.key = n->name, .data = (void *)r->nnodes};
 
 	if (r->nnodes >= GF_SLURM_SWITCHES || r->names > GF_HOSTLIST_MAX)
 		return gf_error_set(r->err, -EINVAL,
@@ -119,12 +126,15 @@ static int check_node(const struct gf_slurm *r, const struct gf_slurm_node *n)
 		return gf_error_set(r->err, -EINVAL,
 				    "%s: want either Nodes or Switches",
 				    n->name);
-	for (i = 0; i < r->nnodes; i++)
-		if (strcmp(r->nodes[i].name, n->name) == 0)
-			return gf_error_set(r->err, -EINVAL,
-					    "want %.40s once, it was on line "
-					    "%zu",
-					    n->name, r->nodes[i].line);
+	/* those without nodes are not kept */
+	if (!hsearch_r(entry, is_empty(n) ? FIND : ENTER, &found,
+		       &r->numbers))
+		return is_empty(n) ? 0
+				   : gf_error_set(r->err, -ENOMEM, "no memory");
+	if (found->data != entry.data)
+		return gf_error_set(
+			r->err, -EINVAL, "want %.40s once, it was on line %zu",
+			n->name, r->nodes[(size_t)found->data].line);
 	return 0;
 }
 
@@ -142,7 +152,7 @@ int gf_slurm_take(struct gf_slurm *r, struct gf_slurm_node *n, int rc)
 				  "want a SwitchName or BlockName, got none");
 	if (rc < 0)
 		gf_error_prefix(r->err, "%s:%zu", r->in->path, n->line);
-	empty = n->name && !n->hosts.count && !n->children.count;
+	empty = n->name && is_empty(n);
 	if (rc == 0 && empty) {
 		gf_imported_leave(r->in->imported, "blocks without nodes",
 				  n->line);
@@ -222,12 +232,10 @@ static int read_lines(struct gf_slurm *r)
 
 static struct gf_slurm_node *find(const struct gf_slurm *r, const char *name)
 {
-	size_t i;
+	ENTRY *found, wanted = {.key = (char *)name};
 
-	for (i = 0; i < r->nnodes; i++)
-		if (strcmp(r->nodes[i].name, name) == 0)
-			return &r->nodes[i];
-	return NULL;
+	hsearch_r(wanted, FIND, &found, (struct hsearch_data *)&r->numbers);
+	return found ? &r->nodes[(size_t)found->data] : NULL;
 }
 
 /* Every switch below at most one other. */
@@ -356,8 +364,11 @@ static int read_slurm(const struct gf_topology_file *in, struct gf_topology *t,
 			     .what = "switches",
 			     .innermost = "switch"};
 	size_t i;
-	int tiers, rc = is_yaml(in->text) ? gf_slurm_yaml(&r) : read_lines(&r);
+	int tiers, rc;
 
+	if (!hcreate_r(GF_SLURM_SWITCHES, &r.numbers))
+		return gf_error_set(err, -ENOMEM, "%s: no memory", in->path);
+	rc = is_yaml(in->text) ? gf_slurm_yaml(&r) : read_lines(&r);
 	if (rc == 0)
 		rc = walk_all(&r, &tiers, remarks);
 	if (rc == 0) {
@@ -380,6 +391,7 @@ static int read_slurm(const struct gf_topology_file *in, struct gf_topology *t,
 	for (i = 0; i < r.nnodes; i++)
 		node_release(&r.nodes[i]);
 	free(r.nodes);
+	hdestroy_r(&r.numbers);
 	gf_hostlist_release(&r.hosts);
 	return rc;
 }

@@ -8,7 +8,7 @@
 #include "base/text.h"
 
 /* More hosts than that in one list are a mistake or an attack. */
-#define GF_HOSTLIST_MAX ((size_t)1 << 20)
+#define GF_HOSTLIST_MAX ((size_t)1 << 16)
 
 struct gf_hostlist {
 	char **names;

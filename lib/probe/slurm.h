@@ -2,6 +2,7 @@
 #ifndef GF_PROBE_SLURM_H
 #define GF_PROBE_SLURM_H
 
+#include <search.h>
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -32,6 +33,7 @@ struct gf_slurm {
 	struct gf_error *err;
 	struct gf_slurm_node *nodes;
 	size_t nnodes, capacity;
+	struct hsearch_data numbers; /* of nodes, by name */
 	size_t size[GF_SLURM_TIERS + 1]; /* per tier, from the leaves; 0
 					    unknown */
 	bool unequal, blocks;

@@ -6,13 +6,14 @@
 #include <yaml.h>
 
 /* An alias stands for its anchor's whole tree: a short text can mean a huge
- * one, or one without an end. */
-enum { ELEMENTS_MAX = 1 << 20, ANCHORS_MAX = 1000 };
+ * one, or one without an end. So copies count, by elements and keys and by the
+ * bytes of these. */
+enum { ENTRIES_MAX = 1 << 19, BYTES_MAX = 1 << 26, ANCHORS_MAX = 1000 };
 
 struct reader {
 	yaml_document_t document;
 	const char *path;
-	size_t count;
+	size_t entries, bytes;
 	struct gf_error *err;
 };
 
@@ -21,6 +22,22 @@ static int refuse(const struct reader *r, const yaml_node_t *at,
 {
 	return gf_error_set(r->err, -EINVAL, "%s:%zu: want %s", r->path,
 			    at->start_mark.line + 1, want);
+}
+
+/* Is there room for one more entry? */
+static int count(struct reader *r, const yaml_node_t *n, const char *name,
+		 int depth)
+{
+	r->bytes += strlen(name);
+	if (n->type == YAML_SCALAR_NODE)
+		r->bytes += n->data.scalar.length;
+	if (depth > GF_MARKUP_DEPTH || ++r->entries > ENTRIES_MAX ||
+	    r->bytes > BYTES_MAX)
+		return refuse(r, n,
+			      "at most 64 levels, 2^19 entries and 2^26 bytes, "
+			      "each alias (*) with all that it stands for, got "
+			      "more");
+	return 0;
 }
 
 static int has_key(const struct gf_markup *e, const char *key)
@@ -55,7 +72,7 @@ static int add_pairs(struct reader *r, const yaml_node_t *n,
 
 		if (key->type != YAML_SCALAR_NODE)
 			return refuse(r, key, "keys that are words");
-		if (to->nattributes + to->nchildren >= 2 * GF_MARKUP_ATTRIBUTES)
+		if (p - n->data.mapping.pairs.start >= GF_MARKUP_ATTRIBUTES)
 			return refuse(r, key, "at most 100 keys, got more");
 		if (has_key(to, scalar(key)))
 			return gf_error_set(r->err, -EINVAL,
@@ -63,10 +80,10 @@ static int add_pairs(struct reader *r, const yaml_node_t *n,
 					    "again",
 					    r->path, key->start_mark.line + 1,
 					    scalar(key));
-		if (value->type == YAML_SCALAR_NODE)
-			gf_markup_set(to, scalar(key), scalar(value));
-		else
+		if (value->type != YAML_SCALAR_NODE)
 			rc = add(r, value, scalar(key), to, depth);
+		else if (!(rc = count(r, value, scalar(key), depth)))
+			gf_markup_set(to, scalar(key), scalar(value));
 	}
 	return rc;
 }
@@ -75,12 +92,10 @@ static int add(struct reader *r, const yaml_node_t *n, const char *name,
 	       struct gf_markup *to, int depth)
 {
 	const yaml_node_item_t *i;
-	int rc = 0;
+	int rc = count(r, n, name, depth);
 
-	if (depth > GF_MARKUP_DEPTH || ++r->count > ELEMENTS_MAX)
-		return refuse(r, n,
-			      "at most 64 levels and 2^20 entries, got "
-			      "more");
+	if (rc)
+		return rc;
 	if (n->type != YAML_SEQUENCE_NODE)
 		to = gf_markup_new(to, name, n->start_mark.line + 1);
 	if (n->type == YAML_SCALAR_NODE)
@@ -97,21 +112,25 @@ static int add(struct reader *r, const yaml_node_t *n, const char *name,
 }
 
 /* libyaml takes the square of the depth of brackets in time, and of the number
- * of anchors. */
+ * of anchors and of tags; and 200 bytes for an entry, which has a line or a
+ * sign. */
 static int check_cost(const char *text, const char *path, struct gf_error *err)
 {
-	size_t depth = 0, anchors = 0, line = 1;
+	size_t depth = 0, anchors = 0, entries = 0, line = 1;
 
 	for (; *text; text++) {
 		line += *text == '\n';
+		entries += strchr("\n,[{:?-", *text) != NULL;
 		depth += *text == '[' || *text == '{';
 		depth -= depth > 0 && (*text == ']' || *text == '}');
-		anchors += *text == '&';
-		if (depth > GF_MARKUP_DEPTH || anchors > ANCHORS_MAX)
+		anchors += *text == '&' || *text == '%';
+		if (depth > GF_MARKUP_DEPTH || anchors > ANCHORS_MAX ||
+		    entries > ENTRIES_MAX)
 			return gf_error_set(err, -EINVAL,
 					    "%s:%zu: want at most 64 brackets "
-					    "inside each other and 1000 "
-					    "anchors (&), got more",
+					    "inside each other, 1000 anchors "
+					    "(&) and tags (%%), and 2^19 lines "
+					    "and signs in all, got more",
 					    path, line);
 	}
 	return 0;

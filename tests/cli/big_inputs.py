@@ -3,6 +3,7 @@
 """Writes documents below 1 MB that ask for much, and prints for each the commands
 that read it: big_inputs.py SOURCE, into the current folder."""
 import copy
+import gzip
 import json
 import sys
 from pathlib import Path
@@ -76,6 +77,59 @@ put("algorithms.json", costs(6, allreduce=[entry()] * 8000), "gf-plan")
 put("lines.json", costs(6, allreduce=[entry(larger=[
     {"from_bytes": i + 1, "startup_s": 1 + i, "per_byte_s": 0.25} for i in range(16000)])]), "gf-plan")
 
+# what stands for more than it holds: aliases of YAML, gzip, a trace beside its plan
+def aliases(word, copies, keys=95):
+    return (f'a: &a "{"x" * word}"\nm: &m {{{", ".join(f"k{i}: *a" for i in range(keys))}}}\ncluster_default: true\nl: ['
+            + ", ".join(["*m"] * copies) + "]")
+
+
+def packed(name, text, *commands):
+    """As much as gzip's bound allows: zeros after the stream count as packed, too."""
+    data = gzip.compress(text.encode(), 6)
+    assert len(text) < 48_000_000 and len(data) < 990_000
+    Path(name).write_bytes(data + bytes(990_000 - len(data)))
+    for command in commands:
+        print(command, name)
+
+
+def events(count, event):
+    return '{"traceEvents":[' + ",".join(event(i) for i in range(count)) + "]}"
+
+
+def forward(i):
+    return f'{{"ph":"X","cat":"forward","name":"f","pid":0,"ts":{2 * i},"dur":1}}'
+
+
+for name, text in {"word": aliases(2000, 10_000), "words": aliases(100_000, 50_000), "keys": aliases(1, 50_000),
+                   "lists": "cluster_default: x\na: &a [" + "x," * 900 + "]\n" + "".join(
+                       f"b{i}: &b{i} [{f'*{chr(97)}' + ''.join(', *a' for _ in range(900))}]\n" for i in range(90)),
+                   "tags": "".join(f"%TAG !{i}! tag:{i}\n" for i in range(40_000)) + "---\ncluster_default: x\n",
+                   "dashes": "cluster_default: x\n" + "- " * 400_000}.items():
+    put(f"aliases-{name}.yaml", text, "gf-topo --import slurm:", "gf-topo --import astra-sim:")
+packed("elements.xml.gz", '<system version="1"><cpu>' + "<a/>" * 1_900_000 + "</cpu></system>", "gf-topo --import")
+packed("objects.json.gz", '{"traceEvents":[' + "{}," * 900_000 + "{}]}", "gf-profile --import", "gf-report")
+packed("lines.conf.gz", "SwitchName=a Nodes=n[0-3]\n" + "#\n" * 20_000_000, "gf-topo --import")
+packed("rows.csv.gz", "name,count_elems,ready_s\n" + "t,1,1\n" * 900_000, "gf-profile --forward 1s --import")
+packed("blank.log.gz", "# OSU MPI Allreduce Latency Test v7.0\n" + "\n" * 45_000_000, "gf-profile --ranks 4 --import")
+packed("sizes.log.gz", "# OSU MPI Allreduce Latency Test v7.0\n# Size       Avg Latency(us)\n" + "".join(
+    f"{4 * i} 1\n" for i in range(200_000, 0, -1)), "gf-profile --ranks 4 --import")
+packed("processes.json.gz", events(190_000, lambda i: forward(0).replace('"pid":0', f'"pid":{i * 7 % 190_000}')), "gf-report")
+packed("tables.log.gz", ("#  Rank  0 Group  0 Pid  1 on  a device  0\n#  Rank  1 Group  0 Pid  1 on  b device  0\n"
+                         "8 8 a sum 1 1 1 0 1 1 1 0\n") * 300_000, "gf-profile --import")
+
+put("many-plan.json", {
+    "format": "gf-plan", "version": 1, "ranks": 4, "lanes": 1, "network": profile["network"],
+    "model": {key: value for key, value in profile["model"].items() if key != "tensors"},
+    "tensors": costs(4000)["model"]["tensors"], "messages": [
+        {"first": i, "last": i, "mode": "normal", "release": "ready", "half": "all", "algorithm": "ring", "codec": "f32"}
+        for i in range(4000)]}, "gf-sim")
+put("steps-trace.json", events(17_000, forward))
+put("places-trace.json", events(8000, lambda i: f'{forward(i)},{{"ph":"i","cat":"ready","name":"t3999","pid":0,"ts":{2 * i}}}'))
+put("names-trace.json", events(16_000, lambda i: forward(i) if i < 2 else f'{{"ph":"i","cat":"ready","name":"x{i}","pid":0,"ts":1}}'))
+for name in "steps", "places", "names":
+    print(f"gf-report --plan many-plan.json {name}-trace.json")
+    print(f"gf-plan --refine {name}-trace.json many-plan.json")
+
 READERS = ("gf-plan", "gf-sim", "gf-topo --import", "gf-profile --import", "gf-train --steps 1 --plan",
            "gf-train --steps 1 --model")
 put("deep.json", "[" * 900_000, *READERS)
@@ -93,6 +147,9 @@ switches("range.conf", "SwitchName=s0 Nodes=a[0-16777215]\n")
 switches("twice.conf", "SwitchName=s0 Nodes=" + ",".join(["a[0-500]"] * 20_000) + "\n")
 switches("chain.conf", "".join(f"SwitchName=s{i + 1} Switches=s{i}\n" for i in range(25_000)) +
          "SwitchName=s0 Nodes=h[0-1]\n")
+switches("tree.conf", "".join(f"SwitchName={'s' * 25}{i} " + (
+    f"Nodes=h{i}" if i > 7999 else f"Switches={'s' * 25}{2 * i + 1},{'s' * 25}{2 * i + 2}") + "\n" for i in range(16_000)))
+switches("hosts.conf", f"SwitchName=s0 Nodes={'h' * 200}[0-131070]\n")
 switches("flat.conf", "".join(f"SwitchName=s{i} Nodes=h{i}\n" for i in range(25_000)) +
          "SwitchName=top Switches=s[0-24999]\n")
 

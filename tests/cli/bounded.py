@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """Runs the commands on standard input, one a line, and names those that end by a
-signal, say too much, or take more than 5 s or 1 GB. Processor time counts, and twice as
+signal, say too much, or take more than 5 s or 512 MB. Processor time counts, and twice as
 much is allowed, since work on the other half of a core lengthens it; and memory in use:
 MPI and hwloc map more."""
 import os
@@ -9,6 +9,8 @@ import resource
 import signal
 import subprocess
 import sys
+
+SECONDS, MEGABYTES = 10, 512
 
 
 def limit():
@@ -26,7 +28,7 @@ def judge(command):
     status = os.waitstatus_to_exitcode(status)
     with open("err.txt", errors="replace") as err:
         text = err.read()
-    if status not in (0, 1, 2, 3) or seconds > 10 or megabytes > 1000 or len(text) > 3000:
+    if status not in (0, 1, 2, 3) or seconds > SECONDS or megabytes > MEGABYTES or len(text) > 3000:
         return f"status {status}, {seconds:.1f} s, {megabytes} MB, {text[:200]}"
     return None
 

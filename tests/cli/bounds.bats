@@ -69,7 +69,34 @@ bounded() { # STATUS COMMAND...
 	says 'waiting/train.txt: want a regular file'
 }
 
-@test "no document below 1 MB takes more than 5 s or 1 GB" {
+@test "what stands for more than it holds is refused in a line" {
+	{
+		printf 'a: &a "%s"\nm: &m {' "$(printf '%02000d' 0)"
+		printf 'k%d: *a, ' {1..95}
+		printf '}\ncluster_default: true\nl: ['
+		printf '*m, %.0s' {1..5000}
+		echo ']'
+	} > aliases.yaml
+	bounded 2 gf-topo --import slurm:aliases.yaml
+	says 'aliases.yaml:1: want at most 64 levels, 2^19 entries and 2^26 bytes, each alias (*) with all that it stands for, got more'
+	{
+		printf '<system version="2"><cpu>'
+		head -c 8M /dev/zero | sed 's/\x00/<a\/>/g'
+		printf '</cpu></system>'
+	} | gzip > bomb.gz
+	bounded 2 gf-topo --import bomb.gz
+	says 'bomb.gz: want at most 50 bytes and 2 entries from a byte of gzip, and 1073741824 bytes in all, got more: unpack it by gunzip first'
+	head -c 8M /dev/zero | tr '\0' ' ' | gzip > blank.gz
+	bounded 2 gf-profile --import blank.gz
+	says 'blank.gz: want at most 50 bytes and 2 entries from a byte of gzip, and 1073741824 bytes in all, got more: unpack it by gunzip first'
+	gf-plan -q --policy wfbp --model resnet152 --gpu v100 "$share/topologies/4x2-1gbe.json" > plan.json
+	jq -nc '{traceEvents: [range(16000) | {ph: "X", cat: "forward", name: "f", pid: 0, ts: (2 * .), dur: 1}]}' > trace.json
+	bounded 2 gf-plan --refine trace.json plan.json
+	grep -q 'trace.json: want each tensor and message of the plan in each of 16000 steps, got a trace' err.txt
+	bounded 0 gf-report --plan plan.json trace.json
+}
+
+@test "no document below 1 MB takes more than 5 s or 512 MB" {
 	command -v python3 > /dev/null || skip "python3 is not installed"
 	is_bounded || skip "a sanitizer needs more"
 	python3 "$BATS_TEST_DIRNAME/big_inputs.py" "$GF_SOURCE" > commands
@@ -78,6 +105,19 @@ bounded() { # STATUS COMMAND...
 	# a plan with more lanes than there can be messages
 	gf-plan -q --model resnet20 --gpu v100 "$share/topologies/4x2-1gbe.json" | jq '.lanes = 1000000' > lanes.json
 	printf 'gf-sim %slanes.json\n' '' '--verify ' '--jitter 0.1 ' '--ranks 65536 ' | python3 "$BATS_TEST_DIRNAME/bounded.py"
+}
+
+@test "nor does one of which a single place is filled, or packed" {
+	command -v python3 > /dev/null || skip "python3 is not installed"
+	is_bounded || skip "a sanitizer needs more"
+	python3 "$BATS_TEST_DIRNAME/filled_documents.py" "$GF_SOURCE" --cases 2 --seed 1
+}
+
+# bats test_tags=long
+@test "nor do these, wherever they are filled" {
+	command -v python3 > /dev/null || skip "python3 is not installed"
+	is_bounded || skip "a sanitizer needs more"
+	python3 "$BATS_TEST_DIRNAME/filled_documents.py" "$GF_SOURCE" --seconds "${HOSTILE_SECONDS:-60}" --seed "${SEED:-1}"
 }
 
 # bats test_tags=long
