@@ -37,7 +37,12 @@ down() {
 	share/lab/gf-lab down "$name"
 	name=
 }
-run() { share/lab/gf-lab run "$name" --timeout "${limit:-300}" "$@" 2> "$work/err.txt"; }
+run() {
+	share/lab/gf-lab run "$name" --timeout "${limit:-300}" "$@" 2> "$work/err.txt"
+	local rc=$?
+	grep '^gf-lab: ' "$work/err.txt" >&2
+	return "$rc"
+}
 failed() { echo "failed:"; head -n 5 "$work/err.txt"; return 1; }
 
 # bits per second of "100mbit"

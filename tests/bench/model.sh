@@ -13,6 +13,7 @@
 # THREADS, which is given to the commands, else their default; BUDGET (10s) of a
 # profile; ROWS, a file to which rows go as JSON Lines.
 set -u
+exec 3>&2
 cd "$(dirname "$0")/../.." || exit 1
 export PATH="$PWD/${BUILD:-build}/bin:$PATH"
 . tests/launcher.sh plain
@@ -45,6 +46,9 @@ run() {
 	else
 		timeout 300 mpirun --bind-to none --oversubscribe -np "${RANKS:-2}" "$@"
 	fi 2> "$work/err"
+	local rc=$?
+	grep -h '^gf-lab: ' "$work/err" >&3
+	return "$rc"
 }
 
 # seconds that all processors have worked
@@ -129,6 +133,7 @@ for setting; do
 		lab=bmodel
 		share/lab/gf-lab up "$lab" --hosts "${setting%%x*}" --rate "${setting#*x}" --shaper htb 2> "$work/err" ||
 			{ cat "$work/err"; lab=; exit 3; }
+		cat "$work/err"
 	fi
 	for model in ${MODELS:-digits-cnn cifar100-cnn resnet20}; do
 		one_model "$setting" "$model" || bad=1
