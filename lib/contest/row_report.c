@@ -297,7 +297,8 @@ static bool has_nonblocking(const struct gf_contest_report *r)
 {
 	size_t i;
 
-	for (i = 0; i < r->nrows && r->config->comm->ops->tell; i++)
+	for (i = 0; i < r->nrows && r->config->comm->ops && r->config->comm->ops->tell;
+	     i++)
 		if (!r->config->device.nccl && !is_whole_plan(r, &r->rows[i]) &&
 		    !r->rows[i].way.tuning.dialect &&
 		    gf_algorithm_has(r->rows[i].way.algorithm->name,

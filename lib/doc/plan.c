@@ -217,7 +217,9 @@ static struct gf_plan as_written(const struct gf_plan *p)
 				   p->nmessages * sizeof(*p->messages));
 	for (i = 0; i < p->nmessages; i++) {
 		struct gf_message *m = &plan.messages[i];
-		const char *runs = gf_plan_runs(p, m->first, m->last, m);
+		const char *runs = gf_plan_has(p, m)
+					   ? gf_plan_runs(p, m->first, m->last, m)
+					   : m->algorithm;
 
 		if (runs == m->algorithm)
 			continue;

@@ -125,15 +125,16 @@ static int check_exchange(const struct gf_json_at *at,
 /* Sets go by an algorithm of their own, whatever the struct has. */
 static void take_set_names(struct gf_plan *p)
 {
+	const char *runs;
 	size_t i;
 
 	for (i = 0; i < p->nmessages; i++) {
 		struct gf_message *m = &p->messages[i];
 
-		if (m->first > m->last || m->last >= p->model->ntensors ||
-		    strcmp(gf_plan_runs(p, m->first, m->last, m),
-			   m->algorithm) != 0 ||
-		    !gf_algorithm_has(m->algorithm, GF_ALGORITHM_SETS))
+		if (!gf_plan_has(p, m))
+			continue;
+		runs = gf_plan_runs(p, m->first, m->last, m);
+		if (runs == m->algorithm || strcmp(runs, m->algorithm) != 0)
 			continue;
 		free(m->algorithm);
 		m->algorithm = gf_xstrdup(gf_select_own_message.algorithm);

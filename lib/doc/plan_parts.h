@@ -29,6 +29,13 @@ struct gf_plan_exchange {
 	const char *key;
 };
 
+/* Are the message's tensors those of the plan's model? */
+static inline bool gf_plan_has(const struct gf_plan *p,
+			       const struct gf_message *m)
+{
+	return p->model && m->first <= m->last && m->last < p->model->ntensors;
+}
+
 /* Refuses this key of the exchange's message `index`; returns -EINVAL. */
 int gf_plan_refuse(const struct gf_json_at *at,
 		   const struct gf_plan_exchange *x, size_t index,

@@ -254,10 +254,10 @@ int gf_columns_recognise(const struct gf_columns_format *f, const char *text)
 	if (f->columns)
 		gf_columns_head(&t, f->columns);
 	while (!found && (line = gf_log_next(&log)))
-		found = is_heading(f, line) ||
-			(t.ncolumns &&
-			 gf_columns_row(&t, words, cut(line, words), &cells) >
-				 0);
+		found = *line && (is_heading(f, line) ||
+				  (t.ncolumns &&
+				   gf_columns_row(&t, words, cut(line, words),
+						  &cells) > 0));
 	gf_columns_release(&t);
 	gf_log_release(&log);
 	return found;
@@ -277,7 +277,7 @@ int gf_columns_read(const struct gf_import *in, struct gf_profile *out,
 	if (f->columns && !f->title)
 		gf_columns_head(&r.table, f->columns);
 	while ((line = gf_log_next(&log)))
-		if (!take_remark(&r, line, log.line) && *line != '#')
+		if (*line && !take_remark(&r, line, log.line) && *line != '#')
 			take_row(&r, line, log.line);
 	gf_log_release(&log);
 	gf_columns_release(&r.table);

@@ -10,7 +10,6 @@
 #include "base/heap.h"
 #include "codec/codec.h"
 #include "coll/algorithm.h"
-#include "doc/select_topk.h"
 
 static void ask_policy(struct gf_compare_variant *v, size_t i)
 {
@@ -109,7 +108,7 @@ static void ask_period(struct gf_compare_variant *v, size_t i)
 	v->request.outer_codecs = NULL;
 }
 
-/* From gTop-k's section IV on; the selection that is compared, or gtopk. */
+/* Of the selection that is compared, or of the first one that has a density. */
 static const struct gf_named densities[] = {
 	{"0.0001", NULL}, {"0.001", NULL}, {"0.005", NULL}, {"0.01", NULL},
 	{"0.05", NULL},   {"0.1", NULL},   {NULL, NULL}};
@@ -118,11 +117,13 @@ static void ask_density(struct gf_compare_variant *v, size_t i)
 {
 	const struct gf_system *s =
 		v->request.system ? gf_system_find(v->request.system) : NULL;
+	struct gf_axis_option *density = density_of(v);
 	int k;
 
-	density_of(v)->text = densities[i].name;
+	density->text = densities[i].name;
 	for (k = 0; v->axes.selection < 0 && !(s && s->selection); k++)
-		if (gf_select_plans[k] == &gf_select_plan_gtopk)
+		if (gf_axis_find(gf_select_plans[k]->record,
+				 density->field->option))
 			v->axes.selection = k;
 }
 

@@ -160,18 +160,18 @@ static int note_average(struct gf_trainer *t, struct gf_error *err)
 	return rc;
 }
 
-/* The step whose outer parameters are tested after this one. */
-static size_t outer_step(const struct gf_trainer *t, size_t step)
+/* By how many steps the parameters that are tested are older. */
+static size_t steps_behind(const struct gf_trainer *t, size_t step)
 {
-	size_t fragment;
+	size_t fragment, n = 0;
 
 	/* the end of the run has brought all ranks' together */
 	if (!t->groups.outer || step == t->total_steps)
-		return step;
-	while (step > 0 && !gf_period_ends(&t->config->plan->period, step,
+		return 0;
+	while (n < step && !gf_period_ends(&t->config->plan->period, step - n,
 					   &fragment))
-		step--;
-	return step;
+		n++;
+	return n;
 }
 
 static int test(struct gf_trainer *t, size_t step, struct gf_error *err)
@@ -207,7 +207,7 @@ static int test(struct gf_trainer *t, size_t step, struct gf_error *err)
 		.part = "test",
 		.epoch = epoch_of(t, step),
 		.step = step,
-		.outer_step = outer_step(t, step),
+		.steps_behind = steps_behind(t, step),
 		.rate = rate_of(t, step),
 		.loss = loss / (double)samples,
 		.perplexity = perplexity_of(t, loss / (double)samples),

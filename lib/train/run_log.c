@@ -210,8 +210,9 @@ static void put_row(struct gf_json_writer *w, const struct gf_train_log *log,
 	gf_json_put_size(w, "epoch", row->epoch);
 	gf_json_put_size(w, "step", row->step);
 	gf_json_put_string(w, "part", row->part);
-	if (row->outer_step < row->step && strcmp(row->part, "test") == 0)
-		gf_json_put_size(w, "outer_step", row->outer_step);
+	if (row->steps_behind)
+		gf_json_put_size(w, "outer_step",
+				 row->step - row->steps_behind);
 	gf_json_put_real(w, "learning_rate", row->rate);
 	gf_json_put_real(w, "loss", row->loss);
 	if (row->perplexity > 0)

@@ -389,11 +389,11 @@ char *gf_report_epoch(const struct gf_train_row *train,
 	gf_text_addf(&out, "train %.2f %%, test %.2f %%, %.0f %s/s",
 		     percent(train), percent(test), train->samples_per_s,
 		     train->perplexity > 0 ? "symbols" : "samples");
-	if (test->outer_step < test->step)
+	if (test->steps_behind)
 		gf_text_addf(&out,
 			     "; tested are the parameters of step %zu, the last "
 			     "outer exchange",
-			     test->outer_step);
+			     test->step - test->steps_behind);
 	return gf_text_take(&out);
 }
 

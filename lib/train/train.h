@@ -48,9 +48,9 @@ struct gf_train_row {
 	double rate;        /* learning rate of that step */
 	double loss;        /* mean over the samples */
 	double perplexity;  /* exp(loss) where the data is text; else 0 */
-	/* Of a "test": after which step its parameters were; less than step
-	 * where an outer exchange is to come. */
-	size_t outer_step;
+	/* Of a "test": by how many steps its parameters are older, where an
+	 * outer exchange is to come. */
+	size_t steps_behind;
 	size_t correct, samples; /* labels: a text has one per position */
 	/* Of a "test": so many are among the top_k likeliest; 0: not asked */
 	size_t top_k, top_correct;

@@ -1700,14 +1700,14 @@ sites() { # options...
 	cmp percent.json out.txt
 }
 
-@test "--compare --over densities: of gtopk, or of the selection that is asked for" {
+@test "--compare --over densities: of topk, or of the selection that is asked for" {
 	wants 0 gf-plan --compare --over densities gtopk-resnet20 gtopk-32-1gbe
 	[ "$(awk 'NR == 1 {print $1} NR > 1 {print $1, $5}' out.txt | sort -g | paste -sd,)" = \
-		'density,0.0001 gtopk,0.001 gtopk,0.005 gtopk,0.01 gtopk,0.05 gtopk,0.1 gtopk' ]
+		'density,0.0001 topk,0.001 topk,0.005 topk,0.01 topk,0.05 topk,0.1 topk' ]
 	# each row is the plan of that density
-	wants 0 gf-plan --compare --over densities --selection topk --policy single gtopk-resnet20 gtopk-32-1gbe --json
+	wants 0 gf-plan --compare --over densities --selection gtopk --policy single gtopk-resnet20 gtopk-32-1gbe --json
 	for density in 0.0001 0.01 0.1; do
-		gf-plan -q --selection topk --policy single --density "$density" gtopk-resnet20 gtopk-32-1gbe > one.json
+		gf-plan -q --selection gtopk --policy single --density "$density" gtopk-resnet20 gtopk-32-1gbe > one.json
 		jq -es --slurpfile one one.json --arg d "$density" \
 			'any(.over.densities == $d and .iteration_s == $one[0].predicted.iteration_s)' out.txt
 	done

@@ -374,7 +374,7 @@ EOF
 	local p
 	for p in "$share"/profiles/*-*.json; do
 		jq -e '."x-source" | length > 60' "$p"
-		[[ $p == *-network-* ]] || wants 0 gf-plan -q --policy single "$p" pipe-sgd-4-10gbe
+		[[ $p == *-network* ]] || wants 0 gf-plan -q --policy single "$p" pipe-sgd-4-10gbe
 	done
 	# GradientFlow's 410 times and 780,000 images a second on 512 GPUs
 	while IFS='|' read -r options key paper; do

@@ -164,7 +164,7 @@ load common
 	wants 2 gf-plan plan.json --emit nonsense
 	says '--emit: want ddp, horovod, nccl-env, nccl-tuner, rccl-tuner, ncclx-tuner, ompi, ompi-han, deepspeed, megatron, xla, torchft or maxtext, got "nonsense"'
 	wants 2 gf-topo --export nonsense
-	says '--export: want nccl, slurm or astra-sim, got "nonsense"'
+	says '--export: want astra-sim, got "nonsense"'
 	wants 2 gf-sim plan.json --slow-link 3
 	says '--slow-link: want RANK:FACTOR or RANK:FACTOR@LEVEL, got "3"'
 	wants 2 gf-plan plan.json --refine plan.json
