@@ -3,8 +3,10 @@
 
 #include <errno.h>
 #include <expat.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/heap.h"
 #include "base/text.h"
 
 struct reader {
@@ -87,7 +89,9 @@ static void on_doctype(void *reader, const char *name, const char *system,
 int gf_xml_parse(const char *text, const char *path, struct gf_markup **root,
 		 struct gf_error *err)
 {
-	struct reader r = {.parser = XML_ParserCreate(NULL)};
+	static const XML_Memory_Handling_Suite heap = {gf_xmalloc, gf_xrealloc,
+						       free};
+	struct reader r = {.parser = XML_ParserCreate_MM(NULL, &heap, NULL)};
 	size_t left = strlen(text), line;
 	const size_t most = 1 << 20;
 	int rc = 0;

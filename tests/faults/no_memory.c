@@ -33,10 +33,18 @@ static bool counts(const char *caller)
 	return refuse_at > 0 && caller >= __executable_start && caller < etext;
 }
 #else
+static bool started;
+
+/* Other libraries have begun by then; some of them end the program, or crash. */
+__attribute__((constructor)) static void start(void)
+{
+	started = true;
+}
+
 static bool counts(const char *caller)
 {
 	(void)caller;
-	return true;
+	return started;
 }
 #endif
 
