@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/file.h"
 #include "base/heap.h"
 #include "base/units.h"
@@ -192,17 +193,10 @@ static int read_entries(struct gf_safetensors *s, struct gf_error *err)
 	return rc;
 }
 
-static int by_place(const void *a, const void *b)
-{
-	const struct gf_stored_tensor *x = a, *y = b;
-
-	if (x->begin != y->begin)
-		return x->begin < y->begin ? -1 : 1;
-	/* an empty tensor stands before the one that begins where it does */
-	if (x->end != y->end)
-		return x->end < y->end ? -1 : 1;
-	return strcmp(x->name, y->name);
-}
+/* An empty tensor stands before the one that begins where it does. */
+GF_ORDER(by_place, struct gf_stored_tensor,
+	 GF_BY(x->begin, y->begin) ?: GF_BY(x->end, y->end)
+					    ?: strcmp(x->name, y->name))
 
 static int check_cover(struct gf_safetensors *s, size_t data_bytes,
 		       struct gf_error *err)

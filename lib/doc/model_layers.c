@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/heap.h"
 #include "doc/layer.h"
 
@@ -23,13 +24,8 @@ struct name_entry {
 	size_t index;
 };
 
-static int by_name(const void *a, const void *b)
-{
-	const struct name_entry *x = a, *y = b;
-	int order = strcmp(x->name, y->name);
-
-	return order ? order : (x->index > y->index) - (x->index < y->index);
-}
+GF_ORDER(by_name, struct name_entry,
+	 strcmp(x->name, y->name) ?: GF_BY(x->index, y->index))
 
 static int find_by_name(const void *key, const void *entry)
 {

@@ -313,12 +313,7 @@ static int read_events(struct reading *r, const struct gf_json *root,
 	return rc;
 }
 
-static int by_pid(const void *a, const void *b)
-{
-	const struct gf_traced_rank *x = a, *y = b;
-
-	return (x->pid > y->pid) - (x->pid < y->pid);
-}
+GF_ORDER(by_pid, struct gf_traced_rank, GF_BY(x->pid, y->pid))
 
 static void release_rank(struct gf_traced_rank *r)
 {
