@@ -67,7 +67,8 @@ static int read_from(struct gf_json_at *at, const struct gf_layer_kind *kind,
 	links->names = gf_xcalloc(count, sizeof(char *));
 	links->count = count;
 	for (i = 0; i < count && !rc; i++)
-		rc = gf_json_item_string(&row, i, &links->names[i], err);
+		rc = gf_json_string(gf_json_item(&row, i), NULL,
+				    &links->names[i], err);
 	return rc;
 }
 
@@ -192,7 +193,7 @@ static int read_layers(struct gf_json_at *at, const char *key, void *place,
 	m->nlayers = count;
 	links = gf_xcalloc(count, sizeof(*links));
 	for (i = 0; i < count && !rc; i++) {
-		rc = gf_json_item_object(&list, i, &entry, err);
+		rc = gf_json_object(gf_json_item(&list, i), NULL, &entry, err);
 		if (rc)
 			break;
 		rc = read_layer(&entry, &m->layers[i], &links[i], err);

@@ -295,7 +295,8 @@ static int read_events(struct reading *r, const struct gf_json *root,
 				  r->file);
 	rc = rc ? rc : gf_json_array(&at, "traceEvents", &events, &count, err);
 	for (i = 0; i < count && rc == 0; i++) {
-		rc = gf_json_item_object(&events, i, &event, err);
+		rc = gf_json_object(gf_json_item(&events, i), NULL, &event,
+				    err);
 		if (rc < 0)
 			break;
 		rc = read_event(r, &event, err);
