@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/file.h"
 #include "base/heap.h"
 #include "base/units.h"
@@ -63,8 +64,8 @@ static int read_shape(struct gf_json_at *at, struct gf_stored_tensor *t,
 				      GF_STORED_MAX_RANK, t->rank);
 	t->count_elems = 1;
 	for (i = 0; i < t->rank; i++) {
-		rc = gf_json_item_size(&shape, i, 0, SIZE_MAX / 2, &t->dims[i],
-				       err);
+		rc = gf_json_size(gf_json_item(&shape, i), NULL, 0,
+				  SIZE_MAX / 2, &t->dims[i], err);
 		if (rc)
 			return rc;
 		if (__builtin_mul_overflow(t->count_elems, t->dims[i],
@@ -112,10 +113,11 @@ static int read_offsets(struct gf_json_at *at, struct gf_stored_tensor *t,
 	if (n != 2)
 		return gf_json_refuse(at, "data_offsets", err,
 				      "want [begin, end], got %zu numbers", n);
-	rc = gf_json_item_size(&offsets, 0, 0, SIZE_MAX / 2, &t->begin, err);
+	rc = gf_json_size(gf_json_item(&offsets, 0), NULL, 0, SIZE_MAX / 2,
+			  &t->begin, err);
 	if (!rc)
-		rc = gf_json_item_size(&offsets, 1, 0, SIZE_MAX / 2, &t->end,
-				       err);
+		rc = gf_json_size(gf_json_item(&offsets, 1), NULL, 0,
+				  SIZE_MAX / 2, &t->end, err);
 	if (rc)
 		return rc;
 	if (t->end < t->begin || t->end - t->begin != bytes)
@@ -192,17 +194,10 @@ static int read_entries(struct gf_safetensors *s, struct gf_error *err)
 	return rc;
 }
 
-static int by_place(const void *a, const void *b)
-{
-	const struct gf_stored_tensor *x = a, *y = b;
-
-	if (x->begin != y->begin)
-		return x->begin < y->begin ? -1 : 1;
-	/* an empty tensor stands before the one that begins where it does */
-	if (x->end != y->end)
-		return x->end < y->end ? -1 : 1;
-	return strcmp(x->name, y->name);
-}
+/* An empty tensor stands before the one that begins where it does. */
+GF_ORDER(by_place, struct gf_stored_tensor,
+	 GF_BY(x->begin, y->begin) ?: GF_BY(x->end, y->end)
+					    ?: strcmp(x->name, y->name))
 
 static int check_cover(struct gf_safetensors *s, size_t data_bytes,
 		       struct gf_error *err)

@@ -72,12 +72,7 @@ static bool step_of(const char *name, const char *ending, size_t *step)
 	return good;
 }
 
-static int falling(const void *a, const void *b)
-{
-	size_t x = *(const size_t *)a, y = *(const size_t *)b;
-
-	return x > y ? -1 : x < y;
-}
+GF_ORDER(falling, size_t, GF_BY(*y, *x))
 
 static int list_steps(const char *dir, const char *ending, size_t **steps,
 		      size_t *count, struct gf_error *err)

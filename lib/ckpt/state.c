@@ -68,12 +68,7 @@ void gf_state_add_own(struct gf_state *s, const struct gf_state_item *item)
 	own->tensor.name = own->name;
 }
 
-static int by_name(const void *a, const void *b)
-{
-	const char *const *x = a, *const *y = b;
-
-	return strcmp(*x, *y);
-}
+GF_ORDER(by_name, char *, strcmp(*x, *y))
 
 int gf_state_check_names(const struct gf_state *s, struct gf_error *err)
 {

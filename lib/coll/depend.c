@@ -54,12 +54,7 @@ static void add_cuts(struct derivation *d, struct gf_range range)
 		range.first + range.count;
 }
 
-static int by_place(const void *a, const void *b)
-{
-	size_t x = *(const size_t *)a, y = *(const size_t *)b;
-
-	return (x > y) - (x < y);
-}
+GF_ORDER(by_place, size_t, GF_BY(*x, *y))
 
 static void sort_cuts(struct cuts *c)
 {
@@ -128,12 +123,7 @@ static void touch(struct derivation *d, uint32_t step, struct gf_range range,
 	}
 }
 
-static int by_index(const void *a, const void *b)
-{
-	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
-
-	return (x > y) - (x < y);
-}
+GF_ORDER(by_index, uint32_t, GF_BY(*x, *y))
 
 /* Stores the dependencies that were found, except those that another of them
  * already waits for: this drops the writer of a value that this step overwrites

@@ -37,21 +37,10 @@ struct races {
 	uint32_t search;
 };
 
-static int by_place(const void *a, const void *b)
-{
-	size_t x = *(const size_t *)a, y = *(const size_t *)b;
+GF_ORDER(by_place, size_t, GF_BY(*x, *y))
 
-	return (x > y) - (x < y);
-}
-
-static int by_place_and_step(const void *a, const void *b)
-{
-	const struct touch *x = a, *y = b;
-
-	if (x->place != y->place)
-		return x->place < y->place ? -1 : 1;
-	return (x->step > y->step) - (x->step < y->step);
-}
+GF_ORDER(by_place_and_step, struct touch,
+	 GF_BY(x->place, y->place) ?: GF_BY(x->step, y->step))
 
 static void cut(struct races *r, struct gf_range range)
 {

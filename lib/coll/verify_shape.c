@@ -118,16 +118,9 @@ static int check_rank(const struct gf_schedule *ranks, int nranks, int rank,
 	return 0;
 }
 
-static int by_message(const void *a, const void *b)
-{
-	const struct end *x = a, *y = b;
-
-	if (x->from != y->from)
-		return x->from < y->from ? -1 : 1;
-	if (x->to != y->to)
-		return x->to < y->to ? -1 : 1;
-	return (x->match > y->match) - (x->match < y->match);
-}
+GF_ORDER(by_message, struct end,
+	 GF_BY(x->from, y->from) ?: GF_BY(x->to, y->to)
+	 ?: GF_BY(x->match, y->match))
 
 static void collect(const struct gf_schedule *ranks, int nranks,
 		    struct ends *sends, struct ends *receives)

@@ -5,12 +5,9 @@
 #include <math.h>
 #include <stdlib.h>
 
-static int ascending(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
+#include "base/array.h"
 
-	return (x > y) - (x < y);
-}
+GF_ORDER(ascending, double, GF_BY(*x, *y))
 
 static double at(const double *sorted, size_t count, double q)
 {

@@ -43,10 +43,7 @@ struct names {
 	size_t count;
 };
 
-static int by_name(const void *a, const void *b)
-{
-	return strcmp(*(char *const *)a, *(char *const *)b);
-}
+GF_ORDER(by_name, char *, strcmp(*x, *y))
 
 static int ends_with(const char *name, const char *ending)
 {

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/heap.h"
 
 #define FIRST_SLOTS 1024
@@ -82,21 +83,12 @@ void gf_vocabulary_count(struct gf_vocabulary *v, const char *text,
 static int by_bytes(const struct gf_word *a, const struct gf_word *b)
 {
 	size_t shorter = a->length < b->length ? a->length : b->length;
-	int order = memcmp(a->text, b->text, shorter);
 
-	return order ? order
-		     : (a->length > b->length) - (a->length < b->length);
+	return memcmp(a->text, b->text, shorter) ?: GF_BY(a->length, b->length);
 }
 
-static int by_count(const void *a, const void *b)
-{
-	const struct gf_word *x = *(const struct gf_word *const *)a;
-	const struct gf_word *y = *(const struct gf_word *const *)b;
-
-	if (x->count != y->count)
-		return x->count < y->count ? 1 : -1;
-	return by_bytes(x, y);
-}
+GF_ORDER(by_count, struct gf_word *,
+	 GF_BY((*y)->count, (*x)->count) ?: by_bytes(*x, *y))
 
 void gf_vocabulary_rank(struct gf_vocabulary *v, size_t limit)
 {

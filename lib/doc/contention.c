@@ -90,7 +90,8 @@ static int read_gamma(struct gf_json_at *row, size_t count,
 	e->gamma = gf_xcalloc(count, sizeof(double));
 	e->ngamma = count;
 	for (i = 0; i < count; i++) {
-		rc = gf_json_item_real(row, i, 1, 1e9, &e->gamma[i], err);
+		rc = gf_json_real(gf_json_item(row, i), NULL, 1, 1e9,
+				  &e->gamma[i], err);
 		if (rc)
 			return rc;
 		snprintf(place, sizeof(place), "%zu", i);
@@ -114,7 +115,7 @@ static int read_entry(struct gf_json_at *list, size_t index,
 	struct gf_json_at at, row;
 	int rc;
 
-	rc = gf_json_item_object(list, index, &at, err);
+	rc = gf_json_object(gf_json_item(list, index), NULL, &at, err);
 	if (rc)
 		return rc;
 	rc = gf_json_size(&at, "size_bytes", smallest, (size_t)GF_MAX_SIZE,
@@ -153,7 +154,8 @@ static int read(struct gf_json_at *at, const char *key, void *place,
 	rc = gf_json_array(at, key, &list, &count, err);
 	if (rc || !count)
 		return rc;
-	c->nentries = gf_json_item_is_object(&list, 0) ? count : 1;
+	c->nentries =
+		gf_json_is_object(gf_json_item(&list, 0), NULL) ? count : 1;
 	if (c->nentries > SIZES_MOST) {
 		*c = (struct gf_contention){0};
 		return gf_json_refuse(&list, NULL, err,
@@ -161,7 +163,7 @@ static int read(struct gf_json_at *at, const char *key, void *place,
 				      SIZES_MOST, count);
 	}
 	c->entries = gf_xcalloc(c->nentries, sizeof(*c->entries));
-	if (!gf_json_item_is_object(&list, 0))
+	if (!gf_json_is_object(gf_json_item(&list, 0), NULL))
 		rc = read_gamma(&list, count, c->entries, err);
 	else
 		for (i = 0; i < count && !rc; i++)

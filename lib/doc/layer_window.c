@@ -25,11 +25,11 @@ static int read_sides(struct gf_json_at *at, const char *key, size_t low,
 				    "numbers",
 				    count);
 	if (!rc)
-		rc = gf_json_item_size(&row, 0, low, (size_t)MAX_WINDOW, high,
-				       err);
+		rc = gf_json_size(gf_json_item(&row, 0), NULL, low,
+				  (size_t)MAX_WINDOW, high, err);
 	if (!rc)
-		rc = gf_json_item_size(&row, 1, low, (size_t)MAX_WINDOW, wide,
-				       err);
+		rc = gf_json_size(gf_json_item(&row, 1), NULL, low,
+				  (size_t)MAX_WINDOW, wide, err);
 	return rc;
 }
 

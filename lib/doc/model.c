@@ -205,8 +205,8 @@ static int read_shape(struct gf_json_at *at, const char *key, void *place,
 				      "want 1 to 3 dimensions, got %zu",
 				      s->rank);
 	for (i = 0; i < s->rank && !rc; i++)
-		rc = gf_json_item_size(&row, i, 1, (size_t)GF_MAX_COUNT,
-				       &s->dims[i], err);
+		rc = gf_json_size(gf_json_item(&row, i), NULL, 1,
+				  (size_t)GF_MAX_COUNT, &s->dims[i], err);
 	return rc;
 }
 

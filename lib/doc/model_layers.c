@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/heap.h"
 #include "doc/layer.h"
 
@@ -23,13 +24,8 @@ struct name_entry {
 	size_t index;
 };
 
-static int by_name(const void *a, const void *b)
-{
-	const struct name_entry *x = a, *y = b;
-	int order = strcmp(x->name, y->name);
-
-	return order ? order : (x->index > y->index) - (x->index < y->index);
-}
+GF_ORDER(by_name, struct name_entry,
+	 strcmp(x->name, y->name) ?: GF_BY(x->index, y->index))
 
 static int find_by_name(const void *key, const void *entry)
 {
@@ -71,7 +67,8 @@ static int read_from(struct gf_json_at *at, const struct gf_layer_kind *kind,
 	links->names = gf_xcalloc(count, sizeof(char *));
 	links->count = count;
 	for (i = 0; i < count && !rc; i++)
-		rc = gf_json_item_string(&row, i, &links->names[i], err);
+		rc = gf_json_string(gf_json_item(&row, i), NULL,
+				    &links->names[i], err);
 	return rc;
 }
 
@@ -196,7 +193,7 @@ static int read_layers(struct gf_json_at *at, const char *key, void *place,
 	m->nlayers = count;
 	links = gf_xcalloc(count, sizeof(*links));
 	for (i = 0; i < count && !rc; i++) {
-		rc = gf_json_item_object(&list, i, &entry, err);
+		rc = gf_json_object(gf_json_item(&list, i), NULL, &entry, err);
 		if (rc)
 			break;
 		rc = read_layer(&entry, &m->layers[i], &links[i], err);

@@ -190,7 +190,8 @@ static const struct gf_field plan_fields[] = {
 	{"pipeline", GF_FIELD_GROUP, GF_DEFAULTED, .record = &pipeline_record},
 	{"period", GF_FIELD_OWN, GF_OMITTED, .offset = AT(period),
 	 .own = &gf_period_own},
-	{"predicted", GF_FIELD_OWN, GF_OMITTED, .own = &gf_predicted_own},
+	{"predicted", GF_FIELD_OBJECT, GF_OMITTED, .offset = AT(predicted),
+	 .record = &gf_prediction_record},
 	{NULL},
 };
 

@@ -50,6 +50,7 @@ void gf_messages_free(struct gf_message *messages, size_t n);
 
 struct gf_predicted_message {
 	double ready_s, start_s, end_s; /* from the start of forward */
+	char *extra;
 };
 
 struct gf_prediction {
@@ -59,9 +60,9 @@ struct gf_prediction {
 	double fastest_s;
 	/* by the doubt of the measurements (sim/doubt.h); both 0: unknown */
 	double iteration_low_s, iteration_high_s;
-	struct gf_predicted_message *messages; /* the plan's nmessages */
+	struct gf_predicted_message *messages;
+	size_t nmessages; /* the plan's */
 	char *extra;
-	char **message_extras; /* x- keys per message; or NULL */
 };
 
 /* From min_bytes (up to the next entry's) use this algorithm. */

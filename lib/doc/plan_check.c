@@ -343,6 +343,11 @@ int gf_plan_finish(const struct gf_json_at *at, void *plan,
 	struct gf_plan *p = plan;
 	int rc;
 
+	if (p->predicted && p->predicted->nmessages != p->nmessages)
+		return gf_json_refuse(at, "predicted/messages", err,
+				      "want %zu entries, one per message, "
+				      "got %zu",
+				      p->nmessages, p->predicted->nmessages);
 	rc = gf_levels_check(at, p->levels, p->nlevels, err);
 	rc = rc ? rc : check_idle(at, p, err);
 	if (rc == 0)

@@ -109,6 +109,23 @@ const struct gf_field_own gf_plan_tensors_own = {
 
 /* --- predicted ----------------------------------------------------------- */
 
+#define AT(member) offsetof(struct gf_predicted_message, member)
+static const struct gf_field timed_fields[] = {
+	{"ready_s", GF_FIELD_REAL, .offset = AT(ready_s),
+	 .high = GF_MAX_TIME_SUM_S},
+	{"start_s", GF_FIELD_REAL, .offset = AT(start_s),
+	 .high = GF_MAX_TIME_SUM_S},
+	{"end_s", GF_FIELD_REAL, .offset = AT(end_s),
+	 .high = GF_MAX_TIME_SUM_S},
+	{NULL},
+};
+#undef AT
+
+static const struct gf_record timed_record = {
+	GF_RECORD(struct gf_predicted_message, timed_fields),
+	.one_line = true,
+};
+
 #define AT(member) offsetof(struct gf_prediction, member)
 static const struct gf_field prediction_fields[] = {
 	{"iteration_s", GF_FIELD_REAL, .offset = AT(iteration_s),
@@ -125,175 +142,31 @@ static const struct gf_field prediction_fields[] = {
 	 .offset = AT(iteration_low_s), .high = GF_MAX_TIME_SUM_S},
 	{"iteration_high_s", GF_FIELD_REAL, GF_OMITTED,
 	 .offset = AT(iteration_high_s), .high = GF_MAX_TIME_SUM_S},
+	{"messages", GF_FIELD_LIST, .offset = AT(messages),
+	 .count_offset = AT(nmessages), .record = &timed_record},
 	{NULL},
 };
 
-static const struct gf_record prediction_record = {
-	GF_RECORD(struct gf_prediction, prediction_fields),
-};
-#undef AT
-
-/* A message's times with its x- keys, which live in two arrays. */
-struct timed_message {
-	struct gf_predicted_message times;
-	char *extra;
-};
-
-#define AT(member) offsetof(struct timed_message, times.member)
-static const struct gf_field timed_fields[] = {
-	{"ready_s", GF_FIELD_REAL, .offset = AT(ready_s),
-	 .high = GF_MAX_TIME_SUM_S},
-	{"start_s", GF_FIELD_REAL, .offset = AT(start_s),
-	 .high = GF_MAX_TIME_SUM_S},
-	{"end_s", GF_FIELD_REAL, .offset = AT(end_s),
-	 .high = GF_MAX_TIME_SUM_S},
-	{NULL},
-};
-#undef AT
-
-static const struct gf_record timed_record = {
-	GF_RECORD(struct timed_message, timed_fields),
-	.one_line = true,
-};
-
-static int read_times(struct gf_json_at *at, size_t nmessages,
-		      struct gf_prediction *pr, struct gf_error *err)
+static int finish_prediction(const struct gf_json_at *at, void *item,
+			     struct gf_error *err)
 {
-	struct timed_message *timed;
-	size_t count, i;
-	int rc;
+	const struct gf_prediction *pr = item;
 
-	rc = gf_list_read(at, "messages", &timed_record, &timed, &count, err);
-	if (rc)
-		return rc;
-	if (count != nmessages) {
-		gf_list_free(&timed_record, timed, count);
-		return gf_json_refuse(at, "messages", err,
-				      "want %zu entries, one per message, "
-				      "got %zu",
-				      nmessages, count);
-	}
-	pr->messages = gf_xcalloc(count + 1, sizeof(*pr->messages));
-	pr->message_extras = gf_xcalloc(count + 1, sizeof(char *));
-	for (i = 0; i < count; i++) {
-		pr->messages[i] = timed[i].times;
-		pr->message_extras[i] = timed[i].extra;
-	}
-	free(timed);
+	if (pr->iteration_low_s > 0 && pr->iteration_high_s == 0)
+		return gf_json_refuse(at, "iteration_high_s", err,
+				      "want it beside iteration_low_s, got "
+				      "nothing");
+	if (pr->iteration_low_s > pr->iteration_high_s)
+		return gf_json_refuse(at, "iteration_low_s", err,
+				      "want at most iteration_high_s, %g, got "
+				      "%g",
+				      pr->iteration_high_s,
+				      pr->iteration_low_s);
 	return 0;
 }
 
-static void free_prediction(struct gf_prediction *pr, size_t nmessages)
-{
-	size_t i;
-
-	for (i = 0; pr->message_extras && i < nmessages; i++)
-		free(pr->message_extras[i]);
-	free(pr->message_extras);
-	free(pr->messages);
-	free(pr->extra);
-	free(pr);
-}
-
-static int read_predicted(struct gf_json_at *at, const char *key, void *place,
-			  struct gf_error *err)
-{
-	struct gf_plan *p = place;
-	struct gf_prediction *pr;
-	struct gf_json_at inner;
-	int rc;
-
-	rc = gf_json_object(at, key, &inner, err);
-	if (rc)
-		return rc;
-	pr = gf_xcalloc(1, sizeof(*pr));
-	rc = read_times(&inner, p->nmessages, pr, err);
-	if (!rc)
-		rc = gf_fields_read(&inner, &prediction_record, pr, err);
-	if (!rc && pr->iteration_low_s > 0 && pr->iteration_high_s == 0)
-		rc = gf_json_refuse(&inner, "iteration_high_s", err,
-				    "want it beside iteration_low_s, got "
-				    "nothing");
-	if (!rc && pr->iteration_low_s > pr->iteration_high_s)
-		rc = gf_json_refuse(&inner, "iteration_low_s", err,
-				    "want at most iteration_high_s, %g, got %g",
-				    pr->iteration_high_s, pr->iteration_low_s);
-	if (!rc)
-		rc = gf_json_end(&inner, &pr->extra, err);
-	gf_json_leave(&inner);
-	if (rc)
-		free_prediction(pr, p->nmessages);
-	else
-		p->predicted = pr;
-	return rc;
-}
-
-static void write_predicted(struct gf_json_writer *w, const char *key,
-			    const void *place)
-{
-	const struct gf_plan *p = place;
-	const struct gf_prediction *pr = p->predicted;
-	size_t i;
-
-	gf_json_open_object(w, key);
-	gf_fields_write(w, &prediction_record, pr);
-	gf_json_open_array(w, "messages");
-	for (i = 0; i < p->nmessages; i++) {
-		struct timed_message timed = {pr->messages[i], NULL};
-
-		if (pr->message_extras)
-			timed.extra = pr->message_extras[i];
-		gf_json_open_line(w, NULL);
-		gf_record_write(w, &timed_record, &timed);
-		gf_json_close_object(w);
-	}
-	gf_json_close_array(w);
-	gf_json_put_extra(w, pr->extra);
-	gf_json_close_object(w);
-}
-
-static bool no_prediction(const void *place)
-{
-	const struct gf_plan *p = place;
-
-	return !p->predicted;
-}
-
-static void release_predicted(void *place)
-{
-	struct gf_plan *p = place;
-
-	if (p->predicted)
-		free_prediction(p->predicted, p->nmessages);
-}
-
-static void copy_predicted(void *place)
-{
-	struct gf_plan *p = place;
-	const struct gf_prediction *old = p->predicted;
-	struct gf_prediction *pr;
-	size_t i;
-
-	if (!old)
-		return;
-	pr = gf_xmemdup(old, sizeof(*old));
-	pr->extra = gf_xstrdup_or_null(old->extra);
-	pr->messages =
-		gf_xmemdup(old->messages, p->nmessages * sizeof(*pr->messages));
-	if (old->message_extras) {
-		pr->message_extras =
-			gf_xcalloc(p->nmessages + 1, sizeof(char *));
-		for (i = 0; i < p->nmessages; i++)
-			pr->message_extras[i] =
-				gf_xstrdup_or_null(old->message_extras[i]);
-	}
-	p->predicted = pr;
-}
-
-const struct gf_field_own gf_predicted_own = {
-	.read = read_predicted,
-	.write = write_predicted,
-	.absent = no_prediction,
-	.release = release_predicted,
-	.copy = copy_predicted,
+const struct gf_record gf_prediction_record = {
+	GF_RECORD(struct gf_prediction, prediction_fields),
+	.finish = finish_prediction,
 };
+#undef AT

@@ -9,14 +9,13 @@
 
 /* `tensors`: the model's, each with its type. The place is the plan. */
 extern const struct gf_field_own gf_plan_tensors_own;
-/* `predicted`: one entry per message. The place is the plan. */
-extern const struct gf_field_own gf_predicted_own;
 /* `selection`: its keys depend on the method. The place is the selection
  * (selection.c). */
 extern const struct gf_field_own gf_selection_own;
 /* `period`: the same. The place is the period (period.c). */
 extern const struct gf_field_own gf_period_own;
 extern const struct gf_record gf_message_record; /* struct gf_message */
+extern const struct gf_record gf_prediction_record; /* its struct */
 
 /* The exchange of a group, and that between groups, as plans that borrow all
  * they have from this one. */

@@ -295,7 +295,8 @@ static int read_events(struct reading *r, const struct gf_json *root,
 				  r->file);
 	rc = rc ? rc : gf_json_array(&at, "traceEvents", &events, &count, err);
 	for (i = 0; i < count && rc == 0; i++) {
-		rc = gf_json_item_object(&events, i, &event, err);
+		rc = gf_json_object(gf_json_item(&events, i), NULL, &event,
+				    err);
 		if (rc < 0)
 			break;
 		rc = read_event(r, &event, err);
@@ -313,12 +314,7 @@ static int read_events(struct reading *r, const struct gf_json *root,
 	return rc;
 }
 
-static int by_pid(const void *a, const void *b)
-{
-	const struct gf_traced_rank *x = a, *y = b;
-
-	return (x->pid > y->pid) - (x->pid < y->pid);
-}
+GF_ORDER(by_pid, struct gf_traced_rank, GF_BY(x->pid, y->pid))
 
 static void release_rank(struct gf_traced_rank *r)
 {

@@ -38,7 +38,7 @@ static int read_result(struct gf_json_at *results, size_t i,
 	struct gf_json_at at = {0}, place = {0};
 	struct gf_nccl_row row = {.line = i + 1, .root = -1, .reduces = true};
 	char *redop = NULL, *type = NULL, *root = NULL;
-	int rc = gf_json_item_object(results, i, &at, err);
+	int rc = gf_json_object(gf_json_item(results, i), NULL, &at, err);
 
 	if (rc == 0)
 		rc = gf_json_size(&at, "size", 0, SIZE_MAX / 2, &row.size_bytes,
@@ -96,7 +96,8 @@ static void read_devices(struct gf_json_at *at, struct gf_nccl_run *run)
 
 			rank = (int)i;
 			group = 0;
-			if (gf_json_item_object(&devices, i, &device, NULL) < 0)
+			if (gf_json_object(gf_json_item(&devices, i), NULL,
+					   &device, NULL) < 0)
 				continue;
 			gf_json_int(&device, "rank", 0, 1 << 24, &rank, NULL);
 			gf_json_int(&device, "group", INT_MIN, INT_MAX, &group,
@@ -121,7 +122,8 @@ static int read_json(const struct gf_import *in, struct gf_nccl_log *log,
 	if (rc == 0)
 		rc = gf_json_root(root, in->file, &at, err);
 	if (rc == 0 && gf_json_array(&at, "args", &args, &count, NULL) == 0 &&
-	    count && gf_json_item_string(&args, 0, &program, NULL) == 0)
+	    count &&
+	    gf_json_string(gf_json_item(&args, 0), NULL, &program, NULL) == 0)
 		gf_nccl_name(run, program);
 	if (rc == 0)
 		read_devices(&at, run);

@@ -49,11 +49,13 @@ size_t gf_kineto_first_shape(struct gf_json_at *args)
 
 	if (!holds(args, "Input Dims") ||
 	    gf_json_array(args, "Input Dims", &dims, &count, NULL) < 0 ||
-	    count == 0 || gf_json_item_array(&dims, 0, &shape, &rank, NULL) < 0)
+	    count == 0 ||
+	    gf_json_array(gf_json_item(&dims, 0), NULL, &shape, &rank, NULL) <
+		    0)
 		return 0;
 	for (i = 0; i < rank; i++) {
-		if (gf_json_item_size(&shape, i, 0, SIZE_MAX >> 8, &dim, NULL) <
-			    0 ||
+		if (gf_json_size(gf_json_item(&shape, i), NULL, 0,
+				 SIZE_MAX >> 8, &dim, NULL) < 0 ||
 		    __builtin_mul_overflow(elems, dim, &elems))
 			return 0;
 	}
@@ -87,7 +89,7 @@ static int first_type(struct gf_json_at *args, struct gf_kineto_span *span,
 	    gf_json_array(args, "Input type", &all, &count, NULL) < 0 ||
 	    count == 0)
 		return 0;
-	if (gf_json_item_string(&all, 0, &name, NULL) < 0) {
+	if (gf_json_string(gf_json_item(&all, 0), NULL, &name, NULL) < 0) {
 		span->elems = 0;
 		return 1;
 	}
@@ -530,7 +532,8 @@ static int read_events(const struct gf_json *root, const char *file,
 	for (i = 0; i < count && rc == 0; i++) {
 		struct gf_json_at event = {0};
 
-		rc = gf_json_item_object(&events, i, &event, err);
+		rc = gf_json_object(gf_json_item(&events, i), NULL, &event,
+				    err);
 		if (rc == 0)
 			rc = read_event(&event, r, err);
 		gf_json_leave(&event);

@@ -97,7 +97,9 @@ void gf_kineto_read_gloo(struct gf_kineto *k, struct gf_json_at *args,
 	span->elems = gf_kineto_first_shape(args);
 	sized = span->elems > 0 &&
 		gf_json_array(args, "Input type", &types, &count, NULL) == 0 &&
-		count > 0 && gf_json_item_string(&types, 0, &type, NULL) == 0 &&
+		count > 0 &&
+		gf_json_string(gf_json_item(&types, 0), NULL, &type, NULL) ==
+			0 &&
 		bytes_of(type) > 0;
 	span->elems = sized ? span->elems * bytes_of(type) : 0;
 	take(k, span, name + strlen("gloo:"), sized);

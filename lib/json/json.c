@@ -12,7 +12,6 @@
 #include <jansson.h>
 
 #include "base/heap.h"
-#include "json/json_parts.h"
 #include "json/json_text.h"
 
 static _Thread_local bool lacks_memory;
@@ -248,27 +247,31 @@ static void mark_seen(struct gf_json_at *at, const char *key)
 	}
 }
 
-struct gf_json_at gf_json_member(struct gf_json_at *at, const char *key)
+/* What a getter reads: what is at the key, which counts as asked for. */
+static struct gf_json_at place(struct gf_json_at *at, const char *key)
 {
 	struct gf_json_at v = {.file = at->file, .parent = at, .key = key};
 
+	if (!key)
+		return *at;
 	v.value = json_object_get(object_of(at), key);
 	if (v.value)
 		mark_seen(at, key);
 	return v;
 }
 
-struct gf_json_at gf_json_item(const struct gf_json_at *array, size_t index)
+static json_t *value_of(const struct gf_json_at *at, const char *key)
 {
-	struct gf_json_at v = {
-		.file = array->file, .parent = array, .index = index};
-
-	v.value = json_array_get(array->value, index);
-	return v;
+	return key ? json_object_get(object_of(at), key) : at->value;
 }
 
-int gf_json_enter_object(const struct gf_json_at *v, struct gf_json_at *out,
-			 struct gf_error *err)
+void *gf_json_entry(const struct gf_json_at *array, size_t index)
+{
+	return json_array_get(array->value, index);
+}
+
+static int enter_object(const struct gf_json_at *v, struct gf_json_at *out,
+			struct gf_error *err)
 {
 	if (!json_is_object((json_t *)v->value))
 		return refuse_value(v, err, "an object");
@@ -277,33 +280,41 @@ int gf_json_enter_object(const struct gf_json_at *v, struct gf_json_at *out,
 	return 0;
 }
 
-int gf_json_enter_array(const struct gf_json_at *v, struct gf_json_at *out,
-			size_t *count, struct gf_error *err)
+int gf_json_object(struct gf_json_at *at, const char *key,
+		   struct gf_json_at *out, struct gf_error *err)
 {
-	if (!json_is_array((json_t *)v->value))
-		return refuse_value(v, err, "an array");
-	*out = *v;
-	*count = json_array_size(v->value);
+	struct gf_json_at v = place(at, key);
+
+	return enter_object(&v, out, err);
+}
+
+int gf_json_array(struct gf_json_at *at, const char *key,
+		  struct gf_json_at *out, size_t *count, struct gf_error *err)
+{
+	struct gf_json_at v = place(at, key);
+
+	if (!json_is_array((json_t *)v.value))
+		return refuse_value(&v, err, "an array");
+	*out = v;
+	*count = json_array_size(v.value);
 	return 0;
 }
 
 int gf_json_root(const struct gf_json *root, const char *file,
 		 struct gf_json_at *at, struct gf_error *err)
 {
-	struct gf_json_at v = {.file = file};
-
-	v.value = (void *)root;
-	return gf_json_enter_object(&v, at, err);
+	return enter_object(
+		&(struct gf_json_at){.file = file, .value = (void *)root}, at,
+		err);
 }
 
 int gf_json_root_array(const struct gf_json *root, const char *file,
 		       struct gf_json_at *at, size_t *count,
 		       struct gf_error *err)
 {
-	struct gf_json_at v = {.file = file};
-
-	v.value = (void *)root;
-	return gf_json_enter_array(&v, at, count, err);
+	return gf_json_array(
+		&(struct gf_json_at){.file = file, .value = (void *)root}, NULL,
+		at, count, err);
 }
 
 bool gf_json_root_is_array(const struct gf_json *root)
@@ -318,22 +329,17 @@ bool gf_json_has(const struct gf_json_at *at, const char *key)
 
 bool gf_json_is_array(const struct gf_json_at *at, const char *key)
 {
-	return json_is_array(json_object_get(object_of(at), key));
+	return json_is_array(value_of(at, key));
 }
 
 bool gf_json_is_object(const struct gf_json_at *at, const char *key)
 {
-	return json_is_object(json_object_get(object_of(at), key));
+	return json_is_object(value_of(at, key));
 }
 
 bool gf_json_is_string(const struct gf_json_at *at, const char *key)
 {
-	return json_is_string(json_object_get(object_of(at), key));
-}
-
-bool gf_json_item_is_object(const struct gf_json_at *array, size_t index)
-{
-	return json_is_object(json_array_get(array->value, index));
+	return json_is_string(value_of(at, key));
 }
 
 void gf_json_leave(struct gf_json_at *at)
@@ -358,7 +364,7 @@ int gf_json_entry_object(const struct gf_json_at *at, const char *key,
 	struct gf_json_at v = {.file = at->file, .parent = at, .key = key};
 
 	v.value = json_object_get(object_of(at), key);
-	return gf_json_enter_object(&v, out, err);
+	return enter_object(&v, out, err);
 }
 
 /* A key as a JSON pointer writes it. */
@@ -410,21 +416,22 @@ int gf_json_end(struct gf_json_at *at, char **extra, struct gf_error *err)
 
 /* --- values -------------------------------------------------------------- */
 
-int gf_json_to_string(const struct gf_json_at *v, char **out,
-		      struct gf_error *err)
+int gf_json_string(struct gf_json_at *at, const char *key, char **out,
+		   struct gf_error *err)
 {
-	const char *text = json_string_value(v->value);
+	struct gf_json_at v = place(at, key);
+	const char *text = json_string_value(v.value);
 	size_t i;
 
 	if (!text)
-		return refuse_value(v, err, "a string");
+		return refuse_value(&v, err, "a string");
 	if (!*text)
-		return refuse_value(v, err, "a string that is not empty");
+		return refuse_value(&v, err, "a string that is not empty");
 	for (i = 0; text[i]; i++)
 		if (((unsigned char)text[i] & 0xc0) != 0x80 &&
 		    gf_text_hidden(text + i))
 			return refuse_value(
-				v, err, "a string without control characters");
+				&v, err, "a string without control characters");
 	*out = gf_xstrdup(text);
 	return 0;
 }
@@ -449,68 +456,72 @@ static int whole(const struct gf_json_at *v, json_int_t *out,
 	return 0;
 }
 
-int gf_json_to_size(const struct gf_json_at *v, size_t low, size_t high,
-		    size_t *out, struct gf_error *err)
+int gf_json_size(struct gf_json_at *at, const char *key, size_t low,
+		 size_t high, size_t *out, struct gf_error *err)
 {
+	struct gf_json_at v = place(at, key);
 	json_int_t value;
 	char want[64];
-	int rc = whole(v, &value, err);
+	int rc = whole(&v, &value, err);
 
 	if (rc)
 		return rc;
 	if (value < 0 || (unsigned long long)value < low) {
 		snprintf(want, sizeof(want), "an integer >= %zu", low);
-		return refuse_value(v, err, want);
+		return refuse_value(&v, err, want);
 	}
 	if ((unsigned long long)value > high) {
 		snprintf(want, sizeof(want), "an integer <= %zu", high);
-		return refuse_value(v, err, want);
+		return refuse_value(&v, err, want);
 	}
 	*out = (size_t)value;
 	return 0;
 }
 
-int gf_json_to_int(const struct gf_json_at *v, int low, int high, int *out,
-		   struct gf_error *err)
+int gf_json_int(struct gf_json_at *at, const char *key, int low, int high,
+		int *out, struct gf_error *err)
 {
+	struct gf_json_at v = place(at, key);
 	json_int_t value;
 	char want[64];
-	int rc = whole(v, &value, err);
+	int rc = whole(&v, &value, err);
 
 	if (rc)
 		return rc;
 	if (value < low || value > high) {
 		snprintf(want, sizeof(want), "an integer %s %d",
 			 value < low ? ">=" : "<=", value < low ? low : high);
-		return refuse_value(v, err, want);
+		return refuse_value(&v, err, want);
 	}
 	*out = (int)value;
 	return 0;
 }
 
-int gf_json_to_real(const struct gf_json_at *v, double low, double high,
-		    double *out, struct gf_error *err)
+int gf_json_real(struct gf_json_at *at, const char *key, double low,
+		 double high, double *out, struct gf_error *err)
 {
-	double value = json_number_value(v->value);
+	struct gf_json_at v = place(at, key);
+	double value = json_number_value(v.value);
 	char want[64];
 
-	if (!json_is_number((json_t *)v->value))
-		return refuse_value(v, err, "a number");
+	if (!json_is_number((json_t *)v.value))
+		return refuse_value(&v, err, "a number");
 	if (value <= 0 && low > 0)
-		return refuse_value(v, err, "a number > 0");
+		return refuse_value(&v, err, "a number > 0");
 	if (value < low || value > high) {
 		snprintf(want, sizeof(want), "a number %s %g",
 			 value < low ? ">=" : "<=", value < low ? low : high);
-		return refuse_value(v, err, want);
+		return refuse_value(&v, err, want);
 	}
 	*out = value;
 	return 0;
 }
 
-int gf_json_to_choice(const struct gf_json_at *v, const char *const *names,
-		      int *out, struct gf_error *err)
+int gf_json_choice(struct gf_json_at *at, const char *key,
+		   const char *const *names, int *out, struct gf_error *err)
 {
-	const char *text = json_string_value(v->value);
+	struct gf_json_at v = place(at, key);
+	const char *text = json_string_value(v.value);
 	struct gf_text want = {0};
 	int i;
 
@@ -526,24 +537,30 @@ int gf_json_to_choice(const struct gf_json_at *v, const char *const *names,
 			     : names[i + 1] ? ", "
 					    : " or ",
 			     names[i]);
-	refuse_value(v, err, want.data);
+	refuse_value(&v, err, want.data);
 	gf_text_release(&want);
 	return -EINVAL;
 }
 
-int gf_json_to_bool(const struct gf_json_at *v, bool *out, struct gf_error *err)
+int gf_json_bool(struct gf_json_at *at, const char *key, bool *out,
+		 struct gf_error *err)
 {
-	if (!json_is_boolean((json_t *)v->value))
-		return refuse_value(v, err, "true or false");
-	*out = json_is_true((json_t *)v->value);
+	struct gf_json_at v = place(at, key);
+
+	if (!json_is_boolean((json_t *)v.value))
+		return refuse_value(&v, err, "true or false");
+	*out = json_is_true((json_t *)v.value);
 	return 0;
 }
 
-int gf_json_to_raw(const struct gf_json_at *v, char **out, struct gf_error *err)
+int gf_json_raw(struct gf_json_at *at, const char *key, char **out,
+		struct gf_error *err)
 {
-	if (!json_is_object((json_t *)v->value))
-		return refuse_value(v, err, "an object");
-	*out = dump(v->value);
+	struct gf_json_at v = place(at, key);
+
+	if (!json_is_object((json_t *)v.value))
+		return refuse_value(&v, err, "an object");
+	*out = dump(v.value);
 	return 0;
 }
 

@@ -19,7 +19,8 @@
  * than GF_JSON_MAX_DEPTH levels, NaN and infinities, with "<file>:<line>:
  * <column>: ...". A struct gf_json_at is a cursor: a borrowed value plus the
  * path that led to it ("/levels/1/size"). It lives as long as the root and its
- * parent cursor. Getters return 0 or -EINVAL with "<file>: <path>: want ...,
+ * parent cursor. A getter's key is NULL for what the cursor itself is on.
+ * Getters return 0 or -EINVAL with "<file>: <path>: want ...,
  * got ..."; outputs are set only on 0.
  *
  * A reader calls one getter per known key and then gf_json_end, which refuses
@@ -73,21 +74,17 @@ bool gf_json_is_object(const struct gf_json_at *at, const char *key);
 bool gf_json_is_string(const struct gf_json_at *at, const char *key);
 int gf_json_object(struct gf_json_at *at, const char *key,
 		   struct gf_json_at *out, struct gf_error *err);
-/* *out then serves gf_json_item_...; no gf_json_end for arrays. */
+/* *out then serves gf_json_item; no gf_json_end for arrays. */
 int gf_json_array(struct gf_json_at *at, const char *key,
 		  struct gf_json_at *out, size_t *count, struct gf_error *err);
-bool gf_json_item_is_object(const struct gf_json_at *array, size_t index);
-int gf_json_item_object(struct gf_json_at *array, size_t index,
-			struct gf_json_at *out, struct gf_error *err);
-int gf_json_item_array(struct gf_json_at *array, size_t index,
-		       struct gf_json_at *out, size_t *count,
-		       struct gf_error *err);
-int gf_json_item_real(struct gf_json_at *array, size_t index, double low,
-		      double high, double *out, struct gf_error *err);
-int gf_json_item_size(struct gf_json_at *array, size_t index, size_t low,
-		      size_t high, size_t *out, struct gf_error *err);
-int gf_json_item_string(struct gf_json_at *array, size_t index, char **out,
-			struct gf_error *err);
+/* The cursor on an array's entry, for a getter that it is an argument of, with
+ * NULL as the key. */
+#define gf_json_item(array, i)                                                 \
+	(&(struct gf_json_at){.file = (array)->file,                           \
+			      .parent = (array),                               \
+			      .index = (i),                                    \
+			      .value = gf_json_entry(array, i)})
+void *gf_json_entry(const struct gf_json_at *array, size_t index);
 
 /* A string of at least one character, none of them a control character (it
  * may end up in a one-line message), copied; the caller frees. */

@@ -58,22 +58,8 @@ static void swap(void *a, void *b, size_t bytes)
 /* The field's value, with what it owns. */
 static void swap_field(const struct gf_field *f, void *a, void *b)
 {
-	static const size_t bytes[] = {
-		[GF_FIELD_STRING] = sizeof(char *),
-		[GF_FIELD_SIZE] = sizeof(size_t),
-		[GF_FIELD_INT] = sizeof(int),
-		[GF_FIELD_BOOL] = sizeof(bool),
-		[GF_FIELD_REAL] = sizeof(double),
-		[GF_FIELD_CHOICE] = sizeof(int),
-		[GF_FIELD_RAW] = sizeof(char *),
-		[GF_FIELD_SIZES] = sizeof(void *),
-		[GF_FIELD_REALS] = sizeof(void *),
-		[GF_FIELD_LIST] = sizeof(void *),
-		[GF_FIELD_OBJECT] = sizeof(void *),
-	};
-
 	assert(f->type < GF_FIELD_GROUP && f->type != GF_FIELD_STEPS);
-	swap(gf_field_place(f, a), gf_field_place(f, b), bytes[f->type]);
+	swap(gf_field_place(f, a), gf_field_place(f, b), gf_field_bytes(f));
 	if (f->type == GF_FIELD_SIZES || f->type == GF_FIELD_REALS ||
 	    f->type == GF_FIELD_LIST)
 		swap(gf_field_count(f, a), gf_field_count(f, b),

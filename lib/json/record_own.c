@@ -62,12 +62,9 @@ static void walk_field(enum walk walk, const struct gf_field *f, void *item)
 		walk_bytes(walk, f, item, pointer ? strlen(pointer) + 1 : 0);
 		break;
 	case GF_FIELD_SIZES:
-		walk_bytes(walk, f, item,
-			   *gf_field_count(f, item) * sizeof(size_t));
-		break;
 	case GF_FIELD_REALS:
 		walk_bytes(walk, f, item,
-			   *gf_field_count(f, item) * sizeof(double));
+			   *gf_field_count(f, item) * gf_field_bytes(f));
 		break;
 	case GF_FIELD_LIST:
 		walk_list(walk, f, item, *gf_field_count(f, item));

@@ -14,6 +14,16 @@ static inline void *gf_field_place(const struct gf_field *f, const void *item)
 	return (char *)item + f->offset;
 }
 
+/* Of a scalar, a pointer, or one of the numbers of a row. */
+static inline size_t gf_field_bytes(const struct gf_field *f)
+{
+	_Static_assert(sizeof(size_t) == 8 && sizeof(void *) == 8, "64 bits");
+	return f->type == GF_FIELD_BOOL ? sizeof(bool)
+	       : f->type == GF_FIELD_INT || f->type == GF_FIELD_CHOICE
+		       ? sizeof(int)
+		       : 8;
+}
+
 static inline size_t *gf_field_count(const struct gf_field *f, const void *item)
 {
 	return (size_t *)((char *)item + f->count_offset);

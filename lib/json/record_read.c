@@ -27,11 +27,11 @@ static int read_numbers(struct gf_json_at *at, const struct gf_field *f,
 		return rc;
 	numbers = gf_xcalloc(count, reals ? sizeof(double) : sizeof(size_t));
 	for (i = 0; i < count && !rc; i++)
-		rc = reals ? gf_json_item_real(&row, i, f->low, f->high,
-					       (double *)numbers + i, err)
-			   : gf_json_item_size(&row, i, (size_t)f->low,
-					       (size_t)f->high,
-					       (size_t *)numbers + i, err);
+		rc = reals ? gf_json_real(gf_json_item(&row, i), NULL, f->low,
+					  f->high, (double *)numbers + i, err)
+			   : gf_json_size(gf_json_item(&row, i), NULL,
+					  (size_t)f->low, (size_t)f->high,
+					  (size_t *)numbers + i, err);
 	if (rc) {
 		free(numbers);
 		return rc;
@@ -70,19 +70,6 @@ static int read_object(struct gf_json_at *at, const struct gf_field *f,
 		free(object);
 	else
 		gf_field_set_pointer(f, item, object);
-	return rc;
-}
-
-static int read_list(struct gf_json_at *at, const struct gf_field *f,
-		     void *item, struct gf_error *err)
-{
-	void *items;
-	int rc;
-
-	rc = gf_list_read(at, f->key, f->record, &items,
-			  gf_field_count(f, item), err);
-	if (!rc)
-		gf_field_set_pointer(f, item, items);
 	return rc;
 }
 
@@ -151,7 +138,8 @@ static int read_field(struct gf_json_at *at, const struct gf_field *f,
 	case GF_FIELD_REALS:
 		return read_numbers(at, f, item, err);
 	case GF_FIELD_LIST:
-		return read_list(at, f, item, err);
+		return gf_list_read(at, f->key, f->record, p,
+				    gf_field_count(f, item), err);
 	case GF_FIELD_OBJECT:
 	case GF_FIELD_GROUP:
 		return read_object(at, f, item, err);
@@ -218,7 +206,7 @@ int gf_list_read(struct gf_json_at *at, const char *key,
 		return rc;
 	items = n ? gf_xcalloc(n, r->bytes) : NULL;
 	for (i = 0; i < n && !rc; i++) {
-		rc = gf_json_item_object(&list, i, &entry, err);
+		rc = gf_json_object(gf_json_item(&list, i), NULL, &entry, err);
 		if (!rc)
 			rc = gf_record_read(&entry, r, items + i * r->bytes,
 					    err);

@@ -165,13 +165,12 @@ static void write_field(struct gf_json_writer *w, const struct gf_field *f,
 			   *gf_field_count(f, item));
 		break;
 	case GF_FIELD_OBJECT:
-		open_record(w, f->key, f->record);
-		gf_record_write(w, f->record, gf_field_pointer(f, item));
-		gf_json_close_object(w);
-		break;
 	case GF_FIELD_GROUP:
 		open_record(w, f->key, f->record);
-		gf_record_write(w, f->record, p);
+		gf_record_write(w, f->record,
+				f->type == GF_FIELD_GROUP
+					? p
+					: gf_field_pointer(f, item));
 		gf_json_close_object(w);
 		break;
 	case GF_FIELD_INCLUDE:

@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "base/array.h"
 #include "base/heap.h"
 
 static size_t round_up(size_t bytes)
@@ -11,23 +12,10 @@ static size_t round_up(size_t bytes)
 }
 
 /* Larger first; of equal ones the one that stands first. */
-static int by_size(const void *a, const void *b)
-{
-	const struct gf_gpu_thing *x = *(struct gf_gpu_thing *const *)a;
-	const struct gf_gpu_thing *y = *(struct gf_gpu_thing *const *)b;
+GF_ORDER(by_size, struct gf_gpu_thing *,
+	 GF_BY((*y)->size_bytes, (*x)->size_bytes) ?: GF_BY(*x, *y))
 
-	if (x->size_bytes != y->size_bytes)
-		return x->size_bytes < y->size_bytes ? 1 : -1;
-	return x < y ? -1 : x > y;
-}
-
-static int by_place(const void *a, const void *b)
-{
-	const struct gf_gpu_thing *x = *(struct gf_gpu_thing *const *)a;
-	const struct gf_gpu_thing *y = *(struct gf_gpu_thing *const *)b;
-
-	return x->at < y->at ? -1 : x->at > y->at;
-}
+GF_ORDER(by_place, struct gf_gpu_thing *, GF_BY((*x)->at, (*y)->at))
 
 static bool meet(const struct gf_gpu_thing *a, const struct gf_gpu_thing *b)
 {

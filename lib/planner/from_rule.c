@@ -65,6 +65,7 @@ static int predict(const struct gf_request *r, struct gf_plan *p,
 	struct gf_prediction *out = gf_xcalloc(1, sizeof(*out));
 	int rc;
 
+	out->nmessages = p->nmessages;
 	out->messages = gf_xcalloc(p->nmessages, sizeof(*out->messages));
 	result.messages = out->messages;
 	p->predicted = out;

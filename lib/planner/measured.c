@@ -10,18 +10,15 @@
 #include "cost/stat.h"
 #include "doc/traced.h"
 
-/* One step; each entry is the maximum over ranks. */
-struct step {
-	double forward_s, forward_end_s, backward_end_s, update_s, iteration_s;
-	double *ready_s;
-	struct gf_predicted_message *messages;
-};
+/* Of a step, in columns: these, when each tensor is ready, and when each
+ * message starts and ends. Each is the maximum over ranks. */
+enum { FORWARD, FORWARD_END, BACKWARD_END, UPDATE, ITERATION, TENSORS };
 
 struct reading {
 	const struct gf_plan *plan;
 	const char *file;
-	struct step *steps;
-	size_t nsteps;
+	double *steps;
+	size_t nsteps, columns, messages; /* from that column on */
 };
 
 /* fmax takes the number where the other is NAN. */
@@ -30,36 +27,34 @@ static void later(double *a, double b)
 	*a = fmax(*a, b);
 }
 
-static void init_step(struct step *s, const struct gf_plan *p)
+/* No tensor is ready, and no message has ended. */
+static void clear(const struct reading *r, double *s)
 {
-	size_t n = p->model->ntensors, i;
+	size_t i;
 
-	s->ready_s = gf_xcalloc(n, sizeof(*s->ready_s));
-	for (i = 0; i < n; i++)
-		s->ready_s[i] = NAN;
-	s->messages = gf_xcalloc(p->nmessages, sizeof(*s->messages));
-	for (i = 0; i < p->nmessages; i++)
-		s->messages[i].end_s = NAN;
+	for (i = TENSORS; i < r->messages; i++)
+		s[i] = NAN;
+	for (i++; i < r->columns; i += 2)
+		s[i] = NAN;
 }
 
 /* Times count from the start of the rank's forward. */
-static void take_rank(struct step *s, const struct gf_traced_step *of)
+static void take_rank(const struct reading *r, double *s,
+		      const struct gf_traced_step *of)
 {
 	double whole_s = of->forward_end_s - of->start_s;
 	size_t i;
 
-	later(&s->forward_s, fmax(whole_s - of->late_s, 0));
-	later(&s->forward_end_s, whole_s);
-	later(&s->backward_end_s, of->backward_end_s - of->start_s);
-	later(&s->update_s, of->update_end_s - of->update_start_s);
-	later(&s->iteration_s, of->end_s - of->start_s);
+	later(&s[FORWARD], fmax(whole_s - of->late_s, 0));
+	later(&s[FORWARD_END], whole_s);
+	later(&s[BACKWARD_END], of->backward_end_s - of->start_s);
+	later(&s[UPDATE], of->update_end_s - of->update_start_s);
+	later(&s[ITERATION], of->end_s - of->start_s);
 	for (i = 0; i < of->nready; i++)
-		later(&s->ready_s[i], of->ready_s[i] - of->start_s);
-	for (i = 0; i < of->nmessages; i++) {
-		later(&s->messages[i].start_s,
-		      of->messages[i].start_s - of->start_s);
-		later(&s->messages[i].end_s,
-		      of->messages[i].end_s - of->start_s);
+		later(&s[TENSORS + i], of->ready_s[i] - of->start_s);
+	for (i = 0, s += r->messages; i < of->nmessages; i++, s += 2) {
+		later(&s[0], of->messages[i].start_s - of->start_s);
+		later(&s[1], of->messages[i].end_s - of->start_s);
 	}
 }
 
@@ -80,53 +75,31 @@ static int take_all(struct reading *r, const struct gf_traced *t, size_t size,
 				    "%zu bytes: is it a trace of this plan?",
 				    r->file, most, size);
 	r->nsteps = most;
-	r->steps = gf_xcalloc(r->nsteps, sizeof(*r->steps));
+	r->messages = TENSORS + r->plan->model->ntensors;
+	r->columns = r->messages + 2 * r->plan->nmessages;
+	r->steps = gf_xcalloc(r->nsteps * r->columns, sizeof(*r->steps));
 	for (i = 0; i < r->nsteps; i++)
-		init_step(&r->steps[i], r->plan);
+		clear(r, &r->steps[i * r->columns]);
 	for (rank = 0; rank < t->nranks; rank++)
 		for (i = 0; i < t->ranks[rank].nsteps; i++)
-			take_rank(&r->steps[i], &t->ranks[rank].steps[i]);
+			take_rank(r, &r->steps[i * r->columns],
+				  &t->ranks[rank].steps[i]);
 	return 0;
 }
 
-/* The median of one member over every step from `first` on; NAN if a step lacks
+/* The median of a column over every step from `first` on; NAN if a step lacks
  * it. */
 static double median(const struct reading *r, size_t first, double *values,
-		     const double *(*member)(const struct step *s, size_t i),
-		     size_t index)
+		     size_t column)
 {
 	size_t n = r->nsteps - first, i;
 
 	for (i = 0; i < n; i++) {
-		values[i] = *member(&r->steps[first + i], index);
+		values[i] = r->steps[(first + i) * r->columns + column];
 		if (isnan(values[i]))
 			return NAN;
 	}
 	return gf_stat_median(values, n);
-}
-
-static const double *whole(const struct step *s, size_t i)
-{
-	const double *members[] = {&s->forward_s, &s->backward_end_s,
-				   &s->update_s, &s->iteration_s,
-				   &s->forward_end_s};
-
-	return members[i];
-}
-
-static const double *ready(const struct step *s, size_t i)
-{
-	return &s->ready_s[i];
-}
-
-static const double *start(const struct step *s, size_t i)
-{
-	return &s->messages[i].start_s;
-}
-
-static const double *end(const struct step *s, size_t i)
-{
-	return &s->messages[i].end_s;
 }
 
 static int summarise(const struct reading *r, struct gf_measured *m,
@@ -138,18 +111,20 @@ static int summarise(const struct reading *r, struct gf_measured *m,
 
 	values = gf_xcalloc(r->nsteps, sizeof(*values));
 	m->nsteps = r->nsteps - first;
-	m->forward_s = median(r, first, values, whole, 0);
-	m->backward_end_s = median(r, first, values, whole, 1);
-	m->update_s = median(r, first, values, whole, 2);
-	m->iteration_s = median(r, first, values, whole, 3);
-	m->forward_end_s = median(r, first, values, whole, 4);
+	m->forward_s = median(r, first, values, FORWARD);
+	m->backward_end_s = median(r, first, values, BACKWARD_END);
+	m->update_s = median(r, first, values, UPDATE);
+	m->iteration_s = median(r, first, values, ITERATION);
+	m->forward_end_s = median(r, first, values, FORWARD_END);
 	m->ready_s = gf_xcalloc(p->model->ntensors, sizeof(*m->ready_s));
 	m->messages = gf_xcalloc(p->nmessages, sizeof(*m->messages));
 	for (i = 0; i < p->model->ntensors; i++)
-		m->ready_s[i] = median(r, first, values, ready, i);
+		m->ready_s[i] = median(r, first, values, TENSORS + i);
 	for (i = 0; i < p->nmessages; i++) {
-		m->messages[i].start_s = median(r, first, values, start, i);
-		m->messages[i].end_s = median(r, first, values, end, i);
+		m->messages[i].start_s =
+			median(r, first, values, r->messages + 2 * i);
+		m->messages[i].end_s =
+			median(r, first, values, r->messages + 2 * i + 1);
 		/* cut anew, it went with the message before it */
 		if (i && isnan(m->messages[i].end_s) &&
 		    gf_selection_has(&p->selection, GF_SELECT_RECUTS))
@@ -194,10 +169,6 @@ int gf_measured_read(const char *text, size_t size, const char *file,
 	rc = rc ? rc : summarise(&r, m, err);
 	if (rc < 0)
 		gf_measured_release(m);
-	for (i = 0; i < r.nsteps; i++) {
-		free(r.steps[i].ready_s);
-		free(r.steps[i].messages);
-	}
 	free(r.steps);
 	return rc;
 }

@@ -65,6 +65,7 @@ static int predict(const struct gf_workbench *w, const struct gf_draft *d,
 
 	p->predicted = out;
 	fabric.derived = w->in->fabric.derived;
+	out->nmessages = d->nsends;
 	out->messages = gf_xcalloc(d->nsends, sizeof(*out->messages));
 	result.messages = out->messages;
 	rc = gf_predict_plan(p, &fabric, &result, err);

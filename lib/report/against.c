@@ -49,26 +49,14 @@ static struct row *add(struct rows *r, size_t part, size_t size_bytes,
 	return to;
 }
 
-static int order(size_t a, size_t b)
-{
-	return (a > b) - (a < b);
-}
-
 static int by_what(const struct row *x, const struct row *y)
 {
-	const int part = order(x->part, y->part);
-	const int size = order(x->size_bytes, y->size_bytes);
-
-	return part ? part : size ? size : strcmp(x->what, y->what);
+	return GF_BY(x->part, y->part) ?: GF_BY(x->size_bytes, y->size_bytes)
+						?: strcmp(x->what, y->what);
 }
 
-static int by_what_then_number(const void *a, const void *b)
-{
-	const struct row *x = a, *y = b;
-	const int what = by_what(x, y);
-
-	return what ? what : order(x->number, y->number);
-}
+GF_ORDER(by_what_then_number, struct row,
+	 by_what(x, y) ?: GF_BY(x->number, y->number))
 
 static void release(struct rows *r)
 {

@@ -32,39 +32,16 @@ static double time_s(const struct part *p)
 	return p->of->end_s - p->of->start_s;
 }
 
-static int order(size_t a, size_t b)
-{
-	return (a > b) - (a < b);
-}
-
 /* Parts of one message together, that of the rank that came last first. */
-static int by_message(const void *a, const void *b)
-{
-	const struct part *x = a, *y = b;
+GF_ORDER(by_message, struct part,
+	 GF_BY(x->of->group, y->of->group)
+	 ?: GF_BY(x->of->sequence, y->of->sequence)
+	 ?: GF_BY(x->of->kind, y->of->kind)
+	 ?: GF_BY(time_s(x), time_s(y)) ?: GF_BY(x->rank, y->rank))
 
-	if (x->of->group != y->of->group)
-		return x->of->group < y->of->group ? -1 : 1;
-	if (x->of->sequence != y->of->sequence)
-		return order(x->of->sequence, y->of->sequence);
-	if (x->of->kind != y->of->kind)
-		return x->of->kind < y->of->kind ? -1 : 1;
-	if (time_s(x) != time_s(y))
-		return time_s(x) < time_s(y) ? -1 : 1;
-	return order(x->rank, y->rank);
-}
-
-static int by_size(const void *a, const void *b)
-{
-	const struct met *x = a, *y = b;
-
-	if (x->kind != y->kind)
-		return x->kind < y->kind ? -1 : 1;
-	if (x->ranks != y->ranks)
-		return x->ranks < y->ranks ? -1 : 1;
-	if (x->size_bytes != y->size_bytes)
-		return order(x->size_bytes, y->size_bytes);
-	return (x->time_s > y->time_s) - (x->time_s < y->time_s);
-}
+GF_ORDER(by_size, struct met,
+	 GF_BY(x->kind, y->kind) ?: GF_BY(x->ranks, y->ranks)
+	 ?: GF_BY(x->size_bytes, y->size_bytes) ?: GF_BY(x->time_s, y->time_s))
 
 /* How many parts the message has that begins here. */
 static size_t parts_of(const struct part *p, const struct part *end)

@@ -9,24 +9,12 @@
 const char *const gf_report_parts[] = {"step", "compute", "communication",
 				       "exposed"};
 
-static double whole(const struct gf_import_job_step *s)
+static double part_of(const struct gf_import_job_step *s, size_t part)
 {
-	return s->end_s - s->start_s;
-}
+	const double of[] = {s->end_s - s->start_s, s->compute_s,
+			     s->communication_s, s->exposed_s};
 
-static double compute(const struct gf_import_job_step *s)
-{
-	return s->compute_s;
-}
-
-static double communication(const struct gf_import_job_step *s)
-{
-	return s->communication_s;
-}
-
-static double exposed(const struct gf_import_job_step *s)
-{
-	return s->exposed_s;
+	return of[part];
 }
 
 struct gf_report_times gf_report_times(double *values, size_t n)
@@ -48,9 +36,8 @@ struct gf_report_times gf_report_times(double *values, size_t n)
 }
 
 /* Of the last nsteps steps of ranks [first, end). */
-static struct gf_report_times
-times_of(const struct gf_report_whole *r, size_t first, size_t end,
-	 double (*of)(const struct gf_import_job_step *))
+static struct gf_report_times times_of(const struct gf_report_whole *r,
+				       size_t first, size_t end, size_t part)
 {
 	double *values =
 		gf_xcalloc((end - first) * r->nsteps + 1, sizeof(*values));
@@ -61,7 +48,7 @@ times_of(const struct gf_report_whole *r, size_t first, size_t end,
 		const struct gf_import_job_rank *rank = &r->job->ranks[i];
 
 		for (k = rank->nsteps - r->nsteps; k < rank->nsteps; k++)
-			values[n++] = of(&rank->steps[k]);
+			values[n++] = part_of(&rank->steps[k], part);
 	}
 	t = gf_report_times(values, n);
 	free(values);
@@ -70,17 +57,14 @@ times_of(const struct gf_report_whole *r, size_t first, size_t end,
 
 void gf_report_steps(struct gf_report_whole *r)
 {
-	static double (*const of[])(const struct gf_import_job_step *) = {
-		whole, compute, communication, exposed};
 	size_t part, i;
 
 	r->nsteps = gf_import_job_steps(r->job);
 	for (i = 0; i < r->nranks; i++)
 		r->ranks[i].rank = r->job->ranks[i].rank;
 	for (part = 0; part < GF_REPORT_PARTS; part++) {
-		r->parts[part] = times_of(r, 0, r->nranks, of[part]);
+		r->parts[part] = times_of(r, 0, r->nranks, part);
 		for (i = 0; i < r->nranks; i++)
-			r->ranks[i].parts[part] =
-				times_of(r, i, i + 1, of[part]);
+			r->ranks[i].parts[part] = times_of(r, i, i + 1, part);
 	}
 }

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/heap.h"
 #include "cost/stat.h"
 #include "sim/doubt.h"
@@ -44,12 +45,8 @@ static double backward_s(const struct study *s, const double *times)
 
 /* --- what the traces say -------------------------------------------------- */
 
-static int by_sequence(const void *a, const void *b)
-{
-	const struct gf_import_job_message *x = a, *y = b;
-
-	return (x->sequence > y->sequence) - (x->sequence < y->sequence);
-}
+GF_ORDER(by_sequence, struct gf_import_job_message,
+	 GF_BY(x->sequence, y->sequence))
 
 /* When all messages of the step had ended. */
 static double end_s(const struct gf_import_job_rank *r, size_t step)

@@ -84,13 +84,7 @@ static enum gf_bar_kind kind_of(const struct gf_sim_message *m)
 						 : GF_BAR_MESSAGE;
 }
 
-static int by_need(const void *a, const void *b)
-{
-	double x = ((const struct gf_sim_gather *)a)->need_s;
-	double y = ((const struct gf_sim_gather *)b)->need_s;
-
-	return (x > y) - (x < y);
-}
+GF_ORDER(by_need, struct gf_sim_gather, GF_BY(x->need_s, y->need_s))
 
 /* Forward stops before what it needs and has not got. */
 static void add_forward(struct gf_gantt *t, double end_s,

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/heap.h"
 #include "sim/normal.h"
 #include "sim/pipeline.h"
@@ -37,12 +38,7 @@ struct sample {
 };
 
 /* Of samples, or of times alone. */
-static int ascending(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
-}
+GF_ORDER(ascending, double, GF_BY(*x, *y))
 
 /* The run that a share q of the sorted runs do not exceed. */
 static size_t percentile(size_t n, double q)
@@ -68,13 +64,7 @@ void gf_outcome_spread(struct gf_outcome *o, double *times_s, size_t n)
 	o->most_s = times_s[n - 1];
 }
 
-static int by_factor(const void *a, const void *b)
-{
-	double x = ((const struct sample *)a)->factor;
-	double y = ((const struct sample *)b)->factor;
-
-	return (x > y) - (x < y);
-}
+GF_ORDER(by_factor, struct sample, GF_BY(x->factor, y->factor))
 
 double *gf_startups_keep(const struct gf_traffic *t)
 {

@@ -193,6 +193,7 @@ int gf_sim_group_plan(const struct gf_plan *p, struct gf_plan *inner,
 	view.network = (struct gf_network *)group.network;
 	gf_period_inner(&view, inner);
 	inner->predicted = out;
+	out->nmessages = p->nmessages;
 	r.messages = out->messages =
 		gf_xcalloc(p->nmessages, sizeof(*out->messages));
 	group = gf_plan_fabric(inner);

@@ -418,16 +418,9 @@ static void step_slice(struct threads *t, const struct row *row)
 	free(args);
 }
 
-static int by_start(const void *a, const void *b)
-{
-	const struct row *x = a, *y = b;
-
-	if (x->at.start_s != y->at.start_s)
-		return x->at.start_s < y->at.start_s ? -1 : 1;
-	if (x->message != y->message)
-		return x->message < y->message ? -1 : 1;
-	return (x->step > y->step) - (x->step < y->step);
-}
+GF_ORDER(by_start, struct row,
+	 GF_BY(x->at.start_s, y->at.start_s) ?: GF_BY(x->message, y->message)
+	 ?: GF_BY(x->step, y->step))
 
 struct gathering {
 	struct row *rows;

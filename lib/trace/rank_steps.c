@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/array.h"
 #include "base/heap.h"
 #include "comm/element.h"
 #include "trace/rank_traces.h"
@@ -53,16 +54,9 @@ void gf_trace_name_rows(struct gf_trace *t, int rank, int ranks)
 }
 
 /* By row, and in it by the end: the order in which they are drawn. */
-static int compare(const void *left, const void *right)
-{
-	const struct mark *a = left, *b = right;
-
-	if (a->row != b->row)
-		return a->row < b->row ? -1 : 1;
-	if (a->to_s != b->to_s)
-		return a->to_s < b->to_s ? -1 : 1;
-	return (a->step > b->step) - (a->step < b->step);
-}
+GF_ORDER(compare, struct mark,
+	 GF_BY(x->row, y->row) ?: GF_BY(x->to_s, y->to_s)
+	 ?: GF_BY(x->step, y->step))
 
 /* A step's transfer and its work: what of them came to its end. */
 static size_t mark_step(const struct gf_trace_run *run, uint32_t i,

@@ -22,10 +22,34 @@ static double mean_iteration(const struct gf_timeline *t)
 	return count > first ? sum_s / (double)(count - first) : 0;
 }
 
-/* The median over the settled steps of what `pick` takes out of one. */
-static double over_steps(const struct gf_timeline *t, size_t message,
-			 double (*pick)(const struct gf_step_times *s,
-					size_t message))
+/* Of a step, and from READY on of one of its messages. */
+enum time { ITERATION, FORWARD, BACKWARD, WAIT, UPDATE, LOAD, HANDLING, READY,
+	    START, END };
+
+static double time_of(const struct gf_step_times *s, enum time which,
+		      size_t message)
+{
+	const double whole[] = {
+		[ITERATION] = s->end_s - s->start_s,
+		[FORWARD] = s->forward_s - s->start_s - s->late_s,
+		[BACKWARD] = s->backward_s - s->forward_s,
+		[WAIT] = s->exchanged_s - s->backward_s + s->late_s,
+		[UPDATE] = s->end_s - s->exchanged_s - s->outer_s,
+		[LOAD] = s->load_s,
+		[HANDLING] = s->handling_s,
+	};
+
+	if (which < READY)
+		return whole[which];
+	return (which == READY   ? s->messages[message].ready_s
+		: which == START ? s->messages[message].start_s
+				 : s->messages[message].end_s) -
+	       s->applied_start_s;
+}
+
+/* The median over the settled steps. */
+static double over_steps(const struct gf_timeline *t, enum time which,
+			 size_t message)
 {
 	size_t first = gf_timeline_settled(t), count = gf_timeline_count(t), i,
 	       n = 0;
@@ -34,69 +58,12 @@ static double over_steps(const struct gf_timeline *t, size_t message,
 
 	/* a step that waited for no message has no times of any */
 	for (i = first; i < count; i++) {
-		values[n] = pick(gf_timeline_at(t, i), message);
+		values[n] = time_of(gf_timeline_at(t, i), which, message);
 		n += !isnan(values[n]);
 	}
 	median = n ? gf_stat_median(values, n) : 0;
 	free(values);
 	return median;
-}
-
-static double iteration(const struct gf_step_times *s, size_t m)
-{
-	(void)m;
-	return s->end_s - s->start_s;
-}
-
-static double forward(const struct gf_step_times *s, size_t m)
-{
-	(void)m;
-	return s->forward_s - s->start_s - s->late_s;
-}
-
-static double backward(const struct gf_step_times *s, size_t m)
-{
-	(void)m;
-	return s->backward_s - s->forward_s;
-}
-
-static double waiting(const struct gf_step_times *s, size_t m)
-{
-	(void)m;
-	return s->exchanged_s - s->backward_s + s->late_s;
-}
-
-static double updating(const struct gf_step_times *s, size_t m)
-{
-	(void)m;
-	return s->end_s - s->exchanged_s - s->outer_s;
-}
-
-static double loading(const struct gf_step_times *s, size_t m)
-{
-	(void)m;
-	return s->load_s;
-}
-
-static double handling(const struct gf_step_times *s, size_t m)
-{
-	(void)m;
-	return s->handling_s;
-}
-
-static double ready(const struct gf_step_times *s, size_t m)
-{
-	return s->messages[m].ready_s - s->applied_start_s;
-}
-
-static double start(const struct gf_step_times *s, size_t m)
-{
-	return s->messages[m].start_s - s->applied_start_s;
-}
-
-static double end(const struct gf_step_times *s, size_t m)
-{
-	return s->messages[m].end_s - s->applied_start_s;
 }
 
 void gf_report_make(const struct gf_plan *plan,
@@ -109,20 +76,20 @@ void gf_report_make(const struct gf_plan *plan,
 	r->nsteps = gf_timeline_count(timeline) - gf_timeline_settled(timeline);
 	r->is_mean = !gf_period_has(&plan->period, GF_PERIOD_EVERY);
 	r->iteration_s = r->is_mean ? mean_iteration(timeline)
-				    : over_steps(timeline, 0, iteration);
-	r->forward_s = over_steps(timeline, 0, forward);
-	r->backward_s = over_steps(timeline, 0, backward);
-	r->wait_s = over_steps(timeline, 0, waiting);
-	r->load_s = over_steps(timeline, 0, loading);
-	r->handling_s = over_steps(timeline, 0, handling);
-	r->update_s = over_steps(timeline, 0, updating);
+				    : over_steps(timeline, ITERATION, 0);
+	r->forward_s = over_steps(timeline, FORWARD, 0);
+	r->backward_s = over_steps(timeline, BACKWARD, 0);
+	r->wait_s = over_steps(timeline, WAIT, 0);
+	r->load_s = over_steps(timeline, LOAD, 0);
+	r->handling_s = over_steps(timeline, HANDLING, 0);
+	r->update_s = over_steps(timeline, UPDATE, 0);
 	r->nmessages = plan->nmessages;
 	r->messages = gf_xcalloc(plan->nmessages + 1, sizeof(*r->messages));
 	for (i = 0; i < plan->nmessages; i++)
 		r->messages[i].measured = (struct gf_predicted_message){
-			.ready_s = over_steps(timeline, i, ready),
-			.start_s = over_steps(timeline, i, start),
-			.end_s = over_steps(timeline, i, end),
+			.ready_s = over_steps(timeline, READY, i),
+			.start_s = over_steps(timeline, START, i),
+			.end_s = over_steps(timeline, END, i),
 		};
 	if (!prediction)
 		return;

@@ -212,7 +212,8 @@ static void test_loose(void)
 	EXPECT(!gf_json_parse_loose(text, strlen(text), "f", &root, &err) &&
 		       gf_json_root_is_array(root) &&
 		       !gf_json_root_array(root, "f", &at, &count, &err) &&
-		       count == 1 && !gf_json_item_object(&at, 0, &item, &err),
+		       count == 1 &&
+		       !gf_json_object(gf_json_item(&at, 0), NULL, &item, &err),
 	       "%s", err.text);
 	EXPECT(!gf_json_size(&item, "a", 0, 9, &whole, &err) && whole == 3,
 	       "a: %zu %s", whole, err.text);

@@ -361,7 +361,7 @@ static void test_whole(const char *text)
 		       p.messages[1].stages[1].factor == 2,
 	       "stages");
 	EXPECT(p.predicted->messages[1].start_s == 7, "prediction");
-	EXPECT_TEXT(p.predicted->message_extras[1], "{\"x-lane\":1}");
+	EXPECT_TEXT(p.predicted->messages[1].extra, "{\"x-lane\":1}");
 	EXPECT_TEXT(p.topology_digest, "sha256:00");
 	gf_plan_release(&p);
 }
