@@ -10,8 +10,7 @@
  *
  * There every NPU has links of its own in every dimension; here a level's
  * bandwidth is what all ranks of one group one level down share. So a dimension
- * times the NPUs below it is a level, and a level over the ranks below it is a
- * dimension. GB is 1e9 bytes.
+ * times the NPUs below it is a level. GB is 1e9 bytes.
  */
 #include <ctype.h>
 #include <errno.h>
@@ -177,62 +176,9 @@ static int read_astra(const struct gf_topology_file *in, struct gf_topology *t,
 	return rc;
 }
 
-/* ASTRA-sim's word for a level's network; every other link becomes a switch. */
-static const char *dimension(const struct gf_level *l)
-{
-	if (strcmp(l->link, "ring") == 0)
-		return "Ring";
-	if (strcmp(l->link, "fullyconnected") == 0)
-		return "FullyConnected";
-	return "Switch";
-}
-
-static void write_numbers(const struct gf_topology *t, enum key key,
-			  struct gf_text *out)
-{
-	double below = 1;
-	size_t i;
-
-	gf_text_addf(out, "%s: [ ", keys[key]);
-	for (i = 0; i < t->nlevels; i++) {
-		const struct gf_level *l = &t->levels[i];
-
-		gf_text_addf(out, "%s", i ? ", " : "");
-		switch (key) {
-		case TOPOLOGY:
-			gf_text_addf(out, "%s", dimension(l));
-			break;
-		case NPUS_COUNT:
-			gf_text_addf(out, "%zu", l->size);
-			break;
-		case BANDWIDTH:
-			gf_text_addf(out, "%.12g",
-				     l->bandwidth_bytes_per_s / below / 1e9);
-			break;
-		default:
-			gf_text_addf(out, "%.12g", l->latency_s * 1e9);
-		}
-		below *= (double)l->size;
-	}
-	gf_text_addf(out, " ]\n");
-}
-
-static int write_astra(const struct gf_topology *t, struct gf_text *out,
-		       struct gf_text *remarks, struct gf_error *err)
-{
-	int k;
-
-	(void)remarks;
-	(void)err;
-	for (k = 0; k < KEYS; k++)
-		write_numbers(t, (enum key)k, out);
-	return 0;
-}
-
 const struct gf_topology_format gf_format_astra = {
 	.name = "astra-sim",
 	.description = "ASTRA-sim's analytical network (yml)",
 	.recognise = recognise,
 	.read = read_astra,
-	.write = write_astra,
 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* gf-topology documents themselves: to be drawn, renamed, exported. */
+/* gf-topology documents themselves: to be drawn or renamed. */
 #include <string.h>
 
 #include "probe/topology_formats.h"
