@@ -80,8 +80,8 @@ static int probe_this(const struct gf_hwloc_wanted *wanted,
 	return rc;
 }
 
-static int probe(const struct gf_probe_config *config, struct gf_host *host,
-		 struct gf_error *err)
+int gf_probe_hwloc(const struct gf_probe_config *config, struct gf_host *host,
+		   struct gf_error *err)
 {
 	const struct gf_hwloc_wanted wanted = {
 		.nics = !config->sysfs,
@@ -106,8 +106,3 @@ static int probe(const struct gf_probe_config *config, struct gf_host *host,
 	free(read);
 	return rc;
 }
-
-const struct gf_prober gf_prober_hwloc = {
-	.name = "hwloc",
-	.probe = probe,
-};

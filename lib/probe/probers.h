@@ -5,13 +5,13 @@
 #include "probe/probe.h"
 
 /* The probers of registry.c, each in the file of its name. */
-extern const struct gf_prober gf_prober_hwloc;
-extern const struct gf_prober gf_prober_sysfs_pci;
-extern const struct gf_prober gf_prober_sysfs_net;
-extern const struct gf_prober gf_prober_sysfs_infiniband;
-extern const struct gf_prober gf_prober_nvml;
-extern const struct gf_prober gf_prober_verbs;
-extern const struct gf_prober gf_prober_near;
+gf_prober gf_probe_hwloc;
+gf_prober gf_probe_sysfs_pci;
+gf_prober gf_probe_sysfs_net;
+gf_prober gf_probe_sysfs_infiniband;
+gf_prober gf_probe_nvml;
+gf_prober gf_probe_verbs;
+gf_prober gf_probe_near;
 
 /* whole_job.c: the host of another rank's answer, a topology document of one
  * host. -EINVAL names the source. */
