@@ -37,6 +37,12 @@ struct gf_topology_format {
 
 extern const struct gf_topology_format
 	*const gf_topology_formats[]; /* NULL-terminated */
+extern const struct gf_topology_format gf_format_astra;
+extern const struct gf_topology_format gf_format_hwloc;
+extern const struct gf_topology_format gf_format_matrix;
+extern const struct gf_topology_format gf_format_nccl;
+extern const struct gf_topology_format gf_format_own;
+extern const struct gf_topology_format gf_format_slurm;
 
 /* NULL if there is none of that name. */
 const struct gf_topology_format *gf_topology_format_find(const char *name);

@@ -21,7 +21,7 @@
 #include "base/heap.h"
 #include "base/units.h"
 #include "probe/markup.h"
-#include "probe/topology_formats.h"
+#include "probe/format.h"
 
 enum key { TOPOLOGY, NPUS_COUNT, BANDWIDTH, LATENCY, KEYS };
 static const char *const keys[KEYS] = {"topology", "npus_count", "bandwidth",
@@ -104,24 +104,19 @@ static int read_level(const struct list *lists, size_t i, double below,
 {
 	const char *link = lists[TOPOLOGY].items[i];
 	double gb_per_s, latency_ns;
+	enum key of = NPUS_COUNT;
 	long long size;
 	size_t k;
-	int rc = gf_units_int(lists[NPUS_COUNT].items[i], 1, GF_RANKS_MAX,
-			      &size, err);
+	int rc = gf_units_int(lists[of].items[i], 1, GF_RANKS_MAX, &size, err);
 
+	if (rc == 0)
+		rc = gf_units_real(lists[of = BANDWIDTH].items[i], 1e-9, 1e12,
+				   &gb_per_s, err);
+	if (rc == 0)
+		rc = gf_units_real(lists[of = LATENCY].items[i], 0, 1e15,
+				   &latency_ns, err);
 	if (rc < 0) {
-		gf_error_prefix(err, "npus_count, entry %zu", i);
-		return rc;
-	}
-	rc = gf_units_real(lists[BANDWIDTH].items[i], 1e-9, 1e12, &gb_per_s,
-			   err);
-	if (rc < 0) {
-		gf_error_prefix(err, "bandwidth, entry %zu", i);
-		return rc;
-	}
-	rc = gf_units_real(lists[LATENCY].items[i], 0, 1e15, &latency_ns, err);
-	if (rc < 0) {
-		gf_error_prefix(err, "latency, entry %zu", i);
+		gf_error_prefix(err, "%s, entry %zu", keys[of], i);
 		return rc;
 	}
 	if (!*link)

@@ -2,7 +2,7 @@
 /* gf-topology documents themselves: to be drawn or renamed. */
 #include <string.h>
 
-#include "probe/topology_formats.h"
+#include "probe/format.h"
 
 static int recognise(const char *text)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "probe/near.h"
+#include "probe/pci_path.h"
 
 #include <stdlib.h>
 #include <string.h>

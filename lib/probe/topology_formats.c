@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "probe/topology_formats.h"
+#include "probe/format.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -13,8 +13,8 @@
 
 /*
  * To add another program's topology: format_NAME.c, which recognises and
- * reads it (format.h), its declaration in topology_formats.h, and a row below;
- * a paragraph in gf-topo(1), a recorded file in tests/data/topologies.
+ * reads it, its declaration in format.h, and a row below; a paragraph in
+ * gf-topo(1), a recorded file in tests/data/topologies.
  */
 /* clang-format off */
 const struct gf_topology_format *const gf_topology_formats[] = {
