@@ -182,9 +182,7 @@ static int read_inspector(const struct gf_import *in, struct gf_profile *out,
 
 	if (rc == 0) {
 		gf_collectives_match(&n.all, in->file, in->ranks, remarks);
-		out->network = gf_xcalloc(1, sizeof(*out->network));
-		rc = gf_collectives_finish(&n.all, in, out->network, remarks,
-					   err);
+		rc = gf_collectives_finish(&n.all, in, out, remarks, err);
 	}
 	gf_collectives_release(&n.all);
 	return rc;

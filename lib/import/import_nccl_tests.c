@@ -153,10 +153,8 @@ static int read_nccl_tests(const struct gf_import *in, struct gf_profile *out,
 	if (in->text[strspn(in->text, " \t\r\n")] != '{')
 		return gf_columns_read(in, out, remarks, err);
 	rc = read_json(in, &log, err);
-	if (rc == 0) {
-		out->network = gf_xcalloc(1, sizeof(*out->network));
-		rc = gf_nccl_finish(&log, in, out->network, remarks, err);
-	}
+	if (rc == 0)
+		rc = gf_nccl_finish(&log, in, out, remarks, err);
 	gf_nccl_release(&log);
 	return rc;
 }

@@ -222,12 +222,14 @@ static int tell(const struct gf_import *in, const struct gf_readings *all,
 }
 
 int gf_readings_finish(const struct gf_readings *all,
-		       const struct gf_import *in, struct gf_network *net,
+		       const struct gf_import *in, struct gf_profile *out,
 		       struct gf_text *remarks, struct gf_error *err)
 {
+	struct gf_network *net = gf_xcalloc(1, sizeof(*net));
 	size_t i;
 	int rc = 0;
 
+	out->network = net;
 	net->ranks = in->ranks > 0 ? in->ranks : all->ranks;
 	net->hosts = all->hosts;
 	if (net->ranks)
