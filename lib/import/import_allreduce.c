@@ -244,9 +244,8 @@ static int read_table(const struct gf_import *in, struct gf_readings *all,
 
 /* --- both ------------------------------------------------------------ */
 
-static int recognise(const char *text, size_t size)
+static int recognise(const char *text)
 {
-	(void)size;
 	return strstr(text, record_has) ||
 	       gf_log_has_line(text, " algorithm ", "algbw");
 }

@@ -37,9 +37,8 @@ struct inspector {
 	int rank;
 };
 
-static int recognise(const char *text, size_t size)
+static int recognise(const char *text)
 {
-	(void)size;
 	return strstr(text, "\"coll_perf\"") != NULL ||
 	       strstr(text, "\"inspector_output_format_version\"") != NULL;
 }

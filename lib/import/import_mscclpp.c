@@ -21,9 +21,8 @@ struct reading {
 	int ranks; /* 0: those of the first record */
 };
 
-static int recognise(const char *text, size_t size)
+static int recognise(const char *text)
 {
-	(void)size;
 	return strstr(text, "\"algBw\"") && strstr(text, "\"ranksPerNode\"");
 }
 

@@ -137,9 +137,8 @@ static int read_json(const struct gf_import *in, struct gf_nccl_log *log,
 
 /* --- both ----------------------------------------------------------------- */
 
-static int is_json(const char *text, size_t size)
+static int is_json(const char *text)
 {
-	(void)size;
 	return strchr("{[", text[strspn(text, " \t\r\n")]) &&
 	       strstr(text, "\"alg_bw\"");
 }

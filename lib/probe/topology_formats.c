@@ -167,7 +167,7 @@ int gf_topology_import(const char *spec, int ranks_per_host,
 	in.imported = imported;
 	if (!format)
 		format = recognise(text);
-	measured = rc || format ? NULL : gf_import_reads(text, in.size);
+	measured = rc || format ? NULL : gf_import_reads(text);
 	if (measured)
 		rc = gf_error_set(err, -EINVAL,
 				  "%s: this is a measurement, %s: give it to "
