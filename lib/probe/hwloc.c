@@ -5,7 +5,7 @@
  * which knows their rates; of a saved machine, where there is no sysfs, they
  * come from here.
  */
-#include "probe/probers.h"
+#include "probe/probe.h"
 
 #include <dlfcn.h>
 #include <errno.h>

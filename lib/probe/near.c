@@ -6,7 +6,7 @@
 
 #include "base/heap.h"
 #include "probe/find_levels.h"
-#include "probe/probers.h"
+#include "probe/probe.h"
 
 /* No host has as many devices times interfaces. */
 enum { PAIRS_MAX = 1 << 20 };

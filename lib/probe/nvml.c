@@ -8,7 +8,7 @@
 #include "base/heap.h"
 #include "probe/nvlink.h"
 #include "probe/pci_path.h"
-#include "probe/probers.h"
+#include "probe/probe.h"
 #include "probe/sysfs.h"
 
 /*

@@ -42,6 +42,15 @@ typedef int gf_prober(const struct gf_probe_config *config,
 
 extern gf_prober *const gf_probers[]; /* NULL-terminated */
 
+/* The probers of registry.c, each in the file of its name. */
+gf_prober gf_probe_hwloc;
+gf_prober gf_probe_sysfs_pci;
+gf_prober gf_probe_sysfs_net;
+gf_prober gf_probe_sysfs_infiniband;
+gf_prober gf_probe_nvml;
+gf_prober gf_probe_verbs;
+gf_prober gf_probe_near;
+
 /* Runs all of them on a zeroed host and names it; the caller releases it with
  * gf_probe_host_release, or hands it to a topology. A sysfs other than this
  * machine's must be a folder. */

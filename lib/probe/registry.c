@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "probe/probe.h"
-#include "probe/probers.h"
 
 /* hwloc comes first: it creates the devices to which sysfs adds rates, and NVML
  * the facts that only a driver knows. verbs completes the interfaces of sysfs.

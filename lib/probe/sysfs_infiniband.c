@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "probe/probers.h"
+#include "probe/probe.h"
 
 #include <stdlib.h>
 #include <string.h>
