@@ -25,7 +25,7 @@
 #include "comm/comm.h"
 #include "doc/algorithm_traits.h"
 #include "launch/launch.h"
-#include "probe/whole_job.h"
+#include "probe/placed.h"
 #include "train/assign.h"
 
 static const char help[] =

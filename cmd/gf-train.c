@@ -13,7 +13,7 @@
 #include "cli/start.h"
 #include "launch/launch.h"
 #include "optim/optimizer.h"
-#include "probe/whole_job.h"
+#include "probe/placed.h"
 #include "train/groups.h"
 #include "train/assign.h"
 #include "train/choose_ways.h"

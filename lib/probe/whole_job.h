@@ -41,13 +41,4 @@ int gf_probe_job_topology(struct gf_comm *comm, const struct gf_topology *given,
 int gf_probe_host_read(const char *text, size_t length, const char *source,
 		       struct gf_host *host, struct gf_error *err);
 
-/*
- * Do the ranks lie on hosts as the levels say? A level below the first network
- * is within a host, so the ranks of one of its groups are to share a host.
- * Collective; rank 0's remark says where they do not, and what to do.
- */
-int gf_levels_placed(struct gf_comm *c, const struct gf_level *levels,
-		     size_t nlevels, struct gf_text *remark,
-		     struct gf_error *err);
-
 #endif
