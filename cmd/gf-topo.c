@@ -2,14 +2,12 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/array.h"
 #include "base/heap.h"
 #include "base/text.h"
 #include "base/timeout.h"
 #include "cli/command.h"
-#include "cli/list.h"
 #include "cli/window.h"
 #include "comm/comm.h"
 #include "launch/launch.h"
@@ -29,19 +27,15 @@ static const char help[] =
 	"  mpirun -np 4 gf-topo > topo.json\n"
 	"  gf-topo --synthetic \"gpu:4@32GB/s,3us node:16@12.5GB/s,5us\"\n"
 	"  gf-topo --import nccl:dump.xml\n"
-	"  gf-topo --import topology.conf --ranks-per-host 8 --export "
-	"astra-sim";
-
-/* For ranks that do not answer. */
+	"  gf-topo --import topology.conf --ranks-per-host 8";
 
 struct arguments {
 	struct gf_cli cli;
 	const char *synthetic, *name;
 	const char *sysfs, *hwloc_xml, *nvml;
 	const char *import;
-	int ranks_per_host;                      /* 0: not told */
-	const struct gf_topology_format *export; /* NULL: our own */
-	int ranks_on;                            /* enum gf_ranks_on */
+	int ranks_per_host; /* 0: not told */
+	int ranks_on;       /* enum gf_ranks_on */
 	bool measure, tree;
 };
 
@@ -54,23 +48,6 @@ static int store_synthetic(const char *arg, void *to, struct gf_error *err)
 	gf_topology_release(&t);
 	*(const char **)to = arg;
 	return rc;
-}
-
-static bool writes(const void *format)
-{
-	return ((const struct gf_topology_format *)format)->write != NULL;
-}
-
-static const struct gf_registry writers = {gf_topology_formats, 0, writes};
-
-static int store_export(const char *arg, void *to, struct gf_error *err)
-{
-	const struct gf_topology_format *f = gf_topology_format_find(arg);
-
-	*(const struct gf_topology_format **)to = f;
-	return f && writes(f)
-		       ? 0
-		       : gf_registry_refuse(&writers, NULL, NULL, arg, err);
 }
 
 #define AT(field) offsetof(struct arguments, field)
@@ -93,9 +70,6 @@ static const struct gf_setting settings[] = {
 	{"ranks-per-host", "N", 1, GF_SETTING_INT, AT(ranks_per_host),
 	 "ranks on each host, for a file that only names hosts (1)", 1,
 	 1 << 20},
-	{"export", "FORMAT", 2, GF_SETTING_OWN, AT(export),
-	 "write astra-sim instead of JSON",
-	 .store = store_export, .from = {{gf_topology_formats, 0, writes}}},
 	{"name", "NAME", 2, GF_SETTING_TEXT, AT(name), "the topology's name"},
 	{"tree", NULL, 2, GF_SETTING_FLAG, AT(tree),
 	 "draw the topology for people"},
@@ -112,7 +86,6 @@ static const struct gf_setting_rule rules[] = {
 	{"synthetic", NULL, "device measure hwloc sysfs nvml"},
 	{"import", NULL, "synthetic device measure hwloc sysfs nvml"},
 	{"ranks-per-host", "import", NULL},
-	{"export", NULL, "tree"},
 	{"measure", NULL, "hwloc"},
 };
 
@@ -188,25 +161,6 @@ static char *default_name(const struct arguments *a,
 			    t->levels[t->nlevels - 1].link);
 }
 
-static int write_out(const struct arguments *a, const struct gf_topology *t,
-		     struct gf_text *out, struct gf_error *err)
-{
-	struct gf_text remarks = {0};
-	char *written;
-	int rc = 0;
-
-	if (a->export)
-		rc = a->export->write(t, out, &remarks, err);
-	if (!a->export) {
-		written = gf_topology_write(t);
-		gf_text_add(out, written, strlen(written));
-		free(written);
-	}
-	gf_cli_warn_lines(&a->cli, remarks.data);
-	gf_text_release(&remarks);
-	return rc;
-}
-
 /* Of what was imported, the file says what it is. */
 static void name_it(const struct arguments *a, struct gf_topology *t)
 {
@@ -225,6 +179,7 @@ static int emit(const struct arguments *a, struct gf_topology *t,
 		struct gf_error *err)
 {
 	struct gf_text text = {0};
+	char *written = NULL;
 	int rc;
 
 	name_it(a, t);
@@ -232,9 +187,10 @@ static int emit(const struct arguments *a, struct gf_topology *t,
 	if (rc == 0 && a->tree)
 		gf_tree_draw(t, !gf_cli_utf8(), &text);
 	else if (rc == 0)
-		rc = write_out(a, t, &text, err);
+		written = gf_topology_write(t);
 	if (rc == 0)
-		rc = gf_cli_emit(&a->cli, text.data, err);
+		rc = gf_cli_emit(&a->cli, written ? written : text.data, err);
+	free(written);
 	gf_text_release(&text);
 	return rc;
 }

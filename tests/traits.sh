@@ -12,7 +12,6 @@ offend() { echo "traits: $*"; bad=1; }
 
 # files (an extended regular expression), kind of name, why they may
 allowed='
-lib/probe/format_astra\.c                algorithm        a kind of link there
 lib/doc/select(ion|_[a-z0-9]+)?\.[ch]        selection        the pure halves
 lib/planner/systems\.c                   selection        what each paper chose
 lib/planner/emit_ddp\.c                  selection        the hook that PyTorch has

@@ -228,7 +228,7 @@ static int take_medians(const struct gf_collectives *c, struct gf_readings *all,
 }
 
 int gf_collectives_finish(const struct gf_collectives *c,
-			  const struct gf_import *in, struct gf_network *net,
+			  const struct gf_import *in, struct gf_profile *out,
 			  struct gf_text *remarks, struct gf_error *err)
 {
 	struct gf_readings all = {.imported = c->imported};
@@ -243,7 +243,7 @@ int gf_collectives_finish(const struct gf_collectives *c,
 					 c->choices[i].name);
 	rc = take_medians(c, &all, err);
 	if (rc == 0)
-		rc = gf_readings_finish(&all, in, net, remarks, err);
+		rc = gf_readings_finish(&all, in, out, remarks, err);
 	gf_readings_release(&all);
 	return rc;
 }

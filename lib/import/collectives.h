@@ -71,10 +71,10 @@ size_t gf_collectives_match(struct gf_collectives *c, const char *file,
 			    int ranks, struct gf_text *remarks);
 /* Is the largest of those that were kept at least twice the smallest? */
 bool gf_collectives_line(const struct gf_collectives *c);
-/* Fills a zeroed network with the median of each size as the algorithm
+/* Adds a network with the median of each size as the algorithm
  * "library", since the library chose by size. -EINVAL: no two sizes. */
 int gf_collectives_finish(const struct gf_collectives *c,
-			  const struct gf_import *in, struct gf_network *net,
+			  const struct gf_import *in, struct gf_profile *out,
 			  struct gf_text *remarks, struct gf_error *err);
 void gf_collectives_release(struct gf_collectives *c);
 

@@ -11,7 +11,6 @@
 #include "base/heap.h"
 #include "base/registry.h"
 #include "doc/foreign.h"
-#include "measure/curve.h"
 #include "cost/layer_times.h"
 #include "import/columns.h"
 #include "json/json.h"
@@ -68,40 +67,6 @@ int gf_import_finish_model(const struct gf_import *in,
 	return 0;
 }
 
-int gf_import_curve(const struct gf_import *in, const char *algorithm,
-		    const struct gf_import_points *points,
-		    struct gf_network *net, struct gf_error *err)
-{
-	const size_t count = points->count;
-	struct gf_measure_curve curve = {0};
-	struct gf_allreduce_cost *cost;
-	int rc;
-
-	net->allreduce = gf_xreallocarray(net->allreduce, net->nallreduce + 1,
-					  sizeof(*net->allreduce));
-	cost = &net->allreduce[net->nallreduce++];
-	memset(cost, 0, sizeof(*cost));
-	cost->algorithm = gf_xstrdup(algorithm);
-	cost->fit.npoints = count;
-	cost->fit.size_bytes = gf_xmemdup(points->size_bytes,
-					  count * sizeof(*points->size_bytes));
-	cost->fit.time_s =
-		gf_xmemdup(points->time_s, count * sizeof(*points->time_s));
-	if (points->spread_s)
-		cost->fit.spread_s = gf_xmemdup(
-			points->spread_s, count * sizeof(*points->spread_s));
-	curve.fit = cost->fit;
-	rc = gf_measure_fit(&curve, GF_FIT_LINES_MOST, err);
-	cost->fit = curve.fit;
-	cost->startup_s = curve.startup_s;
-	cost->per_byte_s = curve.per_byte_s;
-	cost->larger = curve.larger;
-	cost->nlarger = curve.nlarger;
-	if (rc < 0)
-		gf_error_prefix(err, "%s", in->file);
-	return rc;
-}
-
 int gf_import_want_ranks(const struct gf_import *in, struct gf_error *err)
 {
 	return gf_error_set(err, -EINVAL,
@@ -115,20 +80,20 @@ bool gf_import_profiles(const void *importer)
 	return ((const struct gf_importer *)importer)->read != NULL;
 }
 
-static const struct gf_importer *recognise(const char *text, size_t size)
+static const struct gf_importer *recognise(const char *text)
 {
 	const struct gf_importer *const *all = gf_importers, *i;
 
 	while ((i = *all++))
-		if ((i->recognise && i->recognise(text, size)) ||
+		if ((i->recognise && i->recognise(text)) ||
 		    (i->table && gf_columns_recognise(i->table, text)))
 			return i;
 	return NULL;
 }
 
-const char *gf_import_reads(const char *text, size_t size)
+const char *gf_import_reads(const char *text)
 {
-	const struct gf_importer *i = recognise(text, size);
+	const struct gf_importer *i = recognise(text);
 
 	return i ? i->description : NULL;
 }
@@ -173,7 +138,7 @@ int gf_import_find(const struct gf_import *in, const char *format,
 		rc = gf_foreign_refuse(in->file, in->text, in->size, err);
 	} else {
 		rc = gf_foreign_refuse(in->file, in->text, in->size, err);
-		*importer = rc ? NULL : recognise(in->text, in->size);
+		*importer = rc ? NULL : recognise(in->text);
 	}
 	return rc || (*importer && !zero) ? rc : refuse(in, err);
 }

@@ -57,7 +57,7 @@ struct gf_importer {
 	 * too. */
 	const struct gf_columns_format *table;
 	/* 1 if a text looks like this format. Optional beside a table. */
-	int (*recognise)(const char *text, size_t size);
+	int (*recognise)(const char *text);
 	/* Fills a zeroed profile; remarks: one line each. -EINVAL names the
 	 * file and the place. NULL: no profile comes of it, and gf-plan
 	 * --refine takes it. */
@@ -74,7 +74,7 @@ extern const struct gf_importer *const gf_importers[]; /* NULL-terminated */
 bool gf_import_profiles(const void *importer);
 
 /* The description of the importer that recognises a text; NULL: none does. */
-const char *gf_import_reads(const char *text, size_t size);
+const char *gf_import_reads(const char *text);
 
 /* By the importer of that name, or (NULL, "auto") the first that recognises
  * the text; fills producer and `measured`, and checks the result. */

@@ -244,9 +244,8 @@ static int read_table(const struct gf_import *in, struct gf_readings *all,
 
 /* --- both ------------------------------------------------------------ */
 
-static int recognise(const char *text, size_t size)
+static int recognise(const char *text)
 {
-	(void)size;
 	return strstr(text, record_has) ||
 	       gf_log_has_line(text, " algorithm ", "algbw");
 }
@@ -259,10 +258,8 @@ static int read_allreduce(const struct gf_import *in, struct gf_profile *out,
 			 ? gf_import_records(in, read_record, &all, err)
 			 : read_table(in, &all, err);
 
-	if (rc == 0) {
-		out->network = gf_xcalloc(1, sizeof(*out->network));
-		rc = gf_readings_finish(&all, in, out->network, remarks, err);
-	}
+	if (rc == 0)
+		rc = gf_readings_finish(&all, in, out, remarks, err);
 	gf_readings_release(&all);
 	return rc;
 }

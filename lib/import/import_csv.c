@@ -13,20 +13,17 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "base/array.h"
 #include "base/heap.h"
+#include "base/registry.h"
 #include "base/units.h"
 #include "import/csv.h"
 
-static int recognise(const char *text, size_t size)
+static int recognise(const char *text)
 {
 	struct gf_csv csv;
-	size_t line = 0;
 	int found;
 
-	while (line < size && text[line] != '\n')
-		line++;
-	if (gf_csv_read(text, line, "", &csv, NULL) < 0)
+	if (gf_csv_read(text, strcspn(text, "\n"), "", &csv, NULL) < 0)
 		return 0;
 	found = gf_csv_column(&csv, "name") >= 0 &&
 		gf_csv_column(&csv, "ready_s") >= 0;
@@ -134,29 +131,19 @@ static int read_tensors(const struct gf_csv *csv, bool needs,
 	return rc;
 }
 
-static bool is_known(const char *column)
-{
-	static const char *const known[] = {"name", "count_elems", "dtype",
-					    "ready_s", "need_s"};
-	size_t i;
-
-	for (i = 0; i < GF_ARRAY_LENGTH(known); i++)
-		if (strcmp(known[i], column) == 0)
-			return true;
-	return false;
-}
-
 static int read_csv(const struct gf_import *in, struct gf_profile *out,
 		    struct gf_text *remarks, struct gf_error *err)
 {
+	static const char *const known[] = {"name",    "count_elems", "dtype",
+					    "ready_s", "need_s",      NULL};
 	struct gf_csv csv;
 	size_t i;
-	int rc = gf_csv_read(in->text, in->size, in->file, &csv, err);
+	int k, rc = gf_csv_read(in->text, in->size, in->file, &csv, err);
 
 	if (rc < 0)
 		return rc;
 	for (i = 0; i < csv.ncolumns; i++)
-		if (!is_known(csv.columns[i]))
+		if (gf_names_find(known, csv.columns[i], &k, NULL) < 0)
 			gf_imported_leave(in->imported,
 					  "columns of other names", 1);
 	if (isnan(in->forward_s) && gf_csv_column(&csv, "need_s") >= 0)

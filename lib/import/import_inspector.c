@@ -37,9 +37,8 @@ struct inspector {
 	int rank;
 };
 
-static int recognise(const char *text, size_t size)
+static int recognise(const char *text)
 {
-	(void)size;
 	return strstr(text, "\"coll_perf\"") != NULL ||
 	       strstr(text, "\"inspector_output_format_version\"") != NULL;
 }
@@ -182,9 +181,7 @@ static int read_inspector(const struct gf_import *in, struct gf_profile *out,
 
 	if (rc == 0) {
 		gf_collectives_match(&n.all, in->file, in->ranks, remarks);
-		out->network = gf_xcalloc(1, sizeof(*out->network));
-		rc = gf_collectives_finish(&n.all, in, out->network, remarks,
-					   err);
+		rc = gf_collectives_finish(&n.all, in, out, remarks, err);
 	}
 	gf_collectives_release(&n.all);
 	return rc;

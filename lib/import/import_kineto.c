@@ -18,11 +18,10 @@
 #include "import/kineto.h"
 #include "cost/stat.h"
 
-static int recognise(const char *text, size_t size)
+static int recognise(const char *text)
 {
 	size_t blanks = strspn(text, " \t\r\n");
 
-	(void)size;
 	return strstr(text, "\"traceEvents\"") != NULL ||
 	       (text[blanks] == '[' && strstr(text, "\"ph\"") &&
 		strstr(text, "\"ts\""));

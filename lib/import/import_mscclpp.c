@@ -21,9 +21,8 @@ struct reading {
 	int ranks; /* 0: those of the first record */
 };
 
-static int recognise(const char *text, size_t size)
+static int recognise(const char *text)
 {
-	(void)size;
 	return strstr(text, "\"algBw\"") && strstr(text, "\"ranksPerNode\"");
 }
 
@@ -78,10 +77,8 @@ static int read_mscclpp(const struct gf_import *in, struct gf_profile *out,
 
 	if (r.log.nrows)
 		qsort(r.log.rows, r.log.nrows, sizeof(*r.log.rows), by_time);
-	if (rc == 0) {
-		out->network = gf_xcalloc(1, sizeof(*out->network));
-		rc = gf_nccl_finish(&r.log, in, out->network, remarks, err);
-	}
+	if (rc == 0)
+		rc = gf_nccl_finish(&r.log, in, out, remarks, err);
 	gf_nccl_release(&r.log);
 	return rc;
 }

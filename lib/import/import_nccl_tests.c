@@ -139,9 +139,8 @@ static int read_json(const struct gf_import *in, struct gf_nccl_log *log,
 
 /* --- both ----------------------------------------------------------------- */
 
-static int is_json(const char *text, size_t size)
+static int is_json(const char *text)
 {
-	(void)size;
 	return strchr("{[", text[strspn(text, " \t\r\n")]) &&
 	       strstr(text, "\"alg_bw\"");
 }
@@ -155,10 +154,8 @@ static int read_nccl_tests(const struct gf_import *in, struct gf_profile *out,
 	if (in->text[strspn(in->text, " \t\r\n")] != '{')
 		return gf_columns_read(in, out, remarks, err);
 	rc = read_json(in, &log, err);
-	if (rc == 0) {
-		out->network = gf_xcalloc(1, sizeof(*out->network));
-		rc = gf_nccl_finish(&log, in, out->network, remarks, err);
-	}
+	if (rc == 0)
+		rc = gf_nccl_finish(&log, in, out, remarks, err);
 	gf_nccl_release(&log);
 	return rc;
 }

@@ -281,8 +281,7 @@ int gf_columns_read(const struct gf_import *in, struct gf_profile *out,
 			take_row(&r, line, log.line);
 	gf_log_release(&log);
 	gf_columns_release(&r.table);
-	out->network = gf_xcalloc(1, sizeof(*out->network));
-	rc = gf_nccl_finish(&runs, in, out->network, remarks, err);
+	rc = gf_nccl_finish(&runs, in, out, remarks, err);
 	gf_nccl_release(&runs);
 	return rc;
 }

@@ -15,9 +15,8 @@
 #include "import/collectives.h"
 #include "import/job.h"
 
-static int recognise(const char *text, size_t size)
+static int recognise(const char *text)
 {
-	(void)size;
 	return strstr(text, "\"traceEvents\"") &&
 	       (strstr(text, "\"cat\": \"forward\"") ||
 		strstr(text, "\"cat\":\"forward\""));

@@ -60,20 +60,6 @@ typedef int gf_import_record(void *ctx, struct gf_json_at *at, size_t line,
 int gf_import_records(const struct gf_import *in, gf_import_record *take,
 		      void *ctx, struct gf_error *err);
 
-/* Times of an all-reduce by size, ascending. */
-struct gf_import_points {
-	size_t count;
-	const size_t *size_bytes;
-	const double *time_s;
-	const double *spread_s; /* interquartile ranges; NULL: not said */
-};
-
-/* Appends the algorithm's cost to net, from points; takes nothing. -EINVAL: no
- * line fits them. */
-int gf_import_curve(const struct gf_import *in, const char *algorithm,
-		    const struct gf_import_points *points,
-		    struct gf_network *net, struct gf_error *err);
-
 int gf_import_is_folder(const char *path);
 /* gf_import_file of each file in a folder, one per rank of a job: the step of
  * the slowest rank, and of each gradient the latest time. A remark says how far

@@ -384,7 +384,7 @@ static size_t choose(const struct gf_nccl_log *log, int ranks,
 }
 
 int gf_nccl_finish(struct gf_nccl_log *log, const struct gf_import *in,
-		   struct gf_network *net, struct gf_text *remarks,
+		   struct gf_profile *out, struct gf_text *remarks,
 		   struct gf_error *err)
 {
 	struct gf_readings all = {.imported = log->imported};
@@ -409,7 +409,7 @@ int gf_nccl_finish(struct gf_nccl_log *log, const struct gf_import *in,
 	if (rc == 0 && tells(log))
 		rc = take_variants(log, ranks, &all, err);
 	if (rc == 0)
-		rc = gf_readings_finish(&all, in, net, remarks, err);
+		rc = gf_readings_finish(&all, in, out, remarks, err);
 	if (rc == 0 && log->runs[run].out_of_bounds > 0 && !all.nwrong)
 		gf_text_addf(remarks,
 			     "%s: the run failed its check: %lld values are "

@@ -76,7 +76,7 @@ void gf_nccl_add(struct gf_nccl_log *log, const struct gf_nccl_row *row);
  * a program's sweep the one on in->ranks, or on most. Each run of an all-reduce
  * is a variant, too, if the log has NCCL's settings. */
 int gf_nccl_finish(struct gf_nccl_log *log, const struct gf_import *in,
-		   struct gf_network *net, struct gf_text *remarks,
+		   struct gf_profile *out, struct gf_text *remarks,
 		   struct gf_error *err);
 void gf_nccl_release(struct gf_nccl_log *log);
 

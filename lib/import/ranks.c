@@ -182,8 +182,7 @@ static int add_network(struct ranks *r, struct gf_text *remarks,
 		gf_imported_leave_many(c->imported, why, c->count);
 		return 0;
 	}
-	r->all.network = gf_xcalloc(1, sizeof(*r->all.network));
-	return gf_collectives_finish(c, r->in, r->all.network, remarks, err);
+	return gf_collectives_finish(c, r->in, &r->all, remarks, err);
 }
 
 /* What all ranks together are. */

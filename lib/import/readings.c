@@ -10,6 +10,7 @@
 #include "base/heap.h"
 #include "doc/algorithm_traits.h"
 #include "doc/dialect.h"
+#include "measure/curve.h"
 
 /* No program sweeps so many; the others are left out. */
 enum { CURVES_MOST = 1000, SIZES_MOST = 10000 };
@@ -142,16 +143,42 @@ static int read_stages(const char *text, struct gf_allreduce_cost *cost,
 			    cost->algorithm, text);
 }
 
+/* Appends the algorithm's cost to net. -EINVAL: no line fits the times. */
+static int fit_curve(const struct gf_import *in,
+		     const struct gf_readings_curve *c, struct gf_network *net,
+		     struct gf_error *err)
+{
+	struct gf_measure_curve curve = {.fit.npoints = c->nsizes};
+	struct gf_allreduce_cost *cost;
+	int rc;
+
+	net->allreduce = gf_xreallocarray(net->allreduce, net->nallreduce + 1,
+					  sizeof(*net->allreduce));
+	cost = &net->allreduce[net->nallreduce++];
+	memset(cost, 0, sizeof(*cost));
+	cost->algorithm = gf_xstrdup(c->algorithm);
+	curve.fit.size_bytes =
+		gf_xmemdup(c->size_bytes, c->nsizes * sizeof(*c->size_bytes));
+	curve.fit.time_s =
+		gf_xmemdup(c->time_s, c->nsizes * sizeof(*c->time_s));
+	if (!c->unspread)
+		curve.fit.spread_s = gf_xmemdup(
+			c->spread_s, c->nsizes * sizeof(*c->spread_s));
+	rc = gf_measure_fit(&curve, GF_FIT_LINES_MOST, err);
+	cost->fit = curve.fit;
+	cost->startup_s = curve.startup_s;
+	cost->per_byte_s = curve.per_byte_s;
+	cost->larger = curve.larger;
+	cost->nlarger = curve.nlarger;
+	if (rc < 0)
+		gf_error_prefix(err, "%s", in->file);
+	return rc;
+}
+
 static int add_curve(const struct gf_import *in, const struct gf_readings *all,
 		     const struct gf_readings_curve *c, struct gf_network *net,
 		     struct gf_error *err)
 {
-	struct gf_import_points points = {
-		.count = c->nsizes,
-		.size_bytes = c->size_bytes,
-		.time_s = c->time_s,
-		.spread_s = c->unspread ? NULL : c->spread_s,
-	};
 	int rc;
 
 	if (!c->nsizes || c->size_bytes[c->nsizes - 1] / 2 < *c->size_bytes) {
@@ -165,7 +192,7 @@ static int add_curve(const struct gf_import *in, const struct gf_readings *all,
 	}
 	gf_imported_find(all->imported, "%s of %zu sizes", c->algorithm,
 			 c->nsizes);
-	rc = gf_import_curve(in, c->algorithm, &points, net, err);
+	rc = fit_curve(in, c, net, err);
 	if (rc < 0)
 		return rc;
 	if (c->told) {
@@ -222,12 +249,14 @@ static int tell(const struct gf_import *in, const struct gf_readings *all,
 }
 
 int gf_readings_finish(const struct gf_readings *all,
-		       const struct gf_import *in, struct gf_network *net,
+		       const struct gf_import *in, struct gf_profile *out,
 		       struct gf_text *remarks, struct gf_error *err)
 {
+	struct gf_network *net = gf_xcalloc(1, sizeof(*net));
 	size_t i;
 	int rc = 0;
 
+	out->network = net;
 	net->ranks = in->ranks > 0 ? in->ranks : all->ranks;
 	net->hosts = all->hosts;
 	if (net->ranks)

@@ -51,10 +51,10 @@ struct gf_readings {
  * is left out by name. -EINVAL: other ranks than before. */
 int gf_readings_take(struct gf_readings *all, const struct gf_reading *r,
 		     struct gf_error *err);
-/* Fills a zeroed network, and what was found; remarks name wrong results.
+/* Adds a network, and what was found; remarks name wrong results.
  * -EINVAL: nothing is left, or nobody knows the ranks. */
 int gf_readings_finish(const struct gf_readings *all,
-		       const struct gf_import *in, struct gf_network *net,
+		       const struct gf_import *in, struct gf_profile *out,
 		       struct gf_text *remarks, struct gf_error *err);
 void gf_readings_release(struct gf_readings *all);
 

@@ -12,7 +12,7 @@
 
 /*
  * Topologies in the formats of other programs. A format is one file and one
- * entry in topology_formats.c; each reads, writes, or both.
+ * entry in topology_formats.c.
  */
 struct gf_topology_file {
 	const char *path; /* for messages */
@@ -27,20 +27,22 @@ struct gf_topology_format {
 	const char *description; /* one line */
 	/* It speaks of hosts and not of what is in them. */
 	bool bare_hosts;
-	/* 1 if a text looks like this format. NULL: it does not read. */
+	/* 1 if a text looks like this format. */
 	int (*recognise)(const char *text);
 	/* Fills a zeroed topology but for producer and name; source is its
 	 * own. remarks: one line each. -EINVAL names the file and the place. */
 	int (*read)(const struct gf_topology_file *in, struct gf_topology *t,
 		    struct gf_text *remarks, struct gf_error *err);
-	/* Adds the file's text. Parts of the topology that the format cannot
-	 * express are left out. NULL: the format is only read. */
-	int (*write)(const struct gf_topology *t, struct gf_text *out,
-		     struct gf_text *remarks, struct gf_error *err);
 };
 
 extern const struct gf_topology_format
 	*const gf_topology_formats[]; /* NULL-terminated */
+extern const struct gf_topology_format gf_format_astra;
+extern const struct gf_topology_format gf_format_hwloc;
+extern const struct gf_topology_format gf_format_matrix;
+extern const struct gf_topology_format gf_format_nccl;
+extern const struct gf_topology_format gf_format_own;
+extern const struct gf_topology_format gf_format_slurm;
 
 /* NULL if there is none of that name. */
 const struct gf_topology_format *gf_topology_format_find(const char *name);

@@ -10,8 +10,7 @@
  *
  * There every NPU has links of its own in every dimension; here a level's
  * bandwidth is what all ranks of one group one level down share. So a dimension
- * times the NPUs below it is a level, and a level over the ranks below it is a
- * dimension. GB is 1e9 bytes.
+ * times the NPUs below it is a level. GB is 1e9 bytes.
  */
 #include <ctype.h>
 #include <errno.h>
@@ -22,7 +21,7 @@
 #include "base/heap.h"
 #include "base/units.h"
 #include "probe/markup.h"
-#include "probe/topology_formats.h"
+#include "probe/format.h"
 
 enum key { TOPOLOGY, NPUS_COUNT, BANDWIDTH, LATENCY, KEYS };
 static const char *const keys[KEYS] = {"topology", "npus_count", "bandwidth",
@@ -105,24 +104,19 @@ static int read_level(const struct list *lists, size_t i, double below,
 {
 	const char *link = lists[TOPOLOGY].items[i];
 	double gb_per_s, latency_ns;
+	enum key of = NPUS_COUNT;
 	long long size;
 	size_t k;
-	int rc = gf_units_int(lists[NPUS_COUNT].items[i], 1, GF_RANKS_MAX,
-			      &size, err);
+	int rc = gf_units_int(lists[of].items[i], 1, GF_RANKS_MAX, &size, err);
 
+	if (rc == 0)
+		rc = gf_units_real(lists[of = BANDWIDTH].items[i], 1e-9, 1e12,
+				   &gb_per_s, err);
+	if (rc == 0)
+		rc = gf_units_real(lists[of = LATENCY].items[i], 0, 1e15,
+				   &latency_ns, err);
 	if (rc < 0) {
-		gf_error_prefix(err, "npus_count, entry %zu", i);
-		return rc;
-	}
-	rc = gf_units_real(lists[BANDWIDTH].items[i], 1e-9, 1e12, &gb_per_s,
-			   err);
-	if (rc < 0) {
-		gf_error_prefix(err, "bandwidth, entry %zu", i);
-		return rc;
-	}
-	rc = gf_units_real(lists[LATENCY].items[i], 0, 1e15, &latency_ns, err);
-	if (rc < 0) {
-		gf_error_prefix(err, "latency, entry %zu", i);
+		gf_error_prefix(err, "%s, entry %zu", keys[of], i);
 		return rc;
 	}
 	if (!*link)
@@ -177,62 +171,9 @@ static int read_astra(const struct gf_topology_file *in, struct gf_topology *t,
 	return rc;
 }
 
-/* ASTRA-sim's word for a level's network; every other link becomes a switch. */
-static const char *dimension(const struct gf_level *l)
-{
-	if (strcmp(l->link, "ring") == 0)
-		return "Ring";
-	if (strcmp(l->link, "fullyconnected") == 0)
-		return "FullyConnected";
-	return "Switch";
-}
-
-static void write_numbers(const struct gf_topology *t, enum key key,
-			  struct gf_text *out)
-{
-	double below = 1;
-	size_t i;
-
-	gf_text_addf(out, "%s: [ ", keys[key]);
-	for (i = 0; i < t->nlevels; i++) {
-		const struct gf_level *l = &t->levels[i];
-
-		gf_text_addf(out, "%s", i ? ", " : "");
-		switch (key) {
-		case TOPOLOGY:
-			gf_text_addf(out, "%s", dimension(l));
-			break;
-		case NPUS_COUNT:
-			gf_text_addf(out, "%zu", l->size);
-			break;
-		case BANDWIDTH:
-			gf_text_addf(out, "%.12g",
-				     l->bandwidth_bytes_per_s / below / 1e9);
-			break;
-		default:
-			gf_text_addf(out, "%.12g", l->latency_s * 1e9);
-		}
-		below *= (double)l->size;
-	}
-	gf_text_addf(out, " ]\n");
-}
-
-static int write_astra(const struct gf_topology *t, struct gf_text *out,
-		       struct gf_text *remarks, struct gf_error *err)
-{
-	int k;
-
-	(void)remarks;
-	(void)err;
-	for (k = 0; k < KEYS; k++)
-		write_numbers(t, (enum key)k, out);
-	return 0;
-}
-
 const struct gf_topology_format gf_format_astra = {
 	.name = "astra-sim",
 	.description = "ASTRA-sim's analytical network (yml)",
 	.recognise = recognise,
 	.read = read_astra,
-	.write = write_astra,
 };

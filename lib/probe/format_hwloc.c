@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/heap.h"
-#include "probe/topology_formats.h"
+#include "probe/format.h"
 #include "probe/find_levels.h"
 #include "probe/probe.h"
 

@@ -21,8 +21,8 @@
 #include "base/array.h"
 #include "base/heap.h"
 #include "base/log_lines.h"
-#include "probe/topology_formats.h"
-#include "probe/near.h"
+#include "probe/format.h"
+#include "probe/pci_path.h"
 #include "probe/nvlink.h"
 #include "probe/probe.h"
 

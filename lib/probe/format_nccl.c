@@ -24,9 +24,9 @@
 
 #include "base/array.h"
 #include "base/heap.h"
-#include "probe/topology_formats.h"
+#include "probe/format.h"
 #include "probe/nccl_xml.h"
-#include "probe/near.h"
+#include "probe/pci_path.h"
 #include "probe/probe.h"
 
 /* NVLink domains have some hundreds of GPUs. */

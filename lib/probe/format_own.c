@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* gf-topology documents themselves: to be drawn, renamed, exported. */
+/* gf-topology documents themselves: to be drawn or renamed. */
 #include <string.h>
 
-#include "probe/topology_formats.h"
+#include "probe/format.h"
 
 static int recognise(const char *text)
 {

@@ -24,7 +24,7 @@
 #include "base/array.h"
 #include "base/heap.h"
 #include "base/log_lines.h"
-#include "probe/topology_formats.h"
+#include "probe/format.h"
 #include "probe/slurm.h"
 
 static bool is_yaml(const char *text)

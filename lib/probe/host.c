@@ -134,27 +134,12 @@ void gf_probe_remark(const struct gf_probe_config *config, const char *fmt, ...)
 
 void gf_probe_host_release(struct gf_host *host)
 {
-	size_t i;
+	struct gf_topology t = {
+		.hosts = gf_xmemdup(host, sizeof(*host)),
+		.nhosts = 1,
+	};
 
-	for (i = 0; i < host->ndevices; i++)
-		release_device(&host->devices[i]);
-	for (i = 0; i < host->nlinks; i++) {
-		free(host->links[i].from);
-		free(host->links[i].to);
-		free(host->links[i].extra);
-	}
-	for (i = 0; i < host->nnics; i++) {
-		free(host->nics[i].name);
-		free(host->nics[i].link);
-		free(host->nics[i].state);
-		free(host->nics[i].pci);
-		free(host->nics[i].extra);
-	}
-	free(host->devices);
-	free(host->links);
-	free(host->nics);
-	free(host->name);
-	free(host->extra);
+	gf_topology_release(&t);
 	memset(host, 0, sizeof(*host));
 }
 
@@ -204,7 +189,7 @@ int gf_probe_host(const struct gf_probe_config *config, struct gf_host *host,
 		return rc;
 	own.tree = &tree;
 	for (i = 0; gf_probers[i] && rc == 0; i++)
-		rc = gf_probers[i]->probe(&own, &h, err);
+		rc = gf_probers[i](&own, &h, err);
 	gf_pci_tree_release(&tree);
 	if (rc < 0) {
 		gf_probe_host_release(&h);

@@ -5,7 +5,7 @@
  * which knows their rates; of a saved machine, where there is no sysfs, they
  * come from here.
  */
-#include "probe/probers.h"
+#include "probe/probe.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -54,7 +54,7 @@ static void limit(struct gf_host *host)
 	}
 }
 
-static int probe_this(const struct gf_hwloc_wanted *wanted,
+static int probe_this(const struct gf_probe_config *config,
 		      struct gf_host *host, struct gf_error *err)
 {
 	hwloc_topology_t topology;
@@ -72,7 +72,7 @@ static int probe_this(const struct gf_hwloc_wanted *wanted,
 	    hwloc_topology_export_xmlbuffer(topology, &xml, &size, 0) < 0)
 		rc = gf_error_set(err, -EIO, "hwloc cannot describe it");
 	else if (rc == 0) {
-		rc = gf_hwloc_read(xml, "hwloc's XML", wanted, host, err);
+		rc = gf_hwloc_read(xml, "hwloc's XML", config, host, err);
 		limit(host);
 		hwloc_free_xmlbuffer(topology, xml);
 	}
@@ -80,20 +80,15 @@ static int probe_this(const struct gf_hwloc_wanted *wanted,
 	return rc;
 }
 
-static int probe(const struct gf_probe_config *config, struct gf_host *host,
-		 struct gf_error *err)
+int gf_probe_hwloc(const struct gf_probe_config *config, struct gf_host *host,
+		   struct gf_error *err)
 {
-	const struct gf_hwloc_wanted wanted = {
-		.nics = !config->sysfs,
-		.saved = config->hwloc_xml != NULL,
-		.tree = config->tree,
-	};
 	char *read = NULL;
 	size_t size;
 	int rc = 0;
 
 	if (!config->hwloc_xml) {
-		rc = probe_this(&wanted, host, err);
+		rc = probe_this(config, host, err);
 		if (rc)
 			gf_error_prefix(err, "this machine");
 		return rc;
@@ -102,12 +97,7 @@ static int probe(const struct gf_probe_config *config, struct gf_host *host,
 		rc = gf_file_read(config->hwloc_xml, &read, &size, err);
 	if (rc == 0)
 		rc = gf_hwloc_read(read ? read : config->hwloc_text,
-				   config->hwloc_xml, &wanted, host, err);
+				   config->hwloc_xml, config, host, err);
 	free(read);
 	return rc;
 }
-
-const struct gf_prober gf_prober_hwloc = {
-	.name = "hwloc",
-	.probe = probe,
-};

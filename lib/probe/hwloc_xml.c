@@ -31,7 +31,7 @@ enum { NODES_MAX = 4096, SET_BYTES = 4096 };
 struct reading {
 	const char *path;
 	unsigned long format;
-	const struct gf_hwloc_wanted *wanted;
+	const struct gf_probe_config *config;
 	struct gf_host *host;
 	struct gf_error *err;
 	const char *processors, *memory; /* sets that a program may use */
@@ -265,9 +265,9 @@ static void look(struct reading *r, const struct gf_markup *e, struct around at)
 		add_device(r, e, &at);
 		if (at.bridges)
 			gf_pci_tree_put(
-				r->wanted->tree, at.address,
+				r->config->tree, at.address,
 				gf_xasprintf("%s%s", at.bridges, at.address));
-	} else if (is(e, "OSDev") && r->wanted->nics) {
+	} else if (is(e, "OSDev") && !r->config->sysfs) {
 		add_nic(r, e, &at);
 	}
 	for (i = 0; i < e->nchildren; i++)
@@ -298,10 +298,10 @@ static int describe(struct reading *r, const struct gf_markup *root,
 	host->cores = host->cores ? host->cores : host->threads;
 	name = gf_hwloc_info(machine, "HostName");
 	name = name ? name : gf_hwloc_info(root, "HostName");
-	if (r->wanted->saved && name && *name)
+	if (r->config->hwloc_xml && name && *name)
 		host->name = gf_xstrdup(name);
 	look(r, machine, (struct around){0});
-	if (r->wanted->saved)
+	if (r->config->hwloc_xml)
 		gf_hwloc_links(root, host);
 	return 0;
 }
@@ -327,10 +327,10 @@ static int check_format(struct reading *r, const struct gf_markup *root)
 }
 
 int gf_hwloc_read(const char *xml, const char *path,
-		  const struct gf_hwloc_wanted *wanted, struct gf_host *host,
+		  const struct gf_probe_config *config, struct gf_host *host,
 		  struct gf_error *err)
 {
-	struct reading r = {.path = path, .wanted = wanted};
+	struct reading r = {.path = path, .config = config};
 	struct gf_markup *root = NULL, *machine;
 	size_t i = 0;
 	int rc = gf_xml_parse(xml, path, &root, err);

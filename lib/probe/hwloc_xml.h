@@ -11,17 +11,12 @@
 #include "probe/probe.h"
 #include "probe/sysfs.h"
 
-/* What hwloc's XML says of a machine: processors, memory and accelerators. */
-struct gf_hwloc_wanted {
-	bool nics;                /* network interfaces, too */
-	bool saved;               /* the host's name, and links */
-	struct gf_pci_tree *tree; /* gets the places of PCI functions */
-};
-
-/* Adds to a host that probers fill. -EINVAL names the path, and the line where
- * there is one. */
+/* Adds to a host that probers fill what hwloc's XML says of a machine:
+ * processors, memory and accelerators; without a sysfs network interfaces, too;
+ * of a saved machine its name, and links. The config's tree gets the places of
+ * PCI functions. -EINVAL names the path, and the line where there is one. */
 int gf_hwloc_read(const char *xml, const char *path,
-		  const struct gf_hwloc_wanted *wanted, struct gf_host *host,
+		  const struct gf_probe_config *config, struct gf_host *host,
 		  struct gf_error *err);
 
 /* hwloc_matrix.c: adds the links of the file's matrices of NVLinks and xGMI

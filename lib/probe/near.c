@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "probe/near.h"
+#include "probe/pci_path.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/heap.h"
 #include "probe/find_levels.h"
-#include "probe/probers.h"
+#include "probe/probe.h"
 
 /* No host has as many devices times interfaces. */
 enum { PAIRS_MAX = 1 << 20 };
@@ -71,8 +71,8 @@ void gf_near_by_places(struct gf_host *host, const struct gf_pci_tree *tree)
 	free(paths);
 }
 
-static int probe(const struct gf_probe_config *config, struct gf_host *host,
-		 struct gf_error *err)
+int gf_probe_near(const struct gf_probe_config *config, struct gf_host *host,
+		  struct gf_error *err)
 {
 	size_t i;
 
@@ -86,8 +86,3 @@ static int probe(const struct gf_probe_config *config, struct gf_host *host,
 	gf_near_by_places(host, config->tree);
 	return 0;
 }
-
-const struct gf_prober gf_prober_near = {
-	.name = "near",
-	.probe = probe,
-};

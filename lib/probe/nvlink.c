@@ -51,7 +51,8 @@ void gf_nvlinked_join(struct gf_nvlinked *g, size_t n, size_t a, size_t b)
 			g[i].group = to;
 }
 
-bool gf_nvlinked_any(const struct gf_nvlinked *g, size_t n)
+/* Is any connected to another? */
+static bool is_any(const struct gf_nvlinked *g, size_t n)
 {
 	size_t i;
 
@@ -61,7 +62,8 @@ bool gf_nvlinked_any(const struct gf_nvlinked *g, size_t n)
 	return false;
 }
 
-size_t gf_nvlinked_size(const struct gf_nvlinked *g, size_t n)
+/* GPUs k*size .. k*size + size-1 together, for all k? Then size, else 1. */
+static size_t size_of(const struct gf_nvlinked *g, size_t n)
 {
 	size_t size = 0, i;
 
@@ -73,7 +75,8 @@ size_t gf_nvlinked_size(const struct gf_nvlinked *g, size_t n)
 	return size ? size : 1;
 }
 
-struct gf_level gf_nvlinked_level(const struct gf_nvlinked *g, size_t n)
+/* Link, bandwidth of the slowest of them, and latency. */
+static struct gf_level level_of(const struct gf_nvlinked *g, size_t n)
 {
 	struct gf_level l = {
 		.link = gf_xstrdup(g[0].link),
@@ -206,10 +209,10 @@ static void say_scattered(struct gf_text *remarks, const struct gf_nvlinked *g,
 void gf_levels_linked(struct gf_topology *t, const struct gf_nvlinked *g,
 		      size_t n, struct gf_text *remarks)
 {
-	size_t size = gf_nvlinked_size(g, n), per_host = t->hosts[0].ndevices;
+	size_t size = size_of(g, n), per_host = t->hosts[0].ndevices;
 	size_t i;
 
-	if (size == 1 && gf_nvlinked_any(g, n))
+	if (size == 1 && is_any(g, n))
 		say_scattered(remarks, t->nhosts == 1 ? g : NULL, n);
 	for (i = 1; i < t->nhosts; i++)
 		if (t->hosts[i].ndevices != per_host)
@@ -221,7 +224,7 @@ void gf_levels_linked(struct gf_topology *t, const struct gf_nvlinked *g,
 		return;
 	}
 	if (size > 1)
-		gf_levels_append(t, gf_nvlinked_level(g, n),
+		gf_levels_append(t, level_of(g, n),
 				 size == n || size == per_host ? "host"
 							       : g[0].link,
 				 size);
@@ -245,14 +248,14 @@ static size_t common_groups(const struct gf_topology *t, size_t size,
 	*any = false;
 	for (i = 0; i < t->nhosts; i++) {
 		struct gf_nvlinked *g = of_host(&t->hosts[i], size);
-		size_t group = gf_nvlinked_size(g, size);
+		size_t group = size_of(g, size);
 
-		*any |= gf_nvlinked_any(g, size);
+		*any |= is_any(g, size);
 		common = common == 0 || common == group ? group : 1;
 		if (common > 1 && !level->link)
-			*level = gf_nvlinked_level(g, size);
+			*level = level_of(g, size);
 		else if (common > 1)
-			*level = slower(*level, gf_nvlinked_level(g, size));
+			*level = slower(*level, level_of(g, size));
 		free(g);
 	}
 	if (common <= 1) {

@@ -24,13 +24,6 @@ struct gf_nvlinked {
 struct gf_nvlinked *gf_nvlinked_new(size_t n);
 void gf_nvlinked_join(struct gf_nvlinked *g, size_t n, size_t a, size_t b);
 
-/* GPUs k*size .. k*size + size-1 together, for all k? Then size, else 1. */
-size_t gf_nvlinked_size(const struct gf_nvlinked *g, size_t n);
-/* Is any connected to another? */
-bool gf_nvlinked_any(const struct gf_nvlinked *g, size_t n);
-/* Link, bandwidth of the slowest of them, and latency. */
-struct gf_level gf_nvlinked_level(const struct gf_nvlinked *g, size_t n);
-
 /* Bytes per second that NCCL counts on per NVLink, by compute capability (90
  * for 9.0); 0: there is none. */
 double gf_nvlink_rate(double sm);

@@ -8,7 +8,7 @@
 #include "base/heap.h"
 #include "probe/nvlink.h"
 #include "probe/pci_path.h"
-#include "probe/probers.h"
+#include "probe/probe.h"
 #include "probe/sysfs.h"
 
 /*
@@ -326,8 +326,8 @@ static void look_around(struct look *l)
 	free(l->gpus);
 }
 
-static int probe(const struct gf_probe_config *config, struct gf_host *host,
-		 struct gf_error *err)
+int gf_probe_nvml(const struct gf_probe_config *config, struct gf_host *host,
+		  struct gf_error *err)
 {
 	struct look l = {.config = config, .host = host};
 	struct gf_error why = {""};
@@ -357,8 +357,3 @@ static int probe(const struct gf_probe_config *config, struct gf_host *host,
 		gf_probe_remark(config, "no GPU was asked about: %s", why.text);
 	return 0;
 }
-
-const struct gf_prober gf_prober_nvml = {
-	.name = "nvml",
-	.probe = probe,
-};

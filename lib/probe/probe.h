@@ -36,14 +36,20 @@ struct gf_probe_config {
 #define GF_PROBE_SYSFS "/sys"
 #define GF_PROBE_NVML  "libnvidia-ml.so.1"
 
-struct gf_prober {
-	const char *name;
-	/* 0, or a negative errno with the reason. host is initialised. */
-	int (*probe)(const struct gf_probe_config *config, struct gf_host *host,
-		     struct gf_error *err);
-};
+/* 0, or a negative errno with the reason. host is initialised. */
+typedef int gf_prober(const struct gf_probe_config *config,
+		      struct gf_host *host, struct gf_error *err);
 
-extern const struct gf_prober *const gf_probers[]; /* NULL-terminated */
+extern gf_prober *const gf_probers[]; /* NULL-terminated */
+
+/* The probers of registry.c, each in the file of its name. */
+gf_prober gf_probe_hwloc;
+gf_prober gf_probe_sysfs_pci;
+gf_prober gf_probe_sysfs_net;
+gf_prober gf_probe_sysfs_infiniband;
+gf_prober gf_probe_nvml;
+gf_prober gf_probe_verbs;
+gf_prober gf_probe_near;
 
 /* Runs all of them on a zeroed host and names it; the caller releases it with
  * gf_probe_host_release, or hands it to a topology. A sysfs other than this

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "probe/probers.h"
+#include "probe/probe.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -61,8 +61,8 @@ static void add_device(const char *sysfs, const char *device,
 	gf_sysfs_free_names(ports, count);
 }
 
-static int probe(const struct gf_probe_config *config, struct gf_host *host,
-		 struct gf_error *err)
+int gf_probe_sysfs_infiniband(const struct gf_probe_config *config,
+			      struct gf_host *host, struct gf_error *err)
 {
 	char **devices;
 	size_t count, i;
@@ -76,8 +76,3 @@ static int probe(const struct gf_probe_config *config, struct gf_host *host,
 	gf_sysfs_free_names(devices, count);
 	return 0;
 }
-
-const struct gf_prober gf_prober_sysfs_infiniband = {
-	.name = "sysfs-infiniband",
-	.probe = probe,
-};

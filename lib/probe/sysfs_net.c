@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "probe/probers.h"
+#include "probe/probe.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -103,8 +103,8 @@ static size_t add_kind(const char *sysfs, char **names, size_t count,
 	return added;
 }
 
-static int probe(const struct gf_probe_config *config, struct gf_host *host,
-		 struct gf_error *err)
+int gf_probe_sysfs_net(const struct gf_probe_config *config,
+		       struct gf_host *host, struct gf_error *err)
 {
 	static const enum kind preference[] = {PHYSICAL, VIRTUAL, LOOPBACK};
 	char **names;
@@ -120,8 +120,3 @@ static int probe(const struct gf_probe_config *config, struct gf_host *host,
 	gf_sysfs_free_names(names, count);
 	return 0;
 }
-
-const struct gf_prober gf_prober_sysfs_net = {
-	.name = "sysfs-net",
-	.probe = probe,
-};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "probe/probers.h"
+#include "probe/probe.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -87,8 +87,8 @@ static void add_device(const char *sysfs, const char *pci, struct gf_host *host)
 		d->numa = (int)numa;
 }
 
-static int probe(const struct gf_probe_config *config, struct gf_host *host,
-		 struct gf_error *err)
+int gf_probe_sysfs_pci(const struct gf_probe_config *config,
+		       struct gf_host *host, struct gf_error *err)
 {
 	char **found;
 	size_t i, count;
@@ -112,8 +112,3 @@ static int probe(const struct gf_probe_config *config, struct gf_host *host,
 	}
 	return 0;
 }
-
-const struct gf_prober gf_prober_sysfs_pci = {
-	.name = "sysfs-pci",
-	.probe = probe,
-};

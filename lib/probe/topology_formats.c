@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "probe/topology_formats.h"
+#include "probe/format.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -12,10 +12,9 @@
 #include "probe/probe.h"
 
 /*
- * To add another program's topology: format_NAME.c, which recognises, reads and
- * if possible writes it (format.h), its declaration in topology_formats.h, and
- * a row below; a paragraph in gf-topo(1), a recorded file in
- * tests/data/topologies.
+ * To add another program's topology: format_NAME.c, which recognises and
+ * reads it, its declaration in format.h, and a row below; a paragraph in
+ * gf-topo(1), a recorded file in tests/data/topologies.
  */
 /* clang-format off */
 const struct gf_topology_format *const gf_topology_formats[] = {
@@ -39,16 +38,15 @@ const struct gf_topology_format *gf_topology_format_find(const char *name)
 	return NULL;
 }
 
-/* The formats that can be read; the caller frees. */
-static char *names_of_readers(void)
+/* The caller frees. */
+static char *names_of_all(void)
 {
 	struct gf_text t = {0};
 	size_t i;
 
 	for (i = 0; gf_topology_formats[i]; i++)
-		if (gf_topology_formats[i]->read)
-			gf_text_addf(&t, "%s%s", t.length ? ", " : "",
-				     gf_topology_formats[i]->name);
+		gf_text_addf(&t, "%s%s", i ? ", " : "",
+			     gf_topology_formats[i]->name);
 	return gf_text_take(&t);
 }
 
@@ -77,8 +75,7 @@ static const struct gf_topology_format *recognise(const char *text)
 	size_t i;
 
 	for (i = 0; gf_topology_formats[i]; i++)
-		if (gf_topology_formats[i]->recognise &&
-		    gf_topology_formats[i]->recognise(text))
+		if (gf_topology_formats[i]->recognise(text))
 			return gf_topology_formats[i];
 	return NULL;
 }
@@ -170,7 +167,7 @@ int gf_topology_import(const char *spec, int ranks_per_host,
 	in.imported = imported;
 	if (!format)
 		format = recognise(text);
-	measured = rc || format ? NULL : gf_import_reads(text, in.size);
+	measured = rc || format ? NULL : gf_import_reads(text);
 	if (measured)
 		rc = gf_error_set(err, -EINVAL,
 				  "%s: this is a measurement, %s: give it to "
@@ -179,7 +176,7 @@ int gf_topology_import(const char *spec, int ranks_per_host,
 	if (rc == 0 && (!format || strlen(text) != in.size))
 		rc = gf_foreign_refuse_rest(in.path, text, in.size, err);
 	if (rc == 0 && !format) {
-		names = names_of_readers();
+		names = names_of_all();
 		rc = gf_error_set(err, -EINVAL, "%s: it looks like none of %s",
 				  in.path, names);
 		free(names);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "probe/probers.h"
+#include "probe/probe.h"
 
 #include <infiniband/verbs.h>
 #include <stdlib.h>
@@ -103,8 +103,8 @@ static void add_device(struct gf_host *host, struct ibv_device *device)
 	ibv_close_device(context);
 }
 
-static int probe(const struct gf_probe_config *config, struct gf_host *host,
-		 struct gf_error *err)
+int gf_probe_verbs(const struct gf_probe_config *config, struct gf_host *host,
+		   struct gf_error *err)
 {
 	struct ibv_device **devices;
 	int count, i;
@@ -122,8 +122,3 @@ static int probe(const struct gf_probe_config *config, struct gf_host *host,
 	ibv_free_device_list(devices);
 	return 0;
 }
-
-const struct gf_prober gf_prober_verbs = {
-	.name = "verbs",
-	.probe = probe,
-};

@@ -7,7 +7,6 @@
 
 #include "base/heap.h"
 #include "json/json.h"
-#include "probe/probers.h"
 
 static void name_lines(const struct gf_text *lines, const char *host,
 		       struct gf_text *named)

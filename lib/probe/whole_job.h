@@ -36,4 +36,9 @@ int gf_probe_job(struct gf_comm *comm, const struct gf_probe_job *job,
 int gf_probe_job_topology(struct gf_comm *comm, const struct gf_topology *given,
 			  struct gf_topology *t, struct gf_error *err);
 
+/* The host of another rank's answer, a topology document of one host. -EINVAL
+ * names the source. */
+int gf_probe_host_read(const char *text, size_t length, const char *source,
+		       struct gf_host *host, struct gf_error *err);
+
 #endif

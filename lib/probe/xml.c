@@ -86,11 +86,15 @@ static void on_doctype(void *reader, const char *name, const char *system,
 			       "some");
 }
 
+static void *resize(void *old, size_t size)
+{
+	return gf_xreallocarray(old, size, 1);
+}
+
 int gf_xml_parse(const char *text, const char *path, struct gf_markup **root,
 		 struct gf_error *err)
 {
-	static const XML_Memory_Handling_Suite heap = {gf_xmalloc, gf_xrealloc,
-						       free};
+	static const XML_Memory_Handling_Suite heap = {gf_xmalloc, resize, free};
 	struct reader r = {.parser = XML_ParserCreate_MM(NULL, &heap, NULL)};
 	size_t left = strlen(text), line;
 	const size_t most = 1 << 20;

@@ -55,7 +55,7 @@ TOPOLOGIES = {
     "divisors": [2] * 12 + [3] * 7}
 for name, sizes in TOPOLOGIES.items():
     put(f"topology-{name}.json", levels(sizes), *PLANS)
-    put(f"drawn-{name}.json", levels(sizes), "gf-topo --tree --import", "gf-topo --export astra-sim --import")
+    put(f"drawn-{name}.json", levels(sizes), "gf-topo --tree --import", "gf-topo --import")
 
 put("tensors.json", costs(9000), "gf-plan", "gf-plan --compare", "gf-plan --policy optimal --lanes 8",
     "gf-plan --policy dear --halves", "gf-plan --explain", "gf-plan --selection topk", "gf-plan --emit ddp")

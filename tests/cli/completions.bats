@@ -20,7 +20,6 @@ cases() {
 	gf-train --augment flip,c|+flip,crop:4
 	gf-train --checkpoint |+folder -topo.json
 	gf-topo --device |+auto +cpu +gpu -topo.json
-	gf-topo --export |+astra-sim -hwloc
 	gf-profile -a rin|+ring
 	gf-profile --format |+kineto -gf-train
 	gf-report --against to|+topo.json

@@ -318,20 +318,13 @@ load common
 	jq -e '[.levels[] | [.name, .size]] == [["net", 5]]' out.txt
 }
 
-@test "--export: what a format can say" {
-	wants 0 gf-topo --import "$data/topologies/ring-switch.yml" --export astra-sim
-	printf 'topology: [ Ring, Switch ]\nnpus_count: [ 8, 4 ]\nbandwidth: [ 400, 50 ]\nlatency: [ 936.25, 500 ]\n' | diff - out.txt
-}
-
-@test "--import and --export: refusals" {
+@test "--import: refusals" {
 	echo hello > x; printf '<system><cpu/>' > y; printf 'a\0b' > z
 	wants 2 gf-topo --import x; says 'x: it looks like none of'; one_line
 	wants 2 gf-topo --import nccl:y; says 'y:1: want whole XML, got the end of the file'; one_line
 	wants 2 gf-topo --import z; says 'z: want text, got a zero byte at offset 1'; one_line
 	wants 3 gf-topo --import nosuch; one_line
 	wants 2 gf-topo --import x --measure; says '--import goes without'
-	wants 2 gf-topo --export hwloc; says '--export: want astra-sim, got "hwloc"'
-	wants 2 gf-topo --export astra-sim --tree; says '--export goes without --tree'
 	wants 2 gf-topo --ranks-per-host 2; says 'goes with --import'
 	wants 2 gf-topo --import x --ranks-per-host 0; says '--ranks-per-host: want an integer'
 	wants 2 gf-topo --import "$share/topologies/4x2-1gbe.json" --ranks-per-host 2

@@ -26,7 +26,7 @@ PROFILE = ["gf-plan {}", "gf-plan --compare {}", "gf-plan --policy optimal --lan
            "gf-plan --policy dear --halves {}", "gf-plan --compare --over systems,codecs {}", "gf-sim --profile {} plan.json",
            "gf-profile --import {}"]
 TOPOLOGY = ["gf-plan {}", "gf-plan --model resnet20 --gpu v100 {}", "gf-plan --model resnet20 --gpu v100 --compare {}",
-            "gf-topo --tree --import {}", "gf-topo --export astra-sim --import {}",
+            "gf-topo --tree --import {}", "gf-topo --import {}",
             "gf-sim --topology {} plan.json"]
 MODEL = ["gf-plan --gpu v100 --model {} 4x2-1gbe", "gf-profile --estimate --flops 1e12 --model {}"]
 TRAINED = MODEL + ["gf-train -q --device cpu --steps 1 --model {}"]

@@ -518,51 +518,6 @@ static void test_hostlist(void)
 	}
 }
 
-/* Written, read again: the same levels. */
-static void test_round_trip(void)
-{
-	static const struct {
-		const char *file, *format;
-	} cases[] = {
-		{"tests/data/topologies/ring-switch.yml", "astra-sim"},
-		{"share/topologies/blueconnect-4x16x3.json", "astra-sim"},
-	};
-	size_t i;
-
-	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++) {
-		struct gf_topology t = {0}, again = {0};
-		struct gf_text remarks = {0}, out = {0};
-		struct gf_imported imported = {0};
-		struct gf_error err = {""};
-		char *before, *after;
-		size_t k;
-
-		EXPECT(!gf_topology_import(cases[i].file, 0, &t, &imported,
-					   &remarks, &err) &&
-			       !gf_topology_format_find(cases[i].format)
-					->write(&t, &out, &remarks, &err) &&
-			       !read_text(cases[i].format, out.data, 1, &again,
-					  &err),
-		       "%s: %s", cases[i].file, err.text);
-		for (k = 0; k < t.nlevels && k < again.nlevels; k++) {
-			free(again.levels[k].name);
-			again.levels[k].name = gf_xstrdup(t.levels[k].name);
-		}
-		before = print_levels(&t);
-		after = print_levels(&again);
-		EXPECT_TEXT(after, before);
-		EXPECT(again.nhosts == 0 || again.nhosts == t.nhosts, "%s",
-		       cases[i].file);
-		free(before);
-		free(after);
-		gf_text_release(&out);
-		gf_imported_release(&imported);
-		gf_text_release(&remarks);
-		gf_topology_release(&t);
-		gf_topology_release(&again);
-	}
-}
-
 /* Broken files: no crash, one line that names the file, or a valid document. */
 static void test_broken(void)
 {
@@ -619,7 +574,6 @@ int main(void)
 	test_refused();
 	test_near();
 	test_hostlist();
-	test_round_trip();
 	test_broken();
 	return TEST_END();
 }
