@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "measure/entries.h"
+#include "measure/network_parts.h"
 
 #include <errno.h>
 #include <string.h>
@@ -9,7 +9,6 @@
 #include "contest/device_send.h"
 #include "doc/algorithm_traits.h"
 #include "exec/exec.h"
-#include "measure/stages.h"
 
 bool gf_measure_by_nccl(const struct gf_measure_network *c)
 {

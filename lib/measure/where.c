@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "measure/where.h"
+#include "measure/profile_parts.h"
 
 #include <errno.h>
 #include <string.h>
