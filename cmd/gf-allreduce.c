@@ -17,7 +17,6 @@
 #include "cli/command.h"
 #include "cli/deadline.h"
 #include "cli/list.h"
-#include "cli/progress.h"
 #include "cli/start.h"
 #include "choose/ways.h"
 #include "codec/codec.h"

@@ -9,7 +9,6 @@
 #include "cli/command.h"
 #include "cli/list.h"
 #include "cli/share.h"
-#include "cli/window.h"
 #include "import/import.h"
 #include "report/against.h"
 #include "report/own_profile.h"

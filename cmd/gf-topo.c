@@ -10,7 +10,6 @@
 #include "base/timeout.h"
 #include "cli/command.h"
 #include "cli/list.h"
-#include "cli/window.h"
 #include "comm/comm.h"
 #include "launch/launch.h"
 #include "probe/format.h"

@@ -9,7 +9,6 @@
 #include "cli/command.h"
 #include "cli/deadline.h"
 #include "cli/list.h"
-#include "cli/progress.h"
 #include "cli/start.h"
 #include "launch/launch.h"
 #include "optim/optimizer.h"
