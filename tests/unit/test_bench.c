@@ -12,7 +12,7 @@
 #include "measure/sizes.h"
 #include "cost/stat.h"
 #include "comm/processors.h"
-#include "comm/shm.h"
+#include "comm/transport.h"
 #include "doc/selection.h"
 #include "select/select.h"
 #include "ranks.h"
