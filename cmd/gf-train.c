@@ -22,7 +22,6 @@
 #include "train/compute_place.h"
 #include "train/expected.h"
 #include "train/run_report.h"
-#include "train/run_trace.h"
 #include "train/train.h"
 
 static const char help[] =

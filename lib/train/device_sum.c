@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "train/device_sum.h"
+#include "train/device_graphs.h"
 
 int gf_train_sum_open(struct gf_train_sum *s, struct gf_error *err)
 {

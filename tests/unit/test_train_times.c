@@ -13,7 +13,6 @@
 #include "train/run_log.h"
 #include "train/expected.h"
 #include "train/run_report.h"
-#include "train/run_trace.h"
 #include "two_messages.h"
 
 #define TOLERANCE 1e-9
