@@ -9,7 +9,6 @@
 #include "base/text.h"
 #include "base/timeout.h"
 #include "contest/allreduce.h"
-#include "contest/listing.h"
 #include "contest/row_report.h"
 #include "contest/size_sweep.h"
 #include "contest/told.h"

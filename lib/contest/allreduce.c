@@ -7,7 +7,6 @@
 #include "base/heap.h"
 #include "contest/contest.h"
 #include "contest/message_memory.h"
-#include "contest/set_contestant.h"
 #include "contest/told.h"
 
 const char *const gf_contest_across_names[] = {"max", "mean", "min", "rank0",
