@@ -13,7 +13,6 @@
 #include "cli/share.h"
 #include "planner/plan_sweep.h"
 #include "sim/doubt.h"
-#include "sim/picture.h"
 #include "sim/period_time.h"
 #include "sim/sweep_plots.h"
 #include "sim/prove_plan.h"

@@ -10,7 +10,6 @@
 #include "base/heap.h"
 #include "codec/codec.h"
 #include "coll/algorithm.h"
-#include "sim/price_parts.h"
 
 #define ELEM_BYTES 4
 #define PLAIN      gf_codecs[GF_CODEC_F32].name

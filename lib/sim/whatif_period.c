@@ -8,7 +8,6 @@
 #include "base/heap.h"
 #include "sim/jitter.h"
 #include "sim/period_walk.h"
-#include "sim/slow_link.h"
 
 /* Periods before those that count; a group's steps to draw from, at least. */
 #define FILL_PERIODS 16
