@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "ckpt/checksum.h"
+#include "ckpt/safetensors.h"
 
 #include <stdio.h>
 

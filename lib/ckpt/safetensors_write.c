@@ -10,7 +10,6 @@
 #include "base/file.h"
 #include "base/heap.h"
 #include "base/text.h"
-#include "ckpt/checksum.h"
 
 #define ALIGNMENT 8
 
