@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "run/heirs.h"
+#include "run/marks.h"
 
 #include <errno.h>
 #include <stdlib.h>

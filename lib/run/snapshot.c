@@ -11,7 +11,6 @@
 #include "base/heap.h"
 #include "ckpt/owner.h"
 #include "ckpt/set.h"
-#include "run/heirs.h"
 #include "run/marks.h"
 #include "run/reshard.h"
 
