@@ -8,7 +8,6 @@
 #include "base/clock.h"
 #include "base/heap.h"
 #include "comm/pages.h"
-#include "outer/outer_math.h"
 
 struct gf_outer {
 	struct gf_outer_env env;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "outer/outer_math.h"
+#include "outer/outer.h"
 
 #include <string.h>
 
