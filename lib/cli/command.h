@@ -27,7 +27,7 @@
  * Every command also has -o FILE, -q (errors only, no warnings), -v
  * (repeatable), -h, --help, --usage, -V and --version. If both -q and -v are
  * given, the last one counts. --completion, which --help does not show, prints
- * the options as complete.h has them.
+ * the options as command.c has them.
  * Everything a parse can refuse is refused before MPI starts, identically on
  * all ranks, and printed by one of them.
  */
