@@ -49,4 +49,8 @@ int gf_jitter_run(struct gf_variant *v, const struct gf_what_if *w,
 int gf_variant_price(struct gf_variant *v, const struct gf_what_if *w,
 		     struct gf_error *err);
 
+/* The quantile u, 0 < u < 1, of the largest of n standard normal deviates:
+ * a draw of the largest for a uniform u, whatever n is. */
+double gf_normal_largest(double u, double n);
+
 #endif
