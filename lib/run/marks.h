@@ -7,7 +7,6 @@
 #include "base/error.h"
 #include "ckpt/safetensors.h"
 #include "run/snapshot.h"
-#include "run/team.h"
 
 /*
  * The settings that give a checkpoint's state its meaning, as the metadata of
@@ -37,15 +36,5 @@ char *gf_marks_settings(const struct gf_mark_origin *from,
 int gf_marks_check(const struct gf_safetensors *s,
 		   const struct gf_mark_origin *from,
 		   const struct gf_run_identity *id, struct gf_error *err);
-
-/*
- * Which rank goes on from what a rank of an earlier run has left. Collective;
- * every rank returns the same. former: 1 + what this rank was, of `before`
- * ranks; 0: it is new. *heirs has `before` entries, -1 for a rank that is no
- * more, and is the caller's to free. It is NULL if all ranks are new: nobody
- * knows. -EINVAL: there was no such rank, or two ranks were the same.
- */
-int gf_heirs_find(struct gf_team *team, size_t former, int before, int **heirs,
-		  struct gf_error *err);
 
 #endif
