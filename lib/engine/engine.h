@@ -13,7 +13,6 @@
 #include "comm/comm.h"
 #include "doc/plan.h"
 #include "work/hooks.h"
-#include "work/pool.h"
 #include "comm/watch.h"
 #include "work/work.h"
 #include "exec/exec.h"

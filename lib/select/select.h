@@ -13,7 +13,6 @@
 #include "doc/model.h"
 #include "doc/plan.h"
 #include "work/hooks.h"
-#include "work/pool.h"
 #include "work/work.h"
 #include "gpu/gpu.h"
 #include "gpu/place.h"
