@@ -15,7 +15,6 @@
 #include "contest/drawing.h"
 #include "cli/command.h"
 #include "cli/deadline.h"
-#include "cli/list.h"
 #include "cli/start.h"
 #include "choose/ways.h"
 #include "codec/codec.h"

@@ -8,7 +8,6 @@
 #include "base/heap.h"
 #include "base/text.h"
 #include "cli/command.h"
-#include "cli/list.h"
 #include "codec/codec.h"
 #include "coll/algorithm.h"
 #include "cost/preset.h"

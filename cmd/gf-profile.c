@@ -14,7 +14,6 @@
 #include "measure/pairs.h"
 #include "measure/whole_profile.h"
 #include "cli/command.h"
-#include "cli/list.h"
 #include "cli/start.h"
 #include "coll/algorithm.h"
 #include "comm/comm.h"

@@ -7,7 +7,6 @@
 #include "base/array.h"
 #include "base/text.h"
 #include "cli/command.h"
-#include "cli/list.h"
 #include "cli/share.h"
 #include "import/import.h"
 #include "report/against.h"

@@ -9,7 +9,6 @@
 #include "base/text.h"
 #include "base/units.h"
 #include "cli/command.h"
-#include "cli/list.h"
 #include "cli/share.h"
 #include "planner/plan_sweep.h"
 #include "sim/doubt.h"

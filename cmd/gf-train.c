@@ -8,7 +8,6 @@
 #include "base/timeout.h"
 #include "cli/command.h"
 #include "cli/deadline.h"
-#include "cli/list.h"
 #include "cli/start.h"
 #include "launch/launch.h"
 #include "optim/optimizer.h"

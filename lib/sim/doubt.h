@@ -71,7 +71,7 @@ void gf_beyond_add_plan(struct gf_beyond *b, const struct gf_plan *p);
 /* A line each for people; nothing of what was measured. */
 void gf_beyond_text(const struct gf_beyond *b, struct gf_text *out);
 
-/* These lines, and one of detail (cli/list.h); nothing without doubt. */
+/* These lines, and one of detail (cli/command.h); nothing without doubt. */
 void gf_doubt_text(const struct gf_plan *p, struct gf_text *out);
 
 /*
