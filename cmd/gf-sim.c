@@ -14,7 +14,7 @@
 #include "sim/doubt.h"
 #include "sim/period_time.h"
 #include "sim/sweep_plots.h"
-#include "sim/prove_plan.h"
+#include "sim/replay_plan.h"
 #include "sim/step_listing.h"
 #include "sim/uneven.h"
 
