@@ -8,7 +8,6 @@
 
 #include "base/text.h"
 #include "data/data_parts.h"
-#include "data/mask.h"
 
 const char *const gf_part_names[] = {"train", "test", NULL};
 
