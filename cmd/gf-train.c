@@ -15,7 +15,6 @@
 #include "train/groups.h"
 #include "train/assign.h"
 #include "train/choose_ways.h"
-#include "train/load_net.h"
 #include "train/run_log.h"
 #include "train/options.h"
 #include "train/compute_place.h"
