@@ -17,7 +17,6 @@
 #include "work/work.h"
 #include "exec/exec.h"
 #include "gpu/gpu.h"
-#include "gpu/place.h"
 #include "lane/nccl.h"
 
 /*

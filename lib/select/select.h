@@ -15,7 +15,6 @@
 #include "work/hooks.h"
 #include "work/work.h"
 #include "gpu/gpu.h"
-#include "gpu/place.h"
 #include "optim/optimizer.h"
 #include "select/feedback.h"
 #include "select/sums.h"

@@ -8,7 +8,6 @@
 #include "base/error.h"
 #include "doc/model.h"
 #include "doc/plan.h"
-#include "gpu/place.h"
 #include "optim/optimizer.h"
 #include "select/sums.h"
 #include "ckpt/state.h"
