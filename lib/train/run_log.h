@@ -8,7 +8,7 @@
 #include "train/train.h"
 #include "comm/comm.h"
 #include "doc/plan.h"
-#include "trace/clocks.h"
+#include "trace/rank_traces.h"
 #include "train/event_ring.h"
 #include "train/speed.h"
 

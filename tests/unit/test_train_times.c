@@ -9,7 +9,7 @@
 #include "base/heap.h"
 #include "cost/stat.h"
 #include "ranks.h"
-#include "trace/clocks.h"
+#include "trace/rank_traces.h"
 #include "train/run_log.h"
 #include "train/expected.h"
 #include "train/run_report.h"
