@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "base/heap.h"
-#include "ckpt/owner.h"
 #include "ckpt/set.h"
 #include "run/marks.h"
 #include "run/reshard.h"
