@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "comm/processors.h"
-#include "comm/priority.h"
 #include "measure/chain.h"
 
 int gf_measure_place_step(const struct gf_measure_profile *c,

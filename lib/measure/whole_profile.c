@@ -8,7 +8,7 @@
 #include <time.h>
 
 #include "base/heap.h"
-#include "comm/priority.h"
+#include "comm/processors.h"
 #include "measure/profile_parts.h"
 #include "measure/model_times.h"
 #include "measure/compute_step.h"
