@@ -34,9 +34,9 @@ extern const struct gf_transport gf_transports[]; /* name NULL ends it */
 /*
  * The ranks that the allgather connects, over UCX: sockets, InfiniBand, RoCE,
  * as UCX finds them. Shared memory between processes is left to the layer above
- * (comm/transport.h) unless UCX_TLS says otherwise. Any number of communicators in a
- * process. A rank that dies breaks its connections: what waits for it fails
- * with -ECONNRESET, and the communicator closes all the same. Collective.
+ * (comm/transport.h) unless UCX_TLS says otherwise. Any number of communicators
+ * in a process. A rank that dies breaks its connections: what waits for it
+ * fails with -ECONNRESET, and the communicator closes all the same. Collective.
  */
 int gf_comm_ucx_join(const struct gf_join *join, struct gf_comm **comm,
 		     struct gf_error *err);

@@ -18,8 +18,8 @@
  * The running half of periods (doc/period.h has the equations). A period owns
  * the outer parameters w and the velocity v. Both lie on the host and are the
  * same on all ranks. A period also owns an exchange between all ranks, which
- * carries w - x, one fragment at a time. What happens in a step is the caller's:
- * it changes x, its own parameters, and after each step's update calls
+ * carries w - x, one fragment at a time. What happens in a step is the
+ *caller's: it changes x, its own parameters, and after each step's update calls
  *
  *	if (gf_outer_due(o, step)) {
  *		... x is the host's ...

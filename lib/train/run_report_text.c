@@ -390,10 +390,11 @@ char *gf_report_epoch(const struct gf_train_row *train,
 		     percent(train), percent(test), train->samples_per_s,
 		     train->perplexity > 0 ? "symbols" : "samples");
 	if (test->outer_step < test->step)
-		gf_text_addf(&out,
-			     "; tested are the parameters of step %zu, the last "
-			     "outer exchange",
-			     test->outer_step);
+		gf_text_addf(
+			&out,
+			"; tested are the parameters of step %zu, the last "
+			"outer exchange",
+			test->outer_step);
 	return gf_text_take(&out);
 }
 
