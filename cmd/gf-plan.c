@@ -8,9 +8,6 @@
 #include "base/heap.h"
 #include "base/text.h"
 #include "cli/command.h"
-#include "cli/input.h"
-#include "cli/list.h"
-#include "cli/window.h"
 #include "codec/codec.h"
 #include "coll/algorithm.h"
 #include "cost/preset.h"
@@ -83,7 +80,8 @@ static const struct gf_setting own_settings[] = {
 	 "print a table of all policies, best first"},
 	{"over", "LIST", 2, GF_SETTING_OWN, AT(over),
 	 "compare policies, systems, codecs, selections, algorithms, lanes, "
-	 "staleness, threshold, periods, densities, or several of them; A:B: each of A "
+	 "staleness, threshold, periods, densities, or several of them; A:B: "
+	 "each of A "
 	 "with each of B",
 	 .names = gf_compare_names, .store = gf_compare_store},
 	{"strict", NULL, 2, GF_SETTING_FLAG, AT(strict),

@@ -8,7 +8,6 @@
 #include "base/text.h"
 #include "base/timeout.h"
 #include "cli/command.h"
-#include "cli/window.h"
 #include "comm/comm.h"
 #include "launch/launch.h"
 #include "probe/format.h"

@@ -8,8 +8,6 @@
 #include "base/timeout.h"
 #include "cli/command.h"
 #include "cli/deadline.h"
-#include "cli/list.h"
-#include "cli/progress.h"
 #include "cli/start.h"
 #include "launch/launch.h"
 #include "optim/optimizer.h"
@@ -17,13 +15,11 @@
 #include "train/groups.h"
 #include "train/assign.h"
 #include "train/choose_ways.h"
-#include "train/load_net.h"
 #include "train/run_log.h"
 #include "train/options.h"
 #include "train/compute_place.h"
 #include "train/expected.h"
 #include "train/run_report.h"
-#include "train/run_trace.h"
 #include "train/train.h"
 
 static const char help[] =

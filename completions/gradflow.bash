@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # The words that bash offers for gradflow's commands: those that the command itself prints
-# by its hidden option --completion (lib/cli/complete.h).
+# by its hidden option --completion (lib/cli/command.c).
 _gradflow() {
 	local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]}
 	local kind name letter arg repeats kinds rest names='' words='' paths='' list='' before='' here='' found=''

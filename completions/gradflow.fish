@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # The words that fish offers for gradflow's commands: those that the command itself prints
-# by its hidden option --completion (lib/cli/complete.h).
+# by its hidden option --completion (lib/cli/command.c).
 function __gradflow
     set -l before (commandline -opc)
     set -l token (commandline -ct)

@@ -64,7 +64,7 @@ struct gf_gpu_lars {
 	struct gf_sgd_step step;
 	double rate; /* times every tensor's own: 1, or lr where it is inside
 		      * the velocity (then step.lr is 1) */
-	double eta, epsilon, weight_decay; /* optim/lars.h */
+	double eta, epsilon, weight_decay; /* optim/sgd.h */
 	void *work; /* gf_gpu_lars_work_bytes(tensors), 8-aligned */
 };
 
@@ -121,7 +121,7 @@ struct gf_gpu_kernels {
 	void (*sgd_f32)(struct gf_gpu_stream *s, const struct gf_sgd_step *o,
 			const struct gf_gpu_gate *gate, const float *grad,
 			float *weight, float *velocity, size_t n);
-	/* optim/lars.h over all tensors of a pool. The sums of squares are
+	/* optim/sgd.h over all tensors of a pool. The sums of squares are
 	 * added up in another order than ref's: the same bits on every GPU,
 	 * the trust within 1e-12 of ref's. `t` and `o` are the host's. */
 	void (*lars_f32)(struct gf_gpu_stream *s, const struct gf_gpu_lars *o,

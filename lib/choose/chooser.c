@@ -12,7 +12,6 @@
 #include "base/rng.h"
 #include "doc/algorithm_traits.h"
 #include "engine/burst.h"
-#include "choose/rivals.h"
 
 enum {
 	CANDIDATES = 32,

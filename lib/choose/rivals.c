@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "choose/rivals.h"
+#include "choose/chooser.h"
 
 #include <assert.h>
 

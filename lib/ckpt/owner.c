@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "ckpt/owner.h"
+#include "ckpt/set.h"
 
 #include <errno.h>
 #include <fcntl.h>

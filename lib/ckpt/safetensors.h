@@ -5,8 +5,32 @@
 #include <stddef.h>
 
 #include "base/error.h"
-#include "ckpt/checksum.h"
 #include "json/json.h"
+#include "base/digest.h"
+
+/*
+ * A tensor's CRC-32 (that of zip and PNG), as a file's metadata holds it:
+ *
+ *	"crc32:fc.weight": "0a1b2c3d"
+ *
+ * Readers of the format that do not know it pass it over.
+ */
+#define GF_CHECKSUM_DIGITS 8
+
+/* The key under which it lies; the caller frees. */
+char *gf_checksum_key(const char *tensor);
+/* The checksum of the data, as text. */
+void gf_checksum(const void *data, size_t size_bytes,
+		 char text[GF_CHECKSUM_DIGITS + 1]);
+
+/* A file by its contents. */
+struct gf_file_seal {
+	size_t size_bytes;
+	char sha256[GF_DIGEST_HEX];
+};
+
+/* Takes it from a digest that was given all bytes. */
+void gf_seal_end(struct gf_file_seal *seal, struct gf_digest *d);
 
 /*
  * The safetensors format (Hugging Face). A file is a 64-bit little-endian
@@ -18,7 +42,7 @@
  *
  * A reader checks all of that before it hands out anything, and reads tensors
  * only when asked to: a file of many gigabytes costs its header. The writer
- * stores a checksum of every tensor (ckpt/checksum.h); loading a tensor
+ * stores a checksum of every tensor (ckpt/safetensors.h); loading a tensor
  * verifies its checksum, if the file has one.
  */
 #define GF_STORED_MAX_RANK 8
@@ -96,5 +120,9 @@ int gf_safetensors_seal(const struct gf_safetensors *s,
 
 /* Bytes of one element; 0 for a dtype that is not known. */
 size_t gf_safetensors_elem_bytes(const char *dtype);
+
+/* The table's own copy of a dtype's name, or NULL: a name that needs no
+ * owner. */
+const char *gf_dtype_intern(const char *name);
 
 #endif

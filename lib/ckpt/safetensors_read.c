@@ -11,8 +11,6 @@
 #include "base/file.h"
 #include "base/heap.h"
 #include "base/units.h"
-#include "ckpt/checksum.h"
-#include "ckpt/stored_dtype.h"
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
 	       "safetensors data is used as it lies in the file");

@@ -4,13 +4,14 @@
 #include <assert.h>
 #include <errno.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <zlib.h>
 
 #include "base/file.h"
 #include "base/heap.h"
 #include "base/text.h"
-#include "ckpt/checksum.h"
 
 #define ALIGNMENT 8
 
@@ -141,4 +142,29 @@ int gf_safetensors_write(const char *path, const struct gf_tensor_source *t,
 	gf_text_release(&header);
 	free(order);
 	return gf_file_commit(&file, err); /* sees a failed write */
+}
+
+char *gf_checksum_key(const char *tensor)
+{
+	return gf_xasprintf("crc32:%s", tensor);
+}
+
+void gf_checksum(const void *data, size_t size_bytes,
+		 char text[GF_CHECKSUM_DIGITS + 1])
+{
+	/* without data zlib gives its start value, whatever there was */
+	unsigned long crc = crc32_z(0, NULL, 0);
+
+	if (size_bytes)
+		crc = crc32_z(crc, data, size_bytes);
+	snprintf(text, GF_CHECKSUM_DIGITS + 1, "%08lx", crc & 0xfffffffful);
+}
+
+void gf_seal_end(struct gf_file_seal *seal, struct gf_digest *d)
+{
+	unsigned char raw[GF_DIGEST_BYTES];
+
+	seal->size_bytes = d->length_bytes;
+	gf_digest_end(d, raw);
+	gf_digest_hex(raw, seal->sha256);
 }

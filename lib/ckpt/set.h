@@ -25,7 +25,7 @@
  * earlier step, or counts steps anew. Until then the sets that were there are
  * untouched. The caller
  * does the agreeing: nothing here communicates. The caller also owns the folder
- * (ckpt/owner.h).
+ * (ckpt/set.h).
  *
  * Only files named rank-*.safetensors* and manifest.json* are ever removed, and
  * only folders that are empty after that. Of the sets, only those of the same
@@ -73,5 +73,46 @@ int gf_ckpt_open_part(const char *dir, size_t step, int rank,
  * bit for bit as it was written? Of an earlier version's: is it sound? */
 int gf_ckpt_check_part(const char *dir, const struct gf_manifest *m, int rank,
 		       struct gf_error *err);
+
+/*
+ * The owner of a checkpoint folder: the one job that may write to it. DIR/lock
+ * holds the owner's host, process and job. The owner locks that file (flock)
+ * where the file system can. An owner touches the file every few seconds, and
+ * removes it in the end.
+ *
+ * A job that was killed leaves the file. The file is taken over if its lock is
+ * free and its owner ran under this kernel: then that owner is no more. A lock
+ * means less between hosts, as some file systems lock on each host alone: the
+ * owner is then believed to be no more if it has not touched the file for
+ * GF_TIMEOUT_LEASE_S.
+ */
+#define GF_OWNER_NAME "lock"
+
+struct gf_ckpt_owner;
+
+struct gf_ckpt_claim {
+	const char *job; /* how people know it; NULL: by its process */
+	double lease_s;  /* 0: GF_TIMEOUT_LEASE_S */
+	bool unlocked;   /* as on a file system without locks: for tests */
+	/* What the user would not expect (optional). */
+	void (*note)(void *ctx, const char *text);
+	void *ctx;
+};
+
+/* Makes DIR if need be. *owner is there for gf_ckpt_release in any case, and
+ * the folder is owned once gf_ckpt_claim_poll has returned 0. */
+struct gf_ckpt_owner *gf_ckpt_claim(const char *dir,
+				    const struct gf_ckpt_claim *claim);
+/* -EAGAIN: not known yet, ask again; -EBUSY: names the job that owns it. Does
+ * not wait. */
+int gf_ckpt_claim_poll(struct gf_ckpt_owner *o, struct gf_error *err);
+
+/* Is the folder still this owner's? A lock file that is gone is made anew.
+ * -EBUSY names the job that has taken the folder. */
+int gf_ckpt_owns(struct gf_ckpt_owner *o, struct gf_error *err);
+
+/* Leaves the folder to others, and removes it if it was made and is empty.
+ * Accepts NULL. */
+void gf_ckpt_release(struct gf_ckpt_owner *o);
 
 #endif

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "ckpt/stored_dtype.h"
+#include "ckpt/safetensors.h"
 
 #include <string.h>
 
 #include "base/array.h"
-#include "ckpt/safetensors.h"
 
 static const struct {
 	const char *name;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "cli/input.h"
+#include "cli/command.h"
 
 #include <errno.h>
 #include <fcntl.h>

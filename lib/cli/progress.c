@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "cli/progress.h"
+#include "cli/command.h"
 
 #include <stdio.h>
 #include <stdlib.h>

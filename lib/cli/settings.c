@@ -11,7 +11,6 @@
 #include "base/text.h"
 #include "base/units.h"
 #include "cli/command.h"
-#include "cli/list.h"
 #include "json/record.h"
 
 static int store_whole(const struct gf_setting *s, const char *arg, void *to,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "cli/window.h"
+#include "cli/command.h"
 
 #include <stdlib.h>
 #include <string.h>

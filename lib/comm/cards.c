@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "comm/cards.h"
+#include "comm/ucx_state.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -28,7 +28,7 @@
  *
  * WAITING. A function that blocks calls on_wait again and again. If on_wait
  * returns something other than 0, the function gives up and returns that. So a
- * watchdog and the answers to other ranks' questions (comm/liveness.h) also
+ * watchdog and the answers to other ranks' questions (comm/watch.h) also
  * work inside a barrier.
  *
  * FAILURE. After a timeout or a transport error some rank may never come back,

@@ -20,7 +20,6 @@
 #include "base/file.h"
 #include "base/heap.h"
 #include "base/text.h"
-#include "comm/join_socket.h"
 #include "comm/join_state.h"
 
 #define HEAD "gfjoin 2 %016" PRIx64 "%016" PRIx64 "\n"

@@ -17,7 +17,6 @@
 #include "base/clock.h"
 #include "base/heap.h"
 #include "base/timeout.h"
-#include "comm/join_socket.h"
 #include "comm/join_state.h"
 
 #define NAP_S 2e-3

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "comm/join_socket.h"
+#include "comm/join_state.h"
 
 #include <errno.h>
 #include <math.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "comm/liveness.h"
+#include "comm/watch.h"
 
 #include <stdlib.h>
 

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "comm/shm.h"
 #include "comm/transport.h"
-#include "comm/ucx.h"
 
 /*
  * To add a transport: one file here with the callbacks of struct gf_comm_ops

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "comm/shm.h"
+#include "comm/transport.h"
 
 #include <assert.h>
 #include <errno.h>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Messages between the ranks of a host, through shared memory (comm/shm.h).
+ * Messages between the ranks of a host, through shared memory
+ * (comm/transport.h).
  *
  * Each ordered pair of ranks has a queue (comm/shm_queue.h). Short messages
  * travel in its entries. A long one whose bytes lie in one of the sender's

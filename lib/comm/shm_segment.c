@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "comm/shm_segment.h"
+#include "comm/shm_queue.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -9,7 +9,6 @@
 #include "base/slab.h"
 #include "comm/comm.h"
 #include "comm/shm_queue.h"
-#include "comm/shm_segment.h"
 
 /*
  * The common state of the shared-memory transport's parts: shm.c has the

@@ -4,6 +4,7 @@
 
 #include "comm/comm.h"
 #include "comm/join.h"
+#include "base/error.h"
 
 /*
  * Transports as entries of a table. An entry has one of four ways to make a
@@ -29,5 +30,29 @@ struct gf_transport {
 };
 
 extern const struct gf_transport gf_transports[]; /* name NULL ends it */
+
+/*
+ * The ranks that the allgather connects, over UCX: sockets, InfiniBand, RoCE,
+ * as UCX finds them. Shared memory between processes is left to the layer above
+ * (comm/transport.h) unless UCX_TLS says otherwise. Any number of communicators
+ * in a process. A rank that dies breaks its connections: what waits for it
+ * fails with -ECONNRESET, and the communicator closes all the same. Collective.
+ */
+int gf_comm_ucx_join(const struct gf_join *join, struct gf_comm **comm,
+		     struct gf_error *err);
+
+/*
+ * Ranks of one host meet in shared memory; everything else goes through the
+ * transport below. The host's other ranks can read memory from buffer_alloc
+ * directly. So a receive that reduces is one pass over the sender's memory and
+ * the receiver's, with no copy between: the sum of two ranks reads two halves
+ * and writes two halves.
+ *
+ * Collective. Takes `below`: closing *comm closes it. Where no two ranks share
+ * a host, or some host does not let its processes share memory, *comm is
+ * `below` itself on every rank.
+ */
+int gf_comm_shm_over(struct gf_comm *below, struct gf_comm **comm,
+		     struct gf_error *err);
 
 #endif

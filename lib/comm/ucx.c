@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* UCX: opens and closes. The transport's files are in comm/ucx_state.h. */
-#include "comm/ucx.h"
+#include "comm/transport.h"
 
 #include <dirent.h>
 #include <dlfcn.h>

@@ -6,9 +6,8 @@
 
 #include "base/heap.h"
 #include "contest/contest.h"
-#include "contest/message_memory.h"
-#include "contest/set_contestant.h"
 #include "contest/told.h"
+#include "base/allowance.h"
 
 const char *const gf_contest_across_names[] = {"max", "mean", "min", "rank0",
 					       NULL};
@@ -382,4 +381,17 @@ int gf_contest_allreduce_plan(struct gf_contest_allreduce *b,
 				      err);
 	free(messages);
 	return rc;
+}
+
+int gf_contest_memory_check(double wanted_bytes, struct gf_error *err)
+{
+	double there = gf_allowance_memory("");
+
+	if (there < 0 || wanted_bytes <= there)
+		return 0;
+	return gf_error_set(err, -ENOMEM,
+			    "want %.4g bytes of memory on this host for the "
+			    "largest message, inputs and results of all its "
+			    "ranks; %.4g are left",
+			    wanted_bytes, there);
 }

@@ -127,4 +127,9 @@ int gf_contest_allreduce_plan(struct gf_contest_allreduce *b,
 double gf_contest_algbw(double size_bytes, double time_s);
 double gf_contest_busbw(double size_bytes, double time_s, int ranks);
 
+/* Does this host have wanted_bytes of memory left, for all its ranks together?
+ * The check comes before memory is taken: the kernel hands out more than there
+ * is, and ends a process when the memory is used. -ENOMEM names both. */
+int gf_contest_memory_check(double wanted_bytes, struct gf_error *err);
+
 #endif

@@ -7,7 +7,7 @@
 #include "engine/engine.h"
 
 /* The engines and memory that device_bench.c opens and device_send.c sends
- * with; private to them and to device_told.c. */
+ * with; private to them. */
 struct gf_contest_told_engine {
 	struct gf_tuning tuning;
 	struct gf_engine *engine;

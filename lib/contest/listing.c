@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "contest/listing.h"
+#include "contest/row_report.h"
 
 #include "contest/device.h"
 #include "codec/codec.h"

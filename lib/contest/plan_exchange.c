@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "contest/plan_exchange.h"
+#include "contest/size_sweep.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "contest/row_report.h"
-#include "contest/size_search.h"
+#include "contest/size_sweep.h"
 
 #include <math.h>
 #include <stdio.h>

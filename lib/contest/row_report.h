@@ -52,4 +52,8 @@ void gf_contest_report_blocking(const struct gf_contest_report *r,
 int gf_contest_report_write_rule(const struct gf_contest_report *r,
 				 const char *path, struct gf_error *err);
 
+/* The output of gf-allreduce --list: the algorithms, codecs and transports of
+ * this build, a line each. The caller frees. */
+char *gf_contest_list(void);
+
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "contest/set_contestant.h"
+#include "contest/contest.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "contest/size_search.h"
+#include "contest/size_sweep.h"
 
 #include <math.h>
 #include <stdlib.h>

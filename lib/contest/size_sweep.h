@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "contest/allreduce.h"
 #include "choose/ways.h"
+#include "doc/plan.h"
 
 /*
  * The sizes and the algorithms that gf-allreduce goes through.
@@ -94,5 +95,48 @@ int gf_contest_sweep_run(const struct gf_contest_sweep *s,
 int gf_contest_plan_run(const struct gf_plan *plan,
 			const struct gf_contest_allreduce_config *config,
 			struct gf_contest_rows *rows, struct gf_error *err);
+
+/*
+ * A plan with a selection, as training runs it (exchange/exchange.h): a repeat
+ * is a step after any warm-up whose gradients are all ready at once, from its
+ * beginning to its sums. What is chosen, how sets are made and what becomes of
+ * the rest is part of it. Gradients are normal numbers, other ones in each
+ * repeat. In place they lie where the exchange wants them; out of place they
+ * are copied there first. What is right depends on the selection, but all ranks
+ * must end with the same sums: an element is wrong where it is not rank 0's.
+ */
+
+/* -ENOTSUP: what was asked for is about dense messages between hosts. */
+int gf_contest_exchange_check(const struct gf_plan *plan,
+			      const struct gf_contest_allreduce_config *config,
+			      struct gf_error *err);
+
+/* Collective: one row, of all messages. */
+int gf_contest_exchange_run(const struct gf_plan *plan,
+			    const struct gf_contest_allreduce_config *config,
+			    struct gf_contest_row *row, struct gf_error *err);
+
+/*
+ * A search over sizes and ways that does not try everything. The ends of the
+ * sizes are measured with all ways, then the size in the middle, then those in
+ * the middle of the halves, and so on. The times of a way at the nearest sizes
+ * that it was measured at, below and above, are joined by a line; a way that is
+ * searched is left out of a size where its line lies GF_SEARCH_FAR times as
+ * high as the lowest, or higher.
+ */
+#define GF_SEARCH_FAR 1.5
+
+/* The order of n sizes; order has room for them. */
+void gf_search_order(size_t n, size_t *order);
+
+struct gf_search_way {
+	bool searched;  /* else it is always tried */
+	double *time_s; /* by size; NAN: not measured */
+};
+
+/* tried[i]: is way i to be tried at size `at`? Returns how many. */
+size_t gf_search_try(const struct gf_search_way *ways, size_t nways,
+		     const size_t *sizes, size_t nsizes, size_t at,
+		     bool *tried);
 
 #endif

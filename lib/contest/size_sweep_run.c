@@ -5,8 +5,6 @@
 #include <string.h>
 
 #include "base/heap.h"
-#include "contest/plan_exchange.h"
-#include "contest/size_search.h"
 #include "contest/size_sweep.h"
 #include "contest/told.h"
 #include "coll/runnable.h"

@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "data/data_formats.h"
+#include "data/data_parts.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/heap.h"
-#include "data/images.h"
-#include "data/source.h"
 
 /*
  * The binary version of CIFAR-10 and CIFAR-100 (Krizhevsky 2009): records of

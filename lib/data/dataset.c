@@ -7,8 +7,7 @@
 #include <unistd.h>
 
 #include "base/text.h"
-#include "data/data_formats.h"
-#include "data/mask.h"
+#include "data/data_parts.h"
 
 const char *const gf_part_names[] = {"train", "test", NULL};
 

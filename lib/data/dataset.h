@@ -22,7 +22,7 @@
  *
  * TEXT is a row of numbers below `vocabulary`, cut into samples of as many
  * numbers as the model reads; each position's label is the next number. For a
- * model that reads ahead some numbers are masked instead (data/mask.h).
+ * model that reads ahead some numbers are masked instead (data/data_parts.h).
  */
 enum gf_part { GF_PART_TRAIN, GF_PART_TEST, GF_PARTS };
 extern const char *const gf_part_names[]; /* train test */

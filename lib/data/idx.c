@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "data/data_formats.h"
+#include "data/data_parts.h"
 
 #include <errno.h>
 #include <stdbool.h>
@@ -8,8 +8,6 @@
 
 #include "base/array.h"
 #include "base/heap.h"
-#include "data/images.h"
-#include "data/source.h"
 
 /*
  * A folder of IDX files under MNIST's names (LeCun, Cortes and Burges): bytes

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "base/heap.h"
-#include "data/mask.h"
+#include "data/data_parts.h"
 #include "data/order.h"
 
 /* A batch: micro-batch `part` of a step (from 1), or number part of a test. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "data/pixels.h"
+#include "data/jpeg.h"
 
 #include <math.h>
 #include <stdlib.h>

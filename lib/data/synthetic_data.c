@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "data/data_formats.h"
+#include "data/data_parts.h"
 
 #include <errno.h>
 #include <stdatomic.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "data/data_formats.h"
+#include "data/data_parts.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -8,8 +8,6 @@
 
 #include "base/array.h"
 #include "base/heap.h"
-#include "data/source.h"
-#include "data/vocabulary.h"
 
 /*
  * Text for language models: a folder with train.txt and test.txt (or

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "data/vocabulary.h"
+#include "data/data_parts.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -47,7 +47,7 @@ struct gf_job {
 	size_t epoch_steps;
 	bool on_device; /* gradients stay on GPUs, and go by NCCL */
 	double timeout_s;
-	size_t former; /* run/heirs.h */
+	size_t former; /* run/reshard.h */
 	uint64_t steps;
 	int failed; /* what ended the job, and why */
 	struct gf_error why;

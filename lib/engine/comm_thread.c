@@ -9,7 +9,7 @@
 
 #include "base/clock.h"
 #include "base/heap.h"
-#include "comm/priority.h"
+#include "comm/processors.h"
 
 /* How often a thread that has given up looks for other ranks' questions. */
 #define ANSWER_S 1e-2

@@ -13,12 +13,10 @@
 #include "comm/comm.h"
 #include "doc/plan.h"
 #include "work/hooks.h"
-#include "work/pool.h"
 #include "comm/watch.h"
 #include "work/work.h"
 #include "exec/exec.h"
 #include "gpu/gpu.h"
-#include "gpu/place.h"
 #include "lane/nccl.h"
 
 /*

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "base/heap.h"
-#include "comm/priority.h"
+#include "comm/processors.h"
 #include "engine/thread_parts.h"
 
 static void init_steps(struct gf_thread *e)

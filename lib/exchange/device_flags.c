@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "exchange/device_flags.h"
+#include "exchange/exchange_parts.h"
 
 #include <stdlib.h>
 

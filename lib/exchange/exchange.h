@@ -15,7 +15,7 @@
 #include "doc/model.h"
 #include "doc/plan.h"
 #include "work/work.h"
-#include "gpu/place.h"
+#include "gpu/gpu.h"
 #include "select/sums.h"
 
 /*

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "exchange/ledger.h"
+#include "exchange/exchange_parts.h"
 
 #include <errno.h>
 #include <inttypes.h>

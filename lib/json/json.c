@@ -14,18 +14,9 @@
 #include "base/heap.h"
 #include "json/json_text.h"
 
-static _Thread_local bool lacks_memory;
-
-static void *take_memory(size_t size)
-{
-	void *p = malloc(size);
-
-	lacks_memory |= !p;
-	return p;
-}
-
-/* jansson takes a lack of memory within a text for bad syntax. A program that
- * has given it another memory keeps that. */
+/* jansson takes a lack of memory within a text for bad syntax, or crashes: its
+ * memory is taken by base/heap.h meanwhile. A program that has given it another
+ * memory keeps that. */
 static json_t *load(const char *text, size_t size, size_t flags,
 		    json_error_t *found)
 {
@@ -33,15 +24,13 @@ static json_t *load(const char *text, size_t size, size_t flags,
 	json_free_t give;
 	json_t *value;
 
-	lacks_memory = false;
 	json_get_alloc_funcs(&before, &give);
 	if (before == malloc)
-		json_set_alloc_funcs(take_memory, give);
+		json_set_alloc_funcs(gf_xmalloc, give);
 	value = json_loadb(text, size, flags, found);
 	if (before == malloc)
 		json_set_alloc_funcs(before, give);
-	errno = lacks_memory ? ENOMEM : 0;
-	return gf_heap_need(value);
+	return value;
 }
 
 static char *dump(const json_t *value)

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "launch/launch.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 #include "base/end.h"
 #include "base/timeout.h"
 #include "cli/deadline.h"
-#include "comm/session.h"
+#include "comm/watch.h"
 
 static int join(const struct gf_launch *l, struct gf_comm **comm,
 		struct gf_error *err)
@@ -64,9 +65,54 @@ static int tell(const struct gf_launch *l, struct gf_comm *comm, int rc,
 	return status;
 }
 
+/* Outside of steps a time-out counts as this; 0: never. Nothing answers for a
+ * rank that reads its data or builds its net, so it is never shorter than
+ * GF_TIMEOUT_BETWEEN_STEPS_S. */
+static double limit_s(double timeout_s)
+{
+	return timeout_s > 0 ? fmax(timeout_s, GF_TIMEOUT_BETWEEN_STEPS_S) : 0;
+}
+
+/*
+ * A session watches every wait of a command's ranks, from the moment at which
+ * they have found each other to the one at which they part, also where no
+ * engine runs.
+ */
+static void begin(struct gf_watch *w, struct gf_comm *comm, double timeout_s)
+{
+	gf_watch_init(w, comm, limit_s(timeout_s));
+	w->self.phase = GF_PHASE_CALL;
+}
+
+/* The ranks meet for the last time: what follows, in which MPI waits without a
+ * limit, then finds all of them. rc: how the rank's work has ended; w: zeros if
+ * not begun. Returns rc, or if it is 0 the failure to meet; then, as after any
+ * failure that some rank may not come back from, the communicator is `broken`.
+ */
+static int end_session(struct gf_watch *w, int rc, struct gf_error *err)
+{
+	struct gf_comm *comm = w->comm;
+	struct gf_error reason = *err;
+	int lost = rc;
+
+	if (!comm)
+		return rc;
+	if (!comm->broken) {
+		lost = gf_comm_barrier(comm, &reason);
+		if (lost)
+			gf_error_prefix(&reason, "end");
+	}
+	if (lost)
+		gf_watch_leave(w, lost, &reason);
+	gf_watch_release(w);
+	if (!rc)
+		*err = reason;
+	return rc ? rc : lost;
+}
+
 int gf_launch_run(const struct gf_launch *l)
 {
-	struct gf_session session = {0};
+	struct gf_watch session = {0};
 	struct gf_error err = {""};
 	struct gf_comm *comm;
 	struct gf_deadline *end;
@@ -74,15 +120,15 @@ int gf_launch_run(const struct gf_launch *l)
 
 	if (rc == 0) {
 		heed(l, comm);
-		gf_session_begin(&session, comm, l->timeout_s);
+		begin(&session, comm, l->timeout_s);
 		if (comm->ranks > 1)
-			l->cli->reader_s = session.watch.timeout_s;
+			l->cli->reader_s = session.timeout_s;
 		rc = gf_comm_same_text(comm, "command", l->doing, &err);
 		rc = rc ? rc : l->work(l->ctx, comm, &err);
 	}
-	rc = gf_session_end(&session, rc, &err);
+	rc = end_session(&session, rc, &err);
 	status = tell(l, comm, rc, &err);
-	end = gf_cli_close_deadline(l->cli, gf_session_limit_s(l->timeout_s),
+	end = gf_cli_close_deadline(l->cli, limit_s(l->timeout_s),
 				    comm && comm->ranks == 1 ? status : -1);
 	if (l->release)
 		l->release(l->ctx);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "measure/beside.h"
+#include "measure/profile_parts.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 #include "measure/crowd.h"
 #include "measure/chain.h"
 #include "measure/overlap.h"
-#include "measure/twins.h"
+#include "measure/network_parts.h"
 
 /* The repeats after the first algorithm, and when the time has passed. */
 enum { FEWER_REPEATS = 9, FEWEST_REPEATS = 3 };

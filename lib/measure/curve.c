@@ -7,7 +7,7 @@
 
 #include "base/clock.h"
 #include "base/heap.h"
-#include "measure/gamma.h"
+#include "measure/network_parts.h"
 #include "cost/stat.h"
 
 /* The curve's share of the time; the rest is for contention. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "measure/gamma.h"
+#include "measure/network_parts.h"
 
 #include <math.h>
 #include <stdlib.h>

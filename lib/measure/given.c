@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "measure/given.h"
+#include "measure/whole_profile.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "measure/machine_load.h"
+#include "measure/profile_parts.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -9,7 +9,6 @@
 #include "base/heap.h"
 #include "cost/stat.h"
 #include "measure/chain.h"
-#include "measure/recorder.h"
 
 /* --- exchanges ------------------------------------------------------------ */
 

@@ -4,19 +4,14 @@
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/clock.h"
 #include "base/heap.h"
 #include "base/registry.h"
-#include "measure/entries.h"
-#include "measure/gamma.h"
 #include "measure/curve.h"
-#include "measure/level_costs.h"
 #include "measure/link.h"
 #include "measure/network_device.h"
-#include "measure/stages.h"
-#include "measure/twins.h"
+#include "measure/network_parts.h"
 #include "coll/algorithm.h"
 #include "cost/stat.h"
 #include "doc/algorithm_traits.h"

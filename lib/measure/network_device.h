@@ -46,7 +46,7 @@ int gf_network_device_meet(struct gf_network_device *d, struct gf_error *err);
 int gf_network_device_conclude(struct gf_network_device *d, int rc,
 			       struct gf_error *err);
 
-/* Transfers between neighbours, for measure/level_costs.h. */
+/* Transfers between neighbours, for measure/network_parts.h. */
 struct gf_measure_mover gf_network_device_mover(struct gf_network_device *d);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "measure/network_table.h"
+#include "measure/whole_profile.h"
 
 #include "cli/human.h"
 #include "cli/table.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "measure/recorder.h"
+#include "measure/model_times.h"
 
 #include <stdlib.h>
 

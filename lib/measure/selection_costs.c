@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "measure/selection_costs.h"
+#include "measure/profile_parts.h"
 
 #include <math.h>
 #include <stdlib.h>

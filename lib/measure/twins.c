@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "measure/twins.h"
+#include "measure/network_parts.h"
 
 #include <stdbool.h>
 #include <stdlib.h>

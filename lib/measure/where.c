@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "measure/where.h"
+#include "measure/profile_parts.h"
 
 #include <errno.h>
 #include <string.h>
 
 #include "comm/processors.h"
-#include "comm/priority.h"
 #include "measure/chain.h"
 
 int gf_measure_place_step(const struct gf_measure_profile *c,

@@ -8,14 +8,9 @@
 #include <time.h>
 
 #include "base/heap.h"
-#include "comm/priority.h"
-#include "measure/beside.h"
-#include "measure/codecs.h"
+#include "comm/processors.h"
+#include "measure/profile_parts.h"
 #include "measure/model_times.h"
-#include "measure/device_copies.h"
-#include "measure/machine_load.h"
-#include "measure/where.h"
-#include "measure/selection_costs.h"
 #include "measure/compute_step.h"
 #include "json/json.h"
 

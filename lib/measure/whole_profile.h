@@ -15,6 +15,7 @@
 #include "doc/model.h"
 #include "doc/profile.h"
 #include "nn/net.h"
+#include "doc/stream.h"
 
 /*
  * A whole profile, measured: the model half when there is a model, the network
@@ -63,5 +64,26 @@ void gf_measure_profile_say(const struct gf_measure_profile *config,
 int gf_measure_profile(const struct gf_measure_profile *config,
 		       struct gf_profile *out, struct gf_text *remarks,
 		       struct gf_error *err);
+
+/* The parts of a profile, as given to the command on rank 0. */
+
+/* Collective: the model of rank 0's documents, as gf_measure_given_model.
+ * -EINVAL: nothing to measure, a topology of other ranks than the job's, or a
+ * profile that has a half in it which is about to be measured. */
+int gf_measure_given(struct gf_comm *comm, const struct gf_documents *d,
+		     bool network, struct gf_model *model, bool *given,
+		     struct gf_error *err);
+
+/* Collective: rank 0's model (NULL there: none; ignored elsewhere) on every
+ * rank, as a copy; *given says whether there is one. All ranks return alike.
+ * Only rank 0 needs to see the file it came from. */
+int gf_measure_given_model(struct gf_comm *comm, const struct gf_model *model,
+			   struct gf_model *copy, bool *given,
+			   struct gf_error *err);
+
+/* A profile for people: a line on the model and a table of its tensors, many of
+ * them as runs; a table of each kind of costs, with times at some sizes and how
+ * far the fits are off. */
+void gf_profile_table(const struct gf_profile *p, struct gf_text *out);
 
 #endif

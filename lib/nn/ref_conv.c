@@ -3,8 +3,6 @@
 
 #include <string.h>
 
-#include "nn/sliding.h"
-
 /*
  * Convolution (cross-correlation, as everywhere in the field):
  *	out[n][o][y][x] = bias[o] + sum of weight[o][c][ky][kx] *
@@ -14,6 +12,27 @@
  * into each, or a call per row of a few places would take most of the time.
  */
 #define INLINE static inline __attribute__((always_inline))
+
+/*
+ * A window slides over `in` places padded by `pad` on both sides, `stride`
+ * apart, and gives `out` places. Its tap k at output o sits at input
+ * o*stride + k - pad. These give the outputs at which that is inside.
+ */
+static inline size_t window_first(size_t k, size_t pad, size_t stride)
+{
+	return k >= pad ? 0 : (pad - k + stride - 1) / stride;
+}
+
+static inline size_t window_end(size_t k, size_t pad, size_t stride, size_t in,
+				size_t out)
+{
+	size_t end;
+
+	if (in + pad <= k)
+		return 0;
+	end = (in + pad - k + stride - 1) / stride;
+	return end < out ? end : out;
+}
 
 struct row {
 	size_t in, out, weight; /* where they start */
@@ -31,10 +50,10 @@ INLINE void visit_tap(const struct gf_ref_io *io, const struct row *plane,
 	size_t s = l->stride;
 	size_t height = l->in.dims[1], width = l->in.dims[2];
 	size_t rows = l->out.dims[1], columns = l->out.dims[2];
-	size_t y = gf_window_first(ky, l->pad, s);
-	size_t y_end = gf_window_end(ky, l->pad, s, height, rows);
-	size_t x = gf_window_first(kx, l->pad_w, s);
-	size_t x_end = gf_window_end(kx, l->pad_w, s, width, columns);
+	size_t y = window_first(ky, l->pad, s);
+	size_t y_end = window_end(ky, l->pad, s, height, rows);
+	size_t x = window_first(kx, l->pad_w, s);
+	size_t x_end = window_end(kx, l->pad_w, s, width, columns);
 
 	for (; y < y_end && x < x_end; y++) {
 		struct row r = {

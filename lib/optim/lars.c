@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "optim/lars.h"
+#include "optim/sgd.h"
 
 #include <math.h>
 

@@ -8,7 +8,6 @@
 #include "base/clock.h"
 #include "base/heap.h"
 #include "comm/pages.h"
-#include "outer/outer_math.h"
 
 struct gf_outer {
 	struct gf_outer_env env;
@@ -346,4 +345,37 @@ struct gf_outer_totals gf_outer_totals(struct gf_outer *o)
 				 : 0,
 		.sent_bytes = gf_exchange_totals(o->exchange).waited_bytes,
 	};
+}
+
+void gf_outer_difference(float *d, const float *w, const float *x, size_t n)
+{
+	size_t i;
+
+	for (i = 0; i < n; i++)
+		d[i] = w[i] - x[i];
+}
+
+void gf_outer_update(float *w, float *v, const float *d, float share, float r,
+		     float m, size_t n)
+{
+	size_t i;
+
+	for (i = 0; !v && i < n; i++)
+		w[i] -= r * (share * d[i]);
+	for (i = 0; v && i < n; i++) {
+		const float mean = share * d[i];
+
+		v[i] = m * v[i] + mean;
+		w[i] -= r * (mean + m * v[i]);
+	}
+}
+
+void gf_outer_mix(float *x, const float *w, float a, size_t n)
+{
+	size_t i;
+
+	if (a == 0)
+		memcpy(x, w, n * sizeof(*x));
+	for (i = 0; a != 0 && i < n; i++)
+		x[i] = a * x[i] + (1 - a) * w[i];
 }

@@ -18,8 +18,8 @@
  * The running half of periods (doc/period.h has the equations). A period owns
  * the outer parameters w and the velocity v. Both lie on the host and are the
  * same on all ranks. A period also owns an exchange between all ranks, which
- * carries w - x, one fragment at a time. What happens in a step is the caller's:
- * it changes x, its own parameters, and after each step's update calls
+ * carries w - x, one fragment at a time. What happens in a step is the
+ *caller's: it changes x, its own parameters, and after each step's update calls
  *
  *	if (gf_outer_due(o, step)) {
  *		... x is the host's ...
@@ -81,5 +81,15 @@ struct gf_outer_totals {
 	uint64_t sent_bytes;
 };
 struct gf_outer_totals gf_outer_totals(struct gf_outer *o);
+
+/* The equations of doc/period.h, of n elements each. */
+
+/* d = w - x */
+void gf_outer_difference(float *d, const float *w, const float *x, size_t n);
+/* v = m v + share d; w = w - r (share d + m v). v NULL: m is 0. */
+void gf_outer_update(float *w, float *v, const float *d, float share, float r,
+		     float m, size_t n);
+/* x = a x + (1 - a) w */
+void gf_outer_mix(float *x, const float *w, float a, size_t n);
 
 #endif

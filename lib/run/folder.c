@@ -7,7 +7,6 @@
 
 #include "base/clock.h"
 #include "base/heap.h"
-#include "ckpt/owner.h"
 #include "ckpt/set.h"
 
 /* Between two looks at another's lock file. */

@@ -12,7 +12,7 @@
 #include "run/team.h"
 
 /*
- * A run's checkpoint folder: its owner (ckpt/owner.h), and the set in it from
+ * A run's checkpoint folder: its owner (ckpt/set.h), and the set in it from
  * which the run goes on. All calls are collective but the last.
  */
 struct gf_folder_wish {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "run/marks.h"
+#include "run/snapshot.h"
 
 #include <errno.h>
 #include <stdint.h>
@@ -28,7 +28,8 @@ struct words {
 
 enum { NUMBERS = 10, WORDS = 7 };
 
-_Static_assert(NUMBERS + WORDS + 2 <= GF_MARKS, "room for all, and two texts");
+_Static_assert(NUMBERS + WORDS + 2 <= GF_RUN_MARKS,
+	       "room for all, and two texts");
 
 struct marks {
 	struct number numbers[NUMBERS];
@@ -80,8 +81,8 @@ static struct marks marks_of(const struct gf_mark_origin *from,
 
 size_t gf_marks_metadata(const struct gf_mark_origin *from,
 			 const struct gf_run_identity *id,
-			 char numbers[GF_MARKS][GF_MARK_TEXT],
-			 struct gf_metadata metadata[GF_MARKS])
+			 char numbers[GF_RUN_MARKS][GF_MARK_TEXT],
+			 struct gf_metadata metadata[GF_RUN_MARKS])
 {
 	const struct marks marks = marks_of(from, id);
 	size_t i, n = 0;

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/heap.h"
+
 static size_t bytes_of(const struct gf_state_item *item)
 {
 	return item->count_elems *
@@ -122,4 +124,44 @@ size_t gf_reshard_steps(size_t steps, size_t samples, size_t from_samples,
 	size_t at = (seen + to_samples - 1) / to_samples;
 
 	return steps / from_steps * to_steps + (at < to_steps ? at : to_steps);
+}
+
+static int set_heir(int *heirs, int before, int rank, size_t former,
+		    struct gf_error *err)
+{
+	if (former > (size_t)before)
+		return gf_error_set(err, -EINVAL,
+				    "former: want at most %d, the ranks that "
+				    "wrote the set, got %zu on rank %d",
+				    before, former, rank);
+	if (heirs[former - 1] >= 0)
+		return gf_error_set(err, -EINVAL,
+				    "former: want each rank to have been "
+				    "another one, got %zu on ranks %d and %d",
+				    former, heirs[former - 1], rank);
+	heirs[former - 1] = rank;
+	return 0;
+}
+
+int gf_heirs_find(struct gf_team *team, size_t former, int before, int **heirs,
+		  struct gf_error *err)
+{
+	const int ranks = team->comm->ranks;
+	size_t *all = gf_xcalloc((size_t)ranks, sizeof(*all));
+	int rc = gf_team_allgather(team, &former, sizeof(former), all, err);
+	int *found = gf_xcalloc((size_t)before, sizeof(*found)), r, known = 0;
+
+	for (r = 0; r < before; r++)
+		found[r] = -1;
+	for (r = 0; r < ranks && !rc; r++) {
+		if (!all[r])
+			continue;
+		rc = set_heir(found, before, r, all[r], err);
+		known++;
+	}
+	free(all);
+	*heirs = known && !rc ? found : NULL;
+	if (!*heirs)
+		free(found);
+	return rc;
 }

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "ckpt/safetensors.h"
 #include "ckpt/state.h"
+#include "run/team.h"
 
 /*
  * A checkpoint of P ranks becomes the state of P' ranks.
@@ -48,5 +49,15 @@ void gf_reshard_end(const struct gf_reshard *r, const struct gf_state *s);
  */
 size_t gf_reshard_steps(size_t steps, size_t samples, size_t from_samples,
 			size_t to_samples);
+
+/*
+ * Which rank goes on from what a rank of an earlier run has left. Collective;
+ * every rank returns the same. former: 1 + what this rank was, of `before`
+ * ranks; 0: it is new. *heirs has `before` entries, -1 for a rank that is no
+ * more, and is the caller's to free. It is NULL if all ranks are new: nobody
+ * knows. -EINVAL: there was no such rank, or two ranks were the same.
+ */
+int gf_heirs_find(struct gf_team *team, size_t former, int before, int **heirs,
+		  struct gf_error *err);
 
 #endif

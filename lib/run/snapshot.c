@@ -9,10 +9,7 @@
 #include <string.h>
 
 #include "base/heap.h"
-#include "ckpt/owner.h"
 #include "ckpt/set.h"
-#include "run/heirs.h"
-#include "run/marks.h"
 #include "run/reshard.h"
 
 /* --- writing ------------------------------------------------------------- */
@@ -31,8 +28,8 @@ static int write_part(const char *path, const struct gf_comm *comm, size_t step,
 	const struct gf_mark_origin self = {step, (size_t)comm->ranks,
 					    id->servers, id->samples};
 	struct gf_tensor_source *t = gf_xcalloc(state->nitems + 1, sizeof(*t));
-	struct gf_metadata metadata[GF_MARKS + 2];
-	char numbers[GF_MARKS][GF_MARK_TEXT], rank[16];
+	struct gf_metadata metadata[GF_RUN_MARKS + 2];
+	char numbers[GF_RUN_MARKS][GF_MARK_TEXT], rank[16];
 	size_t i, n = 0, k = gf_marks_metadata(&self, id, numbers, metadata);
 	int rc;
 

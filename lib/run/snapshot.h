@@ -10,6 +10,7 @@
 #include "ckpt/state.h"
 #include "run/folder.h"
 #include "run/team.h"
+#include "ckpt/safetensors.h"
 
 /*
  * State to and from checkpoint sets (ckpt/set.h). All calls are collective:
@@ -76,5 +77,34 @@ int gf_snapshot_read(struct gf_team *team, const struct gf_folder *folder,
  * the first rank and array that differ from rank 0's in err. */
 int gf_snapshot_compare(struct gf_team *team, size_t step,
 			const struct gf_state *state, struct gf_error *err);
+
+/*
+ * The settings that give a checkpoint's state its meaning, as the metadata of
+ * its files and in its manifest. A run goes on only from a set that has the
+ * same.
+ */
+#define GF_RUN_MARKS    19 /* at most */
+#define GF_MARK_TEXT    24 /* of a number */
+#define GF_MARK_SERVERS "servers"
+#define GF_MARK_SAMPLES "samples"
+
+/* A set's record of the ranks that wrote it. */
+struct gf_mark_origin {
+	size_t step, ranks, servers, samples;
+};
+
+/* The metadata of every part; returns how many. Borrows from `id` and
+ * `numbers`. */
+size_t gf_marks_metadata(const struct gf_mark_origin *from,
+			 const struct gf_run_identity *id,
+			 char numbers[GF_RUN_MARKS][GF_MARK_TEXT],
+			 struct gf_metadata metadata[GF_RUN_MARKS]);
+/* An object's text, without ranks and step; the caller frees. */
+char *gf_marks_settings(const struct gf_mark_origin *from,
+			const struct gf_run_identity *id);
+/* -EINVAL names the first that a file has otherwise. */
+int gf_marks_check(const struct gf_safetensors *s,
+		   const struct gf_mark_origin *from,
+		   const struct gf_run_identity *id, struct gf_error *err);
 
 #endif

@@ -9,7 +9,6 @@
 #include "base/error.h"
 #include "doc/plan.h"
 #include "doc/select_csc.h"
-#include "work/pool.h"
 #include "work/work.h"
 #include "optim/optimizer.h"
 #include "select/select.h"

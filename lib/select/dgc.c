@@ -19,7 +19,6 @@
 #include "doc/select_dgc.h"
 #include "gf_kernels.h"
 #include "select/selections.h"
-#include "select/topk_host.h"
 
 /* u, what it is to become, and the factor for this step's gradients. */
 static float *velocity_of(const struct gf_selector *s)

@@ -13,7 +13,6 @@
 #include "doc/select_ef21.h"
 #include "gf_kernels.h"
 #include "select/selections.h"
-#include "select/topk_host.h"
 
 /* h, s and v - h, laid out as the pool. */
 static float *estimate_of(const struct gf_selector *s)

@@ -12,7 +12,6 @@
  */
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/heap.h"
 #include "doc/select_density.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * topk and gtopk where gradients are on a GPU (select/topk_host.h): the
+ * topk and gtopk where gradients are on a GPU (select/selections.h): the
  * residual is kept there, and the k largest are taken out there. All bits are
  * those of topk_host.c.
  *
@@ -17,7 +17,6 @@
 #include "base/heap.h"
 #include "select/selections.h"
 #include "select/sets_gpu.h"
-#include "select/topk_host.h"
 
 /* By the host: a message's entries of the returns. */
 struct part {

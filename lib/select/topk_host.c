@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "select/topk_host.h"
+#include "select/selections.h"
 
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/array.h"
 #include "base/heap.h"
 #include "doc/select_density.h"
-#include "select/selections.h"
 
 /*
  * topk and gtopk (Shi et al. 2019): of every message each rank sends the k

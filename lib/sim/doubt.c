@@ -5,7 +5,6 @@
 #include <stdio.h>
 
 #include "cli/human.h"
-#include "sim/doubt_lines.h"
 
 static double doubt_of_model(const struct gf_model_profile *m)
 {

@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "doc/plan.h"
 #include "sim/predict.h"
+#include "doc/profile.h"
 
 /*
  * How far a prediction may be off, by what its measurements left open.
@@ -18,7 +19,7 @@
  * points. It is GF_DOUBT_MOST at most. Every cost of that entry lies between
  * its value / (1 + d) and its value * (1 + d), and so do gamma_n - 1; sizes
  * that the lines miss by more, and sizes beyond those that were measured, have
- * wider intervals (sim/doubt_lines.h). The doubt of compute is half of the
+ * wider intervals (sim/doubt.h). The doubt of compute is half of the
  * model's spread_s by the times of its passes.
  *
  * All-reduces that are carried over to other ranks by closed forms are in doubt
@@ -70,7 +71,33 @@ void gf_beyond_add_plan(struct gf_beyond *b, const struct gf_plan *p);
 /* A line each for people; nothing of what was measured. */
 void gf_beyond_text(const struct gf_beyond *b, struct gf_text *out);
 
-/* These lines, and one of detail (cli/list.h); nothing without doubt. */
+/* These lines, and one of detail (cli/command.h); nothing without doubt. */
 void gf_doubt_text(const struct gf_plan *p, struct gf_text *out);
+
+/*
+ * The lines of a cost at one end of its doubt (sim/doubt.h). At either end
+ * costs do not fall as messages grow.
+ *
+ * Between the sizes that were measured, the end is 1 + d times the lines, or
+ * one by that; where a measured time is farther from them, it is as far as that
+ * from the sizes before to the sizes after.
+ *
+ * A smaller message costs no more than the smallest that was measured. It costs
+ * no less than lies between that and the least startup. A larger one costs no
+ * more per byte than the largest that was measured, and no less than that with
+ * the least slope. Least is two standard errors below a line through the first
+ * and the last size, of times that are off by d, or by GF_DOUBT_RUNS if that is
+ * more.
+ */
+
+/* The share d of a fit by so many lines; 0 without points. Lines of two points
+ * each leave no residual: then it is GF_DOUBT_RUNS at least. */
+double gf_doubt_of_fit(const struct gf_fit *fit, size_t nlines);
+
+/* Puts a fit's lines at that end; its sizes rise. Sizes are taken together,
+ * into parts_most parts or a few more. Without points nothing changes. */
+void gf_doubt_lines(const struct gf_fit *fit, struct gf_cost_line *first,
+		    struct gf_cost_line **larger, size_t *nlarger,
+		    size_t parts_most, bool high);
 
 #endif

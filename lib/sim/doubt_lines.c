@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "sim/doubt_lines.h"
+#include "sim/doubt.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -7,7 +7,6 @@
 #include "base/array.h"
 #include "base/heap.h"
 #include "cost/stat.h"
-#include "sim/doubt.h"
 
 /* Of its repeats, against their median. */
 static double scatter(const struct gf_fit *fit)

@@ -40,4 +40,17 @@ void gf_startups_delay(struct gf_traffic *t, const double *startup_s,
 int gf_jitter_run(struct gf_variant *v, const struct gf_what_if *w,
 		  struct gf_outcome *out, double *factor, struct gf_error *err);
 
+/*
+ * Fills the variant's traffic: its messages priced on its fabric, with what w's
+ * slow links cost. Because of them each message's price gains the time that its
+ * schedules take longer, when they are replayed by themselves on the topology
+ * (sim/replay_plan.h). -ENOTSUP: too many steps, or an algorithm without any.
+ */
+int gf_variant_price(struct gf_variant *v, const struct gf_what_if *w,
+		     struct gf_error *err);
+
+/* The quantile u, 0 < u < 1, of the largest of n standard normal deviates:
+ * a draw of the largest for a uniform u, whatever n is. */
+double gf_normal_largest(double u, double n);
+
 #endif

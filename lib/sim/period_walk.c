@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "sim/period_walk.h"
+#include "sim/period_time.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "sim/picture.h"
+#include "sim/step_listing.h"
 
 #include <math.h>
 #include <stdlib.h>

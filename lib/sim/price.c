@@ -3,14 +3,12 @@
 
 #include <errno.h>
 #include <math.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/heap.h"
 #include "codec/codec.h"
 #include "coll/algorithm.h"
-#include "sim/price_parts.h"
 
 #define ELEM_BYTES 4
 #define PLAIN      gf_codecs[GF_CODEC_F32].name

@@ -101,4 +101,10 @@ int gf_price_set(const struct gf_fabric *f, const struct gf_algorithm *a,
 		 double bytes, double *startup_s, double *per_byte_s,
 		 struct gf_error *err);
 
+/* The price of a message of f32 by its algorithm's own form on these levels;
+ * -ENOTSUP: it has none. */
+int gf_price_closed_form(const struct gf_fabric *f, const struct gf_priced *m,
+			 const struct gf_cost_net *net, struct gf_price *price,
+			 struct gf_error *err);
+
 #endif

@@ -6,7 +6,7 @@
 #include <stdbool.h>
 
 #include "coll/way.h"
-#include "sim/price_parts.h"
+#include "sim/price.h"
 
 #define ELEM_BYTES 4
 

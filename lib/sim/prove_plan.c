@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "sim/prove_plan.h"
+#include "sim/replay_plan.h"
 
 #include "codec/codec.h"
 #include "coll/prove.h"

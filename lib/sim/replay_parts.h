@@ -49,7 +49,7 @@ int gf_replay_parts(const struct gf_replay_setting *s, size_t i,
 		    struct gf_error *err);
 
 /* The schedules of the traffic's i-th message for all ranks
- * (replay_messages.c): `half` is all-gather for that half of a split one.
+ * (replay_setting.c): `half` is all-gather for that half of a split one.
  * -E2BIG without a text: that makes s->steps too many. To be released after a
  * failure, too. */
 int gf_replayed_message_init(struct gf_replayed_message *m,

@@ -10,7 +10,6 @@
 #include "sim/pipeline.h"
 #include "sim/replay_parts.h"
 #include "sim/set_price.h"
-#include "sim/variant.h"
 
 /* What processors do for the traffic's i-th message. */
 static void add_processing(const struct gf_replay_setting *s, size_t i,

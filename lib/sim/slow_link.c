@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "sim/slow_link.h"
+#include "sim/jitter.h"
 
 #include <math.h>
 #include <errno.h>

@@ -10,7 +10,6 @@
 #include "cli/table.h"
 #include "coll/way.h"
 #include "json/json.h"
-#include "sim/picture.h"
 
 /* A table for people has no more rows of steps than that. */
 enum { STEP_ROWS = 200 };

@@ -10,7 +10,6 @@
 #include "sim/doubt.h"
 #include "sim/jitter.h"
 #include "sim/pipeline.h"
-#include "sim/slow_link.h"
 #include "sim/variant.h"
 
 /* More steps in flight than a picture of two steps can show. */

@@ -7,8 +7,7 @@
 
 #include "base/heap.h"
 #include "sim/jitter.h"
-#include "sim/period_walk.h"
-#include "sim/slow_link.h"
+#include "sim/period_time.h"
 
 /* Periods before those that count; a group's steps to draw from, at least. */
 #define FILL_PERIODS 16

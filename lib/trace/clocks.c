@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "trace/clocks.h"
+#include "trace/rank_traces.h"
 
 #include <math.h>
 

@@ -7,7 +7,6 @@
 
 #include "base/heap.h"
 #include "comm/processors.h"
-#include "comm/priority.h"
 #include "train/method.h"
 
 /* --- what is asked for ---------------------------------------------------- */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "train/device_update.h"
+#include "train/update.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -10,7 +10,7 @@
 #include "comm/comm.h"
 #include "doc/plan.h"
 #include "optim/optimizer.h"
-#include "gpu/place.h"
+#include "gpu/gpu.h"
 #include "exchange/exchange.h"
 #include "train/device_marks.h"
 #include "train/scale.h"

@@ -6,7 +6,6 @@
 
 #include "base/heap.h"
 #include "train/device_graphs.h"
-#include "train/device_sum.h"
 
 #define LINE_ELEMS 32
 

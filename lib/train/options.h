@@ -11,6 +11,9 @@
 #include "doc/training.h"
 #include "train/compute_place.h"
 #include "train/train.h"
+#include "data/dataset.h"
+#include "doc/model.h"
+#include "doc/plan.h"
 
 /* The command line's options for a training (cmd/gf-train.c has the table).
  * Strings are borrowed from the arguments. */
@@ -25,7 +28,7 @@ struct gf_train_options {
 	bool replay, list, print_training;
 	bool reproducible; /* sums, of a run without a plan, too */
 	/* Where a run's configuration begins; not the documents, and not the
-	 * place (train/load_net.h, train/compute_place.h). */
+	 * place (train/options.h, train/compute_place.h). */
 	struct gf_train_config config;
 };
 
@@ -51,5 +54,24 @@ void gf_train_options_release(struct gf_train_options *o);
 
 /* The output of --list: selections, optimisers, schedules. The caller frees. */
 char *gf_train_list(void);
+
+/* The documents and the data of a run, as its options name them. */
+struct gf_train_inputs {
+	struct gf_plan plan;
+	struct gf_model model;
+	struct gf_dataset data;
+};
+
+/* Collective: reads them by way of rank 0, binds the plan, and completes
+ * config's training. config->comm is set before; plan, model and data will
+ * borrow from `in`. A replay has no model and no data, --print-training no
+ * data. */
+int gf_train_load(const struct gf_train_options *o,
+		  struct gf_train_config *config, struct gf_train_inputs *in,
+		  struct gf_error *err);
+/* Frees all of it, and config's training. Also after a failed load; accepts
+ * zeroed ones. */
+void gf_train_unload(struct gf_train_config *config,
+		     struct gf_train_inputs *in);
 
 #endif

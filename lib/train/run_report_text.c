@@ -8,7 +8,7 @@
 #include "cli/table.h"
 #include "data/dataset.h"
 #include "doc/model.h"
-#include "comm/priority.h"
+#include "comm/processors.h"
 
 /* A plan of one message per tensor would fill screens. */
 #define SHOWN_MESSAGES 64

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "train/run_trace.h"
+#include "train/run_log.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "train/tally.h"
+#include "train/trainer.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "work/pool.h"
+#include "work/work.h"
 
 #include <errno.h>
 #include <stdint.h>

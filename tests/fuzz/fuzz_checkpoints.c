@@ -9,7 +9,7 @@
 
 #include "base/digest.h"
 #include "ckpt/manifest.h"
-#include "ckpt/owner.h"
+#include "ckpt/set.h"
 #include "ckpt/safetensors.h"
 #include "doc/stream.h"
 #include "harness.h"

@@ -10,7 +10,7 @@
 #include "base/file.h"
 #include "host_gpu.h"
 #include "nn/gpu_math.h"
-#include "nn/gpu_plan.h"
+#include "nn/gpu_net.h"
 #include "nn/graph.h"
 
 /*

@@ -8,7 +8,6 @@
 #include "base/heap.h"
 #include "contest/allreduce.h"
 #include "contest/exact.h"
-#include "contest/message_memory.h"
 #include "contest/row_report.h"
 #include "contest/size_sweep.h"
 #include "ranks.h"

@@ -12,7 +12,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/heap.h"
-#include "ckpt/owner.h"
+#include "ckpt/set.h"
 #include "folder.h"
 #include "test.h"
 

@@ -16,7 +16,6 @@
 #include "base/heap.h"
 #include "base/rng.h"
 #include "base/text.h"
-#include "ckpt/owner.h"
 #include "ckpt/safetensors.h"
 #include "ckpt/set.h"
 #include "folder.h"

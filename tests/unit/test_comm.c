@@ -4,7 +4,7 @@
 #include "base/clock.h"
 #include "base/heap.h"
 #include "comm/backoff.h"
-#include "comm/liveness.h"
+#include "comm/watch.h"
 #include "comm/transport.h"
 #include "ranks.h"
 #include "transport.h"

@@ -4,7 +4,7 @@
 #include <errno.h>
 
 #include "base/array.h"
-#include "data/mask.h"
+#include "data/data_parts.h"
 
 /* Text by words and by characters. */
 

@@ -13,7 +13,6 @@
 #include "planner/make.h"
 #include "planner_cases.h"
 #include "sim/doubt.h"
-#include "sim/doubt_lines.h"
 #include "sim/predict.h"
 #include "test.h"
 

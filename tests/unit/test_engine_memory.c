@@ -3,7 +3,7 @@
  * its thread nor the one that computes. */
 #include "allocations.h"
 #include "base/array.h"
-#include "comm/shm.h"
+#include "comm/transport.h"
 #include "ranks.h"
 #include "rig.h"
 

@@ -6,7 +6,7 @@
 #include "test.h"
 
 #include "base/array.h"
-#include "comm/shm.h"
+#include "comm/transport.h"
 #include "train/method.h"
 
 /* --- exact means ---------------------------------------------------------- */

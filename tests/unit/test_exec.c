@@ -5,7 +5,7 @@
 #include "base/heap.h"
 #include "coll/algorithm.h"
 #include "exec/exec.h"
-#include "comm/shm.h"
+#include "comm/transport.h"
 #include "ranks.h"
 
 /* Small integers: every sum is exact, whatever the order. */

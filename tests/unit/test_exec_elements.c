@@ -11,7 +11,7 @@
 #include "base/heap.h"
 #include "coll/algorithm.h"
 #include "exec/exec.h"
-#include "comm/shm.h"
+#include "comm/transport.h"
 #include "contest/exact.h"
 #include "gf_kernels.h"
 #include "ranks.h"

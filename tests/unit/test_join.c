@@ -17,7 +17,7 @@
 #include "base/file.h"
 #include "base/heap.h"
 #include "comm/join.h"
-#include "comm/join_socket.h"
+#include "comm/join_state.h"
 #include "ranks.h"
 
 #define MOST 16

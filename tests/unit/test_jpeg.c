@@ -4,7 +4,7 @@
 
 #include "base/array.h"
 #include "base/rng.h"
-#include "data/pixels.h"
+#include "data/jpeg.h"
 
 /* --- what a sample shows -------------------------------------------------- */
 

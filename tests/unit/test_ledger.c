@@ -3,7 +3,7 @@
 #include <errno.h>
 
 #include "base/array.h"
-#include "exchange/ledger.h"
+#include "exchange/exchange_parts.h"
 #include "test.h"
 
 /* Events: b a step begins; l its messages are listed, L: they were before;

@@ -3,7 +3,6 @@
 
 #include "base/array.h"
 #include "base/rng.h"
-#include "optim/lars.h"
 #include "optim/optimizer.h"
 #include "optim/sgd.h"
 

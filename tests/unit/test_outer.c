@@ -2,7 +2,6 @@
 #include "base/array.h"
 #include "base/heap.h"
 #include "outer/outer.h"
-#include "outer/outer_math.h"
 #include "plans.h"
 #include "ranks.h"
 

@@ -4,7 +4,7 @@
 #include "base/array.h"
 #include "base/heap.h"
 #include "sim/gantt.h"
-#include "sim/period_walk.h"
+#include "sim/period_time.h"
 #include "test.h"
 
 #define ROUNDING  1e-9

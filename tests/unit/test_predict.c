@@ -10,7 +10,7 @@
 #include "base/rng.h"
 #include "planner/policies.h"
 #include "planner_cases.h"
-#include "sim/normal.h"
+#include "sim/jitter.h"
 #include "sim/predict.h"
 #include "sim/set_price.h"
 #include "sim/whatif.h"

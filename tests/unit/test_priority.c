@@ -2,7 +2,7 @@
 #include <sys/resource.h>
 
 #include "comm/comm.h"
-#include "comm/priority.h"
+#include "comm/processors.h"
 #include "test.h"
 
 /* LOWEST: of what Linux has, where nothing can fall */

@@ -4,9 +4,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "comm/shm.h"
+#include "comm/transport.h"
 #include "comm/shm_queue.h"
-#include "comm/shm_segment.h"
 #include "ranks.h"
 #include "transport.h"
 

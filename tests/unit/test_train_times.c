@@ -9,11 +9,10 @@
 #include "base/heap.h"
 #include "cost/stat.h"
 #include "ranks.h"
-#include "trace/clocks.h"
+#include "trace/rank_traces.h"
 #include "train/run_log.h"
 #include "train/expected.h"
 #include "train/run_report.h"
-#include "train/run_trace.h"
 #include "two_messages.h"
 
 #define TOLERANCE 1e-9

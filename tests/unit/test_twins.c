@@ -3,7 +3,7 @@
 #include "base/array.h"
 #include "base/heap.h"
 #include "measure/network.h"
-#include "measure/twins.h"
+#include "measure/network_parts.h"
 #include "ranks.h"
 #include "test.h"
 

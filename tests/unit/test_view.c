@@ -2,7 +2,7 @@
 #include <pthread.h>
 
 #include "base/clock.h"
-#include "comm/shm.h"
+#include "comm/transport.h"
 #include "comm/view.h"
 #include "ranks.h"
 #include "transport.h"

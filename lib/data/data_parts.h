@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef GF_DATA_DATA_PARTS_H
+#define GF_DATA_DATA_PARTS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "data/dataset.h"
+#include "base/error.h"
+#include "base/array.h"
+
+/* The formats of registry.c. */
+extern const struct gf_data_format gf_data_idx;       /* idx.c */
+extern const struct gf_data_format gf_data_cifar10;   /* cifar.c */
+extern const struct gf_data_format gf_data_cifar100;  /* cifar.c */
+extern const struct gf_data_format gf_data_words;     /* text_data.c */
+extern const struct gf_data_format gf_data_chars;     /* text_data.c */
+extern const struct gf_data_format gf_data_jpeg;      /* jpeg_folder.c */
+extern const struct gf_data_format gf_data_synthetic; /* synthetic_data.c */
+
+/*
+ * One file of a data set, plain or compressed by gzip, read from front to back.
+ * A size that a file states about itself is not trusted: memory grows with the
+ * bytes that are really there. Errors name the file; a truncated, damaged or
+ * swollen gzip stream is -EINVAL, and so is what is no regular file (private to
+ * lib/data).
+ */
+struct gf_source {
+	char *path; /* owned */
+	void *stream;
+};
+
+/* Nothing that fits beside a model on one host is larger. */
+#define GF_SOURCE_MAX_BYTES ((size_t)1 << 36)
+
+/* <folder>/<name>, or <folder>/<name>.gz if only that exists; NULL if neither
+ * does. The caller frees. */
+char *gf_source_find(const char *folder, const char *name);
+
+/* Takes the path, also when it fails; gf_source_close in any case. */
+int gf_source_open(struct gf_source *s, char *path, struct gf_error *err);
+void gf_source_close(struct gf_source *s);
+
+/* Up to want bytes; fewer at the end of the file. */
+int gf_source_read(struct gf_source *s, void *out, size_t want, size_t *got,
+		   struct gf_error *err);
+/* Exactly total bytes (> 0) and then the end; the caller frees. */
+int gf_source_exactly(struct gf_source *s, size_t total, unsigned char **bytes,
+		      struct gf_error *err);
+/* Reads the rest; *bytes is never NULL on success, and the caller's to free. */
+int gf_source_rest(struct gf_source *s, unsigned char **bytes, size_t *size,
+		   struct gf_error *err);
+
+/*
+ * The common part of the formats of byte images: a dataset's priv points to one
+ * of these (private to lib/data). Bytes and labels are allocated with malloc.
+ */
+struct gf_images {
+	unsigned char *bytes[GF_PARTS];
+	int32_t *labels[GF_PARTS];
+	/* of each byte: a row of 256 per channel, or one for all of them */
+	float (*value)[256];
+	size_t nvalues;
+};
+
+/* A byte's value is byte / max, max being the largest of the training part. */
+void gf_images_scale(const struct gf_dataset *d);
+
+/* In place of that: (byte / max - mean[c]) / deviation[c] in channel c;
+ * deviations are positive. */
+void gf_images_normalise(const struct gf_dataset *d, unsigned max,
+			 const double *mean, const double *deviation);
+
+/* Mean and standard deviation of byte / max in each channel of the training
+ * part, exact up to the rounding of the last steps; the deviation of a single
+ * value is 1. */
+void gf_images_statistics(const struct gf_dataset *d, unsigned max,
+			  double *mean, double *deviation);
+
+/* One of the d->count[part] labels of `file` by its number; want->classes 0:
+ * any. Raises d->classes. */
+int gf_images_label(struct gf_dataset *d, enum gf_part part, size_t index,
+		    long long label, const struct gf_dataset_want *want,
+		    const char *file, struct gf_error *err);
+
+/* Callbacks of a format. */
+int gf_images_sample(const struct gf_dataset *d, const struct gf_draw *draw,
+		     float *values, int32_t *label, struct gf_error *err);
+void gf_images_close(struct gf_dataset *d);
+
+/*
+ * Words and their numbers (private to lib/data). Words are counted as they are
+ * met; gf_vocabulary_rank then numbers them, the most frequent first, equal
+ * ones in the order of their bytes: the same numbers on every machine.
+ */
+#define GF_VOCABULARY_UNKNOWN "<unk>"
+
+struct gf_word {
+	const char *text; /* borrowed */
+	size_t length, count;
+	int32_t number; /* once ranked */
+};
+
+struct gf_vocabulary {
+	struct gf_word *words; /* in the order in which they were met */
+	size_t nwords, capacity;
+	size_t *slots; /* open addressing: 1 + index into words, or 0 */
+	size_t nslots;
+	size_t size; /* once ranked: how many have a number of their own */
+	int32_t unknown;
+};
+
+void gf_vocabulary_release(struct gf_vocabulary *v);
+
+/* The text must live as long as the vocabulary. */
+void gf_vocabulary_count(struct gf_vocabulary *v, const char *text,
+			 size_t length);
+/* Numbers the most frequent words from 0, at most `limit` (>= 1) in all, and
+ * "<unk>" among them, which stands for every other one. */
+void gf_vocabulary_rank(struct gf_vocabulary *v, size_t limit);
+/* v->unknown for what was never counted. */
+int32_t gf_vocabulary_number(const struct gf_vocabulary *v, const char *text,
+			     size_t length);
+
+/*
+ * Masked words, for a model that reads ahead (Devlin et al. 2019, "BERT",
+ * section 3.1). The model is asked for 15 % of a sample's numbers, at least
+ * one, and the other positions have no label. Of these numbers 80 % are
+ * replaced by the mask, 10 % by any number, and 10 % stay.
+ *
+ * What is masked depends on the seed, the epoch and the sample alone, as
+ * augmentation does. All samples have equally many labels, so that a mean over
+ * the samples of all ranks is the mean over their labels.
+ */
+
+/* The mask is d->vocabulary, the number after the text's own. */
+void gf_mask_init(struct gf_dataset *d);
+
+/* One sample, in place; its labels become the numbers that were masked. Other
+ * data stay. The test part is masked the same in each epoch. */
+void gf_mask_sample(const struct gf_dataset *d, enum gf_part part,
+		    uint64_t seed, size_t epoch, size_t index, float *values,
+		    int32_t *labels);
+
+#endif
