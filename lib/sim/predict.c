@@ -95,7 +95,8 @@ static double exchange_s(const struct gf_plan *p, const struct gf_sim_input *in,
 	if (in->lanes > 1 || gf_sim_slows(in))
 		return gf_pipeline_pace_s(in, p->staleness);
 	return fmax(gf_sim_busy_s(lone->messages, in->nmessages),
-		    lone->compute_s + gf_sim_issues_s(in));
+		    lone->compute_s + gf_sim_issues_s(in) +
+			    gf_sim_held_late_s(in));
 }
 
 int gf_predict_traffic(const struct gf_plan *p, const struct gf_traffic *t,

@@ -39,6 +39,21 @@ double gf_sim_issues_s(const struct gf_sim_input *in)
 	return sum;
 }
 
+double gf_sim_held_late_s(const struct gf_sim_input *in)
+{
+	double sum = 0;
+	size_t i;
+
+	for (i = 0; i < in->nmessages; i++) {
+		const struct gf_sim_message *m = &in->messages[i];
+
+		if (m->release == GF_RELEASE_BACKWARD_END ||
+		    m->last + 1 == in->model->ntensors)
+			sum += m->holds_s;
+	}
+	return sum;
+}
+
 double gf_sim_ready_work_s(const struct gf_model_profile *model,
 			   const struct gf_sim_message *m, double issued_s,
 			   double issues_s)

@@ -41,8 +41,8 @@ struct gf_sim_message {
 	enum gf_half half;
 	double startup_s, per_byte_s; /* of this message's algorithm */
 	double bytes;                 /* on the wire */
-	/* By which it holds up backward, beside issue_s; nothing where its
-	 * last tensor is the model's, after which nothing is left to do. */
+	/* By which it holds up backward, beside issue_s; a later step's where
+	 * its own has nothing left to do (gf_sim_held_late_s). */
 	double holds_s;
 	const struct gf_contention *contention;  /* NULL: gamma_n = n */
 	const struct gf_beside_backward *mutual; /* NULL: nothing is known */
@@ -101,6 +101,9 @@ double gf_sim_issue_s(const struct gf_model_profile *model,
 /* By how much backward is held up by all messages: its work is that much
  * longer. */
 double gf_sim_issues_s(const struct gf_sim_input *in);
+/* What messages hold up after their own step's backward: the backward of a
+ * later step, where gradients are stale. */
+double gf_sim_held_late_s(const struct gf_sim_input *in);
 /* The work of backward, and of issuing messages, after which message m may
  * start. Those before it in the plan take issued_s to issue, and all of them
  * issues_s. */

@@ -576,6 +576,62 @@ static void test_processing_of_sets(void)
 	}
 }
 
+/*
+ * A message of 16 elements after backward, by a ring of 4 ranks: encoded and
+ * decoded on the 1.5 times its bytes that pass each rank. Stale gradients hide
+ * the message, but not what it takes from a processor that computes.
+ */
+static void test_codecs_beside_stale_steps(void)
+{
+	struct gf_level_cost level = {
+		.name = (char *)"net", .alpha_s = 1e-3, .beta_s_per_byte = 1e-3};
+	struct gf_network net = {.ranks = 4, .levels = &level, .nlevels = 1};
+	struct gf_tensor tensor = {.count_elems = 16, .ready_s = 4};
+	struct gf_model_profile model = {.device = (char *)"cpu",
+					 .forward_s = 1,
+					 .backward_s = 4,
+					 .overlap_slowdown = 1,
+					 .tensors = &tensor,
+					 .ntensors = 1};
+	static const struct {
+		enum gf_release release;
+		int lanes;
+		double share;
+	} cases[] = {
+		{GF_RELEASE_BACKWARD_END, 1, 0}, {GF_RELEASE_BACKWARD_END, 1, 1},
+		{GF_RELEASE_READY, 1, 1},        {GF_RELEASE_BACKWARD_END, 2, 1},
+		{GF_RELEASE_READY, 2, 0.5},
+	};
+	const double handled_s = 1.5 * 64 * (0.002 + 0.003);
+	size_t i;
+
+	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++) {
+		struct gf_codec_cost codec = {
+			.of = {.name = (char *)"f16",
+			       .device = (char *)"cpu",
+			       .backward_share = cases[i].share},
+			.encode_s_per_byte = 0.002,
+			.decode_s_per_byte = 0.003};
+		struct gf_message message = {.algorithm = (char *)"ring",
+					     .codec = (char *)"f16",
+					     .release = cases[i].release};
+		struct gf_plan p = {.ranks = 4,
+				    .lanes = cases[i].lanes,
+				    .model = &model,
+				    .network = &net,
+				    .processing = {&codec, 1, NULL, 0},
+				    .messages = &message,
+				    .nmessages = 1,
+				    .staleness = 2};
+		struct gf_fabric f = gf_plan_fabric(&p);
+		struct gf_sim_result r = {0};
+
+		EXPECT(gf_predict_plan(&p, &f, &r, NULL) == 0, "case %zu", i);
+		EXPECT_NEAR(r.iteration_s, 5 + cases[i].share * handled_s,
+			    TOLERANCE, "case %zu", i);
+	}
+}
+
 /* How selection and staleness change six of tests/data/vectors.md. */
 static void test_axes(void)
 {
@@ -830,6 +886,7 @@ int main(void)
 	test_axes();
 	test_processing();
 	test_processing_of_sets();
+	test_codecs_beside_stale_steps();
 	test_normal();
 	test_what_if();
 	test_many_at_once();
