@@ -240,7 +240,7 @@ static void note_left_out(struct gf_comparison *c,
 	c->left_out++;
 	if (before > n && strcmp(notes->data + before - n, tail) == 0)
 		notes->length -= n;
-	gf_text_addf(notes, "%s%s%s%s%s", notes->length < before ? ", " : "no ",
+	gf_text_addf(notes, "%s%s%s%s%s", notes->length < before ? ", " : "left out: ",
 		     row->name, row->across ? " with " : "",
 		     row->across ? row->across : "", tail);
 	free(tail);

@@ -86,7 +86,7 @@ iteration() { # WANTED
 @test "--compare: a policy that nothing measured can serve is left out" {
 	jq '.network.allreduce[].algorithm = "library"' "$share/profiles/six.json" > library.json
 	wants 0 gf-plan --compare --json library.json
-	says "no dear: library does not come in two halves"
+	says "left out: dear: library does not come in two halves"
 	jq -es 'length == 9 and all(.policy != "dear")' out.txt
 }
 
@@ -119,7 +119,7 @@ iteration() { # WANTED
 @test "--compare --over: what does not fit is left out with the reason; --strict: status 1" {
 	local job=(--model resnet50 --gpu v100 asc-wfbp-8x4-10gbe)
 	wants 0 gf-plan --compare --over selections --codecs q8 --json "${job[@]}"
-	says 'no onebit: --codecs: want f32 with selection onebit, whose signs travel with their scales, got q8'
+	says 'left out: onebit: --codecs: want f32 with selection onebit, whose signs travel with their scales, got q8'
 	jq -es 'all(.codecs == "q8")' out.txt
 	rows=$(wc -l < out.txt)
 	wants 1 gf-plan --compare --over selections --codecs q8 --strict --json "${job[@]}"
@@ -257,7 +257,7 @@ staged() { # FILE
 	prints "iteration; codecs across; best: lanes "
 	# what does not fit leaves its place empty
 	wants 0 gf-plan --compare --over selections:codecs "${job[@]}"
-	says "no onebit with q8: "
+	says "left out: onebit with q8: "
 	grep -qE '^onebit .* - ' out.txt
 	while IFS='|' read -r text over; do
 		wants 2 gf-plan --compare --over "$over" "${job[@]}"
@@ -1211,7 +1211,7 @@ writes_nothing() { # OPTION...
 	done
 	says() { grep -qF -- "$1" err.txt; }
 	six --staleness 2 --compare
-	says "no dear: "
+	says "left out: dear: "
 }
 
 @test "--refine keeps the plan's axes" {
