@@ -104,8 +104,8 @@ static bool is_open_file(const char *path)
 	return is;
 }
 
-/* What is open is written where it stands: a descriptor of this process goes on
- * at its offset, and that of another one is appended to. */
+/* A descriptor of this process is written at its offset, and that of another one
+ * is appended to. */
 static FILE *open_in_place(const char *path)
 {
 	const char *name;
@@ -156,16 +156,21 @@ static char *target_of(const char *path)
 	return NULL;
 }
 
+/* NULL with errno 0: the target is no open file. */
+static FILE *reopen(const char *target)
+{
+	if (is_open_file(target))
+		return open_in_place(target);
+	errno = 0;
+	return NULL;
+}
+
 FILE *gf_file_reopen(const char *path)
 {
 	char *target = target_of(path);
-	FILE *f = NULL;
-	int failed = target ? 0 : errno;
+	FILE *f = target ? reopen(target) : NULL;
+	int failed = errno;
 
-	if (target && is_open_file(target)) {
-		f = open_in_place(target);
-		failed = f ? 0 : errno;
-	}
 	free(target);
 	errno = failed;
 	return f;
@@ -236,6 +241,7 @@ int gf_file_create(struct gf_file *f, const char *path, struct gf_error *err)
 {
 	struct stat st;
 	bool there;
+	int rc;
 
 	memset(f, 0, sizeof(*f));
 	there = stat(path, &st) == 0;
@@ -246,12 +252,17 @@ int gf_file_create(struct gf_file *f, const char *path, struct gf_error *err)
 		f->path = gf_xstrdup(path);
 		return 0;
 	}
-	f->stream = gf_file_reopen(path);
-	f->path = f->stream || !errno ? target_of(path) : NULL;
+	f->path = target_of(path);
 	if (!f->path)
 		return gf_error_errno(err, -errno, "%s", path);
+	f->stream = reopen(f->path);
 	if (f->stream)
 		return 0;
+	if (errno) {
+		rc = gf_error_errno(err, -errno, "%s", path);
+		forget(f);
+		return rc;
+	}
 	return begin(f, there ? &st : NULL, 0666, path, err);
 }
 
