@@ -8,7 +8,6 @@
 
 #include "base/array.h"
 #include "base/heap.h"
-#include "doc/algorithm_traits.h"
 #include "doc/shared.h"
 
 /* Checks across the keys of a plan. */
