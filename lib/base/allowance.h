@@ -6,8 +6,8 @@
 #include <stdint.h>
 
 /*
- * What this process may have of the machine's memory and processors, where it
- * is in a container or a job: by the limits of its control group and of those
+ * The part of the machine's memory and processors that a process in a container
+ * or a job may have: by the limits of its control group and of those
  * around it that it can see, cgroup 1 and 2. Processors that a group does not
  * have at all (cpuset) are not in the affinity mask, where callers look.
  *
