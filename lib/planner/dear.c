@@ -18,8 +18,9 @@
  * with lag' and what C/2 takes beside backward as in serial.c. The iteration is
  * max(delay, 0) + max(end, backward_end + lag). All numbers are monotone, so
  * only Pareto-optimal ones are kept per position: exact where messages and
- * backward do nothing to each other. Else there may be too many of them, and
- * those are kept that would end the earliest.
+ * compute do nothing to each other. Else there may be too many of them, those
+ * are kept that would end the earliest, and what all-gathers and forward do to
+ * each other counts only between whole plans.
  */
 #include <math.h>
 #include <stdint.h>
@@ -157,25 +158,43 @@ static void extend(struct search *s, size_t j)
 	}
 }
 
-static void trace(const struct search *s, struct gf_draft *d)
+/* The messages that end in that part, and what the step model says of them. */
+static double trace(const struct search *s, size_t part, struct gf_draft *d)
 {
-	const struct front *f = &s->fronts[s->w->ntensors];
-	size_t j = f->nparts ? s->w->ntensors : 0, best = 0, i;
+	struct gf_sim_result result = {0};
+	size_t j = s->w->ntensors;
 
-	for (i = 1; i < f->nparts; i++)
-		if (floor_s(s, j, &f->parts[i]) <
-		    floor_s(s, j, &f->parts[best]))
-			best = i;
+	d->nsends = 0;
 	while (j > 0) {
-		const struct part *p = &s->fronts[j].parts[best];
+		const struct part *p = &s->fronts[j].parts[part];
 		struct gf_send *sent = gf_draft_send(d, s->w, p->from, j - 1);
 
 		sent->half = GF_HALF_SPLIT;
 		sent->option = p->option;
 		j = p->from;
-		best = p->from_part;
+		part = p->from_part;
 	}
 	gf_draft_reverse(d);
+	gf_workbench_predict(s->w, d, &result);
+	return result.iteration_s;
+}
+
+/* The best of the whole plans: parts leave out that forward is slowed. */
+static void trace_best(const struct search *s, struct gf_draft *d)
+{
+	const struct front *f = &s->fronts[s->w->ntensors];
+	double best_s = INFINITY, takes_s;
+	size_t best = 0, i;
+
+	for (i = 0; i < f->nparts; i++) {
+		takes_s = trace(s, i, d);
+		if (takes_s < best_s) {
+			best_s = takes_s;
+			best = i;
+		}
+	}
+	if (f->nparts)
+		trace(s, best, d);
 }
 
 /* Appends the best messages, if they are better than below_s. */
@@ -201,7 +220,7 @@ static void search(const struct gf_workbench *w, double below_s,
 	insert(&s, 0, &nothing);
 	for (j = 1; j <= n; j++)
 		extend(&s, j);
-	trace(&s, d);
+	trace_best(&s, d);
 	for (j = 0; j <= n; j++)
 		free(s.fronts[j].parts);
 	free(s.fronts);

@@ -134,34 +134,21 @@ double gf_workbench_gamma(const struct gf_workbench *w, size_t option,
 		o->contention, (size_t)fmin(wire_bytes(o, bytes), 0x1p62), n);
 }
 
-/* What a startup takes if backward runs for left_s of it. */
-static double startup_beside_s(const struct gf_beside_backward *b,
-			       double startup_s, double left_s)
-{
-	double all_s = gf_sim_startup_beside_s(b, startup_s);
-
-	if (left_s <= 0 || left_s >= all_s)
-		return left_s > 0 ? all_s : startup_s;
-	return left_s + (all_s - left_s) * startup_s / all_s;
-}
-
 struct gf_workbench_at gf_workbench_after(const struct gf_workbench *w,
 					  const struct gf_workbench_next *m,
 					  struct gf_workbench_at at)
 {
 	const struct gf_option *o = &w->menu.options[m->option];
 	double slowdown = gf_sim_slowdown(o->mutual, w->slowdown, 1);
-	double startup_s = m->share * o->startup_s;
-	double drain_s = m->share * o->per_byte_s * m->bytes, takes_s, left_s;
+	double takes_s, left_s;
 
 	at.end_s = fmax(at.end_s, m->ready_s + at.lag_s);
 	if (w->in->release != GF_RELEASE_BACKWARD_END)
 		at.lag_s += w->in->model->issue_s;
 	/* backward runs on beside the message for that long, at the most */
 	left_s = fmax(w->backward_end_s + at.lag_s - at.end_s, 0) * slowdown;
-	takes_s = startup_beside_s(o->mutual, startup_s, left_s);
-	takes_s += gf_sim_hindered_s(gf_sim_drag(o->mutual), drain_s,
-				     left_s - takes_s);
+	takes_s = gf_sim_beside_s(o->mutual, m->share * o->startup_s,
+				  m->share * o->per_byte_s * m->bytes, left_s);
 	at.end_s += takes_s;
 	at.lag_s += (1 - 1 / slowdown) * takes_s;
 	return at;

@@ -59,6 +59,29 @@ double gf_sim_hindered_s(double drag, double alone_s, double left_s)
 				       : left_s + alone_s - left_s / drag;
 }
 
+/* What a startup takes if compute runs for left_s of it. */
+static double startup_beside_s(const struct gf_beside_backward *mutual,
+			       double startup_s, double left_s)
+{
+	double all_s = gf_sim_startup_beside_s(mutual, startup_s);
+
+	if (left_s <= 0 || left_s >= all_s)
+		return left_s > 0 ? all_s : startup_s;
+	return left_s + (all_s - left_s) * startup_s / all_s;
+}
+
+double gf_sim_beside_s(const struct gf_beside_backward *mutual,
+		       double startup_s, double drain_s, double left_s)
+{
+	double takes_s;
+
+	if (!mutual)
+		return startup_s + drain_s;
+	takes_s = startup_beside_s(mutual, startup_s, left_s);
+	return takes_s + gf_sim_hindered_s(gf_sim_drag(mutual), drain_s,
+					   left_s - takes_s);
+}
+
 double gf_sim_startup_left_s(const struct gf_sim_flight *f, double now_s)
 {
 	double left_s = f->startup_end_s - now_s;
@@ -371,7 +394,7 @@ bool gf_sim_start_by(struct gf_sim_state *s, const struct gf_sim_start *m,
 	return true;
 }
 
-void gf_sim_begin_backward(struct gf_sim_state *s, double end_work_s)
+void gf_sim_begin_compute(struct gf_sim_state *s, double end_work_s)
 {
 	int i;
 
@@ -381,7 +404,7 @@ void gf_sim_begin_backward(struct gf_sim_state *s, double end_work_s)
 			hinder(s, &s->flights[i]);
 }
 
-void gf_sim_end_backward(struct gf_sim_state *s)
+void gf_sim_end_compute(struct gf_sim_state *s)
 {
 	s->backward_s = 0;
 	unhinder(s);

@@ -75,6 +75,10 @@ double gf_sim_drag(const struct gf_beside_backward *mutual);
 /* How long what takes alone_s alone takes if it is `drag` times slower for
  * left_s. */
 double gf_sim_hindered_s(double drag, double alone_s, double left_s);
+/* How long a message takes by itself, with these times alone, if compute runs
+ * beside it for left_s. */
+double gf_sim_beside_s(const struct gf_beside_backward *mutual,
+		       double startup_s, double drain_s, double left_s);
 /* By how much backward slows with n messages in flight, of which this is one:
  * the greatest that any of them says. */
 double gf_sim_slowdown(const struct gf_beside_backward *mutual,
@@ -85,11 +89,11 @@ void gf_sim_start(struct gf_sim_state *s, const struct gf_sim_start *m);
  * to_work_s. Else the state moves to to_s alone, and the answer is false. */
 bool gf_sim_start_by(struct gf_sim_state *s, const struct gf_sim_start *m,
 		     double to_s, double to_work_s);
-/* For states that go from one step to the next (sim/pipeline.h): backward
- * begins, and will have ended once end_work_s is done; it has ended. Between
- * steps it slows no message. */
-void gf_sim_begin_backward(struct gf_sim_state *s, double end_work_s);
-void gf_sim_end_backward(struct gf_sim_state *s);
+/* For states that go from one step to the next (sim/pipeline.h), where all of
+ * a step's compute is what `backward` is above: it begins, and will have ended
+ * once end_work_s is done; it has ended. Between steps it slows no message. */
+void gf_sim_begin_compute(struct gf_sim_state *s, double end_work_s);
+void gf_sim_end_compute(struct gf_sim_state *s);
 /* Time passes and nothing starts: until backward has done work_s, until that
  * moment, until a phase of a flight ends (false: nothing is in flight). */
 void gf_sim_reach(struct gf_sim_state *s, double work_s);

@@ -84,31 +84,21 @@ static enum gf_bar_kind kind_of(const struct gf_sim_message *m)
 						 : GF_BAR_MESSAGE;
 }
 
-GF_ORDER(by_need, struct gf_sim_gather, GF_BY(x->need_s, y->need_s))
-
 /* Forward stops before what it needs and has not got. */
 static void add_forward(struct gf_gantt *t, double end_s,
 			const struct gf_sim_gather *gathers, size_t n)
 {
-	struct gf_sim_gather *needed = gf_xcalloc(n + 1, sizeof(*needed));
-	double from_s = 0, late_s = 0;
+	double from_s = 0;
 	size_t i;
 
-	for (i = 0; i < n; i++)
-		needed[i] = gathers[i];
-	qsort(needed, n, sizeof(*needed), by_need);
 	for (i = 0; i < n; i++) {
-		double at_s = needed[i].need_s + late_s;
-
-		if (needed[i].end_s <= at_s)
+		if (gathers[i].end_s <= gathers[i].wait_s)
 			continue;
-		add(t, GF_BAR_FORWARD, 1, from_s, at_s);
-		add(t, GF_BAR_WAITING, 1, at_s, needed[i].end_s);
-		from_s = needed[i].end_s;
-		late_s = from_s - needed[i].need_s;
+		add(t, GF_BAR_FORWARD, 1, from_s, gathers[i].wait_s);
+		add(t, GF_BAR_WAITING, 1, gathers[i].wait_s, gathers[i].end_s);
+		from_s = gathers[i].end_s;
 	}
 	add(t, GF_BAR_FORWARD, 1, from_s, end_s);
-	free(needed);
 }
 
 void gf_gantt_step(struct gf_gantt *t, const struct gf_sim_input *in,
@@ -159,16 +149,13 @@ void gf_gantt_step(struct gf_gantt *t, const struct gf_sim_input *in,
 
 /* Rank 0 in one of the steps that are drawn. */
 static void add_stale_compute(struct gf_gantt *t, const struct gf_pipeline *p,
-			      double begun_s, double factor)
+			      double begun_s)
 {
-	const struct gf_model_profile *m = p->in->model;
 	int step = t->steps;
-	double update_s = begun_s + p->in->update_s;
-	double forward_s = update_s + factor * m->forward_s;
 
-	add(t, GF_BAR_UPDATE, step, begun_s, update_s);
-	add(t, GF_BAR_FORWARD, step, update_s, forward_s);
-	add(t, GF_BAR_BACKWARD, step, forward_s, p->ended_s[0]);
+	add(t, GF_BAR_UPDATE, step, begun_s, p->update_end_s);
+	add(t, GF_BAR_FORWARD, step, p->update_end_s, p->forward_end_s);
+	add(t, GF_BAR_BACKWARD, step, p->forward_end_s, p->ended_s[0]);
 	if (step == 1)
 		t->backward_end_s = p->ended_s[0];
 }
@@ -240,10 +227,9 @@ void gf_gantt_pipeline(struct gf_gantt *t, struct gf_pipeline *p,
 	double from_s = 0, ended_s = 0;
 
 	for (i = 0; i < first + 2 + late; i++) {
-		const double *factors = factor(ctx);
 		double begun_s;
 
-		gf_pipeline_step(p, factors);
+		gf_pipeline_step(p, factor(ctx));
 		begun_s = fmax(ended_s, p->waited_s);
 		if (i == first)
 			from_s = begun_s;
@@ -253,7 +239,7 @@ void gf_gantt_pipeline(struct gf_gantt *t, struct gf_pipeline *p,
 		}
 		if (i == first || i == first + 1) {
 			t->steps++;
-			add_stale_compute(t, p, begun_s, factors[0]);
+			add_stale_compute(t, p, begun_s);
 		}
 		ended_s = p->ended_s[0];
 		if (i >= first)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The state's clock of work (sim/flight.h) runs over all steps: at any moment
- * it has lost to overlap what a backward pass that never paused would have.
- * Backward that begins at work d has done w of its own at work d + w, on every
- * rank, whatever else it has met before. Forward and update are not slowed, so
- * their ends are moments, which the record of the lag turns into work.
+ * it has lost to overlap what compute that never paused would have. A step's
+ * compute that begins at work d has done w of its own at work d + w, on every
+ * rank, whatever else it has met before. The record of the lag turns the moment
+ * at which a rank begins its step into work.
  */
 #include "sim/pipeline.h"
 
@@ -37,8 +37,8 @@ void gf_pipeline_init(struct gf_pipeline *p, const struct gf_sim_input *in,
 		.in = in,
 		.staleness = staleness,
 		.ranks = ranks,
-		.backward_s = in->model->backward_s + gf_sim_issues_s(in) +
-			      gf_sim_held_late_s(in),
+		.compute_s = in->model->forward_s + in->model->backward_s +
+			     gf_sim_issues_s(in) + gf_sim_held_late_s(in),
 		.ended_s = gf_xcalloc((size_t)ranks, sizeof(double)),
 		.done_s = gf_xcalloc((size_t)ranks, sizeof(double)),
 		.late = gf_xcalloc((size_t)ranks, sizeof(int)),
@@ -113,6 +113,12 @@ static double lag_at(const struct gf_sim_lags *l,
 				      (key(to) - key(from));
 }
 
+/* When that much work has been done. */
+static double reached_s(const struct gf_pipeline *p, double work_s)
+{
+	return work_s + lag_at(&p->lags, work_of, work_s);
+}
+
 /* No rank asks for what was before. */
 static void forget(struct gf_sim_lags *l, double before_s)
 {
@@ -180,7 +186,7 @@ static int latest(const struct gf_pipeline *p, const double *factor,
 }
 
 /*
- * Over a backward pass each rank's progress is a line. Let a be the rank that
+ * Over a step's compute each rank's progress is a line. Let a be the rank that
  * is last at the start, and b the rank that is last at the end. Their lines
  * cross once. A third line that is above both of them anywhere is above them
  * where they cross.
@@ -188,7 +194,7 @@ static int latest(const struct gf_pipeline *p, const double *factor,
 static void find_late(struct gf_pipeline *p, const double *factor)
 {
 	int a = latest(p, factor, 0);
-	int b = latest(p, factor, p->backward_s), rank;
+	int b = latest(p, factor, p->compute_s), rank;
 	double rise = factor[b] - factor[a], at = 0;
 
 	if (rise > 0)
@@ -218,7 +224,8 @@ static void add_messages(struct gf_pipeline *p, const double *factor)
 		double work_s;
 
 		*start = gf_sim_start_of(p->in->model, &p->in->messages[i]);
-		work_s = gf_sim_ready_work_s(p->in->model, &p->in->messages[i],
+		work_s = p->in->model->forward_s +
+			 gf_sim_ready_work_s(p->in->model, &p->in->messages[i],
 					     issued_s, issues_s);
 		issued_s += start->issue_s;
 		start->issue_s = 0; /* is work here */
@@ -232,49 +239,47 @@ static void add_messages(struct gf_pipeline *p, const double *factor)
 	}
 }
 
-/* All ranks go through backward, the last of them until that work is done. */
-static void pass_backward(struct gf_pipeline *p, double work_s)
+/* All ranks compute, the last of them until that work is done. */
+static void pass_compute(struct gf_pipeline *p, double work_s)
 {
 	size_t i;
 
-	gf_sim_begin_backward(&p->state, work_s);
+	gf_sim_begin_compute(&p->state, work_s);
 	run_to(p, INFINITY, work_s);
 	gf_sim_reach(&p->state, work_s);
-	gf_sim_end_backward(&p->state);
+	gf_sim_end_compute(&p->state);
 	for (i = p->next; i < p->npending; i++)
 		p->pending[i].work_s = 0; /* is done */
 }
 
 double gf_pipeline_step(struct gf_pipeline *p, const double *factor)
 {
-	const struct gf_model_profile *m = p->in->model;
-	double begun_s = 0, first_s = INFINITY, last_s = 0;
+	double begun_s = 0, first_s = INFINITY;
 	int rank;
 
 	if (p->steps >= (size_t)p->staleness)
 		p->waited_s = exchanged_s(p, p->steps - (size_t)p->staleness);
-	/* where backward begins */
 	for (rank = 0; rank < p->ranks; rank++) {
-		double from = fmax(p->ended_s[rank], p->waited_s);
-
-		begun_s = fmax(begun_s, from);
-		p->done_s[rank] =
-			from + p->in->update_s + factor[rank] * m->forward_s;
-		last_s = fmax(last_s, p->done_s[rank]);
+		p->done_s[rank] = fmax(p->ended_s[rank], p->waited_s);
+		begun_s = fmax(begun_s, p->done_s[rank]);
 	}
-	run_to(p, last_s, INFINITY);
-	gf_sim_advance(&p->state, last_s);
+	run_to(p, begun_s, INFINITY);
+	gf_sim_advance(&p->state, begun_s);
 	for (rank = 0; rank < p->ranks; rank++)
-		p->done_s[rank] -= lag_at(&p->lags, moment_of, p->done_s[rank]);
+		p->done_s[rank] +=
+			p->in->update_s -
+			lag_at(&p->lags, moment_of, p->done_s[rank]);
 	add_messages(p, factor);
-	pass_backward(p, line(p, factor, latest(p, factor, p->backward_s),
-			      p->backward_s));
+	pass_compute(p, line(p, factor, latest(p, factor, p->compute_s),
+			     p->compute_s));
 	for (rank = 0; rank < p->ranks; rank++) {
-		double work_s = line(p, factor, rank, p->backward_s);
-
-		p->ended_s[rank] = work_s + lag_at(&p->lags, work_of, work_s);
+		p->ended_s[rank] =
+			reached_s(p, line(p, factor, rank, p->compute_s));
 		first_s = fmin(first_s, p->ended_s[rank]);
 	}
+	p->update_end_s = reached_s(p, p->done_s[0]);
+	p->forward_end_s =
+		reached_s(p, line(p, factor, 0, p->in->model->forward_s));
 	forget(&p->lags, first_s);
 	p->steps++;
 	return begun_s;

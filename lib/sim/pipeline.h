@@ -10,8 +10,8 @@
  * before and all ranks have exchanged the gradients of `staleness` steps ago.
  * A message is ready when the last rank has made it. Messages start as
  * sim/step.h says, after those of the steps before; so an exchange runs beside
- * the steps that follow. While the last rank is in backward, this slows every
- * message, whatever step it is of.
+ * the steps that follow. It slows all of their compute, and while the last rank
+ * computes, this slows every message, whatever step it is of.
  */
 struct gf_pipeline {
 	const struct gf_sim_input *in; /* borrowed */
@@ -22,9 +22,10 @@ struct gf_pipeline {
 	struct gf_sim_lags lags;
 	double waited_s;   /* until the last step could begin: an exchange's end
 			    */
-	double backward_s; /* with what issuing messages takes */
-	double *ended_s;   /* per rank: its last step */
-	double *done_s;    /* per rank: the work that backward begins at */
+	double compute_s; /* forward, backward, what issuing messages takes */
+	double *ended_s;  /* per rank: its last step */
+	double *done_s;   /* per rank: the work that forward begins at */
+	double update_end_s, forward_end_s; /* rank 0's, in its last step */
 	struct gf_sim_start *pending; /* made or to be made, not yet started */
 	size_t npending, next;        /* to start */
 	int *late;                    /* ranks that may make a message last */

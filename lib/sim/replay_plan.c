@@ -48,7 +48,8 @@ struct forward {
 	size_t ngathers;
 };
 
-/* The all-gathers of the step before as they run, one after the other. */
+/* How long the all-gathers of the step before take alone, one after the other.
+ */
 static int gather(struct gf_replay_setting *s, struct gf_sim_gather *gathers,
 		  size_t n, struct gf_error *err)
 {
@@ -81,8 +82,11 @@ static int gather(struct gf_replay_setting *s, struct gf_sim_gather *gathers,
 	if (rc == 0)
 		rc = gf_replay(&in, &times, err);
 	for (i = 0; i < n && rc == 0; i++) {
-		gathers[i].start_s = times.message_start_s[i];
-		gathers[i].end_s = times.message_end_s[i];
+		double takes_s =
+			times.message_end_s[i] - times.message_start_s[i];
+
+		gathers[i].startup_s = fmin(gathers[i].startup_s, takes_s);
+		gathers[i].drain_s = takes_s - gathers[i].startup_s;
 	}
 	if (rc == 0)
 		gf_replay_result_release(&times);
@@ -90,21 +94,6 @@ static int gather(struct gf_replay_setting *s, struct gf_sim_gather *gathers,
 	free(messages);
 	free(begin_s);
 	return rc;
-}
-
-/* When a rank's forward ends that takes `factor` times as long, and waits for
- * the all-gathers where it needs them. */
-static double forward_end_s(const struct gf_model_profile *m,
-			    const struct gf_sim_gather *gathers, size_t n,
-			    double factor)
-{
-	double late_s = 0;
-	size_t i;
-
-	for (i = 0; i < n; i++)
-		late_s = fmax(late_s,
-			      gathers[i].end_s - factor * gathers[i].need_s);
-	return factor * m->forward_s + late_s;
 }
 
 static int replay(const struct gf_replay_setting *s, const struct forward *f,
@@ -224,12 +213,10 @@ static int run(struct gf_replay_setting *s, const struct gf_what_if *w,
 	if (rc == 0 && f.ngathers > 0)
 		rc = gather(s, f.gathers, f.ngathers, err);
 	for (i = 0; i < (size_t)out->ranks; i++)
-		f.end_s[i] = forward_end_s(p->model, f.gathers, f.ngathers,
-					   s->factor[i]);
+		f.end_s[i] = gf_sim_forward_end_s(&in, s->factor[i], f.gathers,
+						  f.ngathers);
 	f.slowest_end_s =
-		forward_end_s(p->model, f.gathers, f.ngathers, f.slowest);
-	for (i = 0; i < f.ngathers; i++)
-		f.gathers[i].need_s *= f.slowest;
+		gf_sim_forward_end_s(&in, f.slowest, f.gathers, f.ngathers);
 	if (rc == 0)
 		rc = replay(s, &f, out, err);
 	if (rc == 0)

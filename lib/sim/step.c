@@ -101,7 +101,6 @@ double gf_sim_need_s(const struct gf_model_profile *model,
 
 size_t gf_sim_gathers(const struct gf_sim_input *in, struct gf_sim_gather *out)
 {
-	double at_s = 0;
 	size_t n = 0, i;
 
 	for (i = in->nmessages; i-- > 0;) {
@@ -109,37 +108,56 @@ size_t gf_sim_gathers(const struct gf_sim_input *in, struct gf_sim_gather *out)
 
 		if (m->half != GF_HALF_SPLIT)
 			continue;
-		out[n].message = i;
-		out[n].start_s = at_s;
-		at_s += (1 - share(m)) *
-			(m->startup_s + m->per_byte_s * m->bytes);
-		out[n].end_s = at_s;
-		out[n++].need_s = gf_sim_need_s(in->model, m);
+		out[n++] = (struct gf_sim_gather){
+			.message = i,
+			.need_s = gf_sim_need_s(in->model, m),
+			.startup_s = (1 - share(m)) * m->startup_s,
+			.drain_s = (1 - share(m)) * m->per_byte_s * m->bytes,
+		};
 	}
 	return n;
 }
 
-/* How much later forward ends that waits for them. */
-static double late_s(const struct gf_sim_gather *gathers, size_t n)
+double gf_sim_forward_end_s(const struct gf_sim_input *in, double factor,
+			    struct gf_sim_gather *gathers, size_t n)
 {
-	double late = 0;
+	double now_s = 0, late_s = 0, need_s = INFINITY;
 	size_t i;
 
-	for (i = 0; i < n; i++)
-		late = fmax(late, gathers[i].end_s - gathers[i].need_s);
-	return late;
+	/* where forward stops that lacks this one and those after it */
+	for (i = n; i-- > 0;)
+		gathers[i].wait_s = need_s = fmin(need_s, gathers[i].need_s);
+	for (i = 0; i < n; i++) {
+		struct gf_sim_gather *g = &gathers[i];
+		const struct gf_beside_backward *mutual =
+			in->messages[g->message].mutual;
+		double slow = gf_sim_slowdown(
+			mutual, fmax(in->model->overlap_slowdown, 1), 1);
+		double stops_s = factor * g->wait_s;
+		/* forward has done now_s - late_s of its work */
+		double left_s = fmax(stops_s + late_s - now_s, 0) * slow;
+		double takes_s = gf_sim_beside_s(mutual, g->startup_s,
+						 g->drain_s, left_s);
+
+		g->start_s = now_s;
+		g->end_s = now_s + takes_s;
+		g->wait_s = now_s + fmin(left_s, takes_s);
+		now_s = g->end_s;
+		late_s = left_s < takes_s ? fmax(late_s, now_s - stops_s)
+					  : late_s + (1 - 1 / slow) * takes_s;
+	}
+	return factor * in->model->forward_s + late_s;
 }
 
-/* Forward's end when it waits for the all-gathers of the step before. */
 static double forward_end_s(const struct gf_sim_input *in)
 {
 	struct gf_sim_gather *gathers =
 		gf_xcalloc(in->nmessages + 1, sizeof(*gathers));
 	size_t n = gf_sim_gathers(in, gathers);
-	double late = late_s(gathers, n);
+	double end_s = gf_sim_forward_end_s(in, 1, gathers, n);
 
 	free(gathers);
-	return in->model->forward_s + late;
+	return end_s;
 }
 
 /*

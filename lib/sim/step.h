@@ -18,12 +18,12 @@
  *
  * Compute: forward, then backward; tensor i's gradient is ready when backward
  * has done ready_s[i] of its work. While at least one message is active,
- * backward advances at 1/overlap_slowdown, or 1/compute_slowdown of the message
+ * compute advances at 1/overlap_slowdown, or 1/compute_slowdown of the message
  * that slows it most. Once a message is ready (released by backward), issuing
  * it is issue_s + holds_s of work for backward, before anything later.
  * A message: startup a, which occupies a lane but uses no bandwidth and is
  * not slowed by others; then its bytes drain at 1/(gamma_n*b), with n messages
- * in transfer. Both take message_slowdown times as long while backward runs,
+ * in transfer. Both take message_slowdown times as long while compute runs,
  * and the startup takes startup_extra_s longer besides. Starts: in plan order;
  * normal when ready and every earlier one has ended, simultaneous when ready
  * and fewer than `lanes` are active.
@@ -32,7 +32,8 @@
  * reduce-scatter in backward and the other half as an all-gather in the next
  * forward: in steady state the all-gathers of the step before run one after
  * the other from the start of forward, last message first, and forward waits
- * at need_s (unknown: forward mirrors backward) for the tensor it needs.
+ * at need_s (unknown: forward mirrors backward) for the tensor it needs. While
+ * it does not wait, it and the all-gather slow each other as above.
  */
 struct gf_sim_message {
 	size_t first, last; /* tensors */
@@ -69,13 +70,20 @@ void gf_sim_step(const struct gf_sim_input *in, struct gf_sim_result *out);
 /* The all-gather of a split message of the step before. */
 struct gf_sim_gather {
 	size_t message;
-	double start_s, end_s;
-	double need_s; /* when forward, without waiting, first uses it */
+	double need_s;             /* forward's work before it first uses it */
+	double startup_s, drain_s; /* alone */
+	/* By gf_sim_forward_end_s. Forward stands still for it from wait_s to
+	 * end_s. */
+	double start_s, wait_s, end_s;
 };
 
 /* In the order in which they run; returns how many. out: room for
  * in->nmessages. */
 size_t gf_sim_gathers(const struct gf_sim_input *in, struct gf_sim_gather *out);
+/* When forward ends, whose compute takes `factor` times as long, beside these
+ * all-gathers; says when each of them runs. */
+double gf_sim_forward_end_s(const struct gf_sim_input *in, double factor,
+			    struct gf_sim_gather *gathers, size_t n);
 
 /*
  * The work that backward, from start_s on, has done at n moments that do not

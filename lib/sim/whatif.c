@@ -47,6 +47,7 @@ static void draw_step(struct gf_variant *v, double factor, struct gf_gantt *t)
 	gf_variant_scale(v, factor);
 	gf_sim_step(&in, &r);
 	n = gf_sim_gathers(&in, gathers);
+	gf_sim_forward_end_s(&in, 1, gathers, n);
 	gf_gantt_step(t, &in, &r, gathers, n);
 	free(r.messages);
 	free(gathers);

@@ -139,8 +139,10 @@ class Problem:
     def pipelined(self, messages, lanes, staleness, steps):
         """The time of a step of many, each with the gradients of `staleness` steps ago."""
         n = len(messages)
-        needs = [self.backward if m[3] else self.ready[m[1]] for m in messages]
-        t, step, quiet, done, starts = 0.0, -1, 0.0, self.backward, []
+        before = self.update + self.forward
+        compute = before + self.backward
+        needs = [compute if m[3] else before + self.ready[m[1]] for m in messages]
+        t, step, done, starts = 0.0, -1, compute, []
         begun, ended, starting, moving = 0, [0] * steps, {}, {}
         while True:
             near = 1e-12 * max(1, t)
@@ -155,35 +157,29 @@ class Problem:
                     del moving[i]
                     ended[i // n] += 1
                     changed = True
-                over = quiet <= near and done >= self.backward - near
-                if over and (step < staleness - 1 or ended[step + 1 - staleness] == n):
-                    step, quiet, done = step + 1, self.update + self.forward, 0.0
+                if done >= compute - near and (step < staleness - 1 or ended[step + 1 - staleness] == n):
+                    step, done = step + 1, 0.0
                     starts.append(t)
                     changed = True
                     if step == steps:
                         return slope(starts[steps // 2:])
-                made = begun // n < step or (begun // n == step and quiet <= near
-                                             and done >= needs[begun % n] - near)
+                made = begun // n < step or (begun // n == step and done >= needs[begun % n] - near)
                 if made and len(starting) + len(moving) < (lanes if messages[begun % n][2] else 1):
                     starting[begun] = self.a
                     begun += 1
                     changed = True
-            rates = self.rates(step >= 0 and quiet <= near and done < self.backward - near, starting, moving, messages)
+            rates = self.rates(step >= 0 and done < compute - near, starting, moving, messages)
             pace = 1 / self.slowdown if starting or moving else 1.0
             waits = [left / rates[i] for i, left in itertools.chain(starting.items(), moving.items())]
-            if quiet > near:
-                waits.append(quiet)
-            elif done < self.backward - near:
-                waits += [(w - done) / pace for w in needs + [self.backward] if w > done + near]
+            if done < compute - near:
+                waits += [(w - done) / pace for w in needs + [compute] if w > done + near]
             wait = max(0, min(waits))
             t += wait
             for flights in (starting, moving):
                 for i in flights:
                     flights[i] -= wait * rates[i]
-            if quiet > near:
-                quiet -= wait
-            elif step >= 0:
-                done = min(self.backward, done + wait * pace)
+            if step >= 0:
+                done = min(compute, done + wait * pace)
 
     def lazy(self, theta):
         first = 0
@@ -304,7 +300,7 @@ def check_stale(p, rng):
     for policy, lanes in (("wfbp", 1), ("sequential", 1), ("asc-wfbp", 2), ("optimal", 2), ("optimal", 3)):
         plan, messages = planned(p.document(), "--policy", policy, "--lanes", str(lanes),
                                  "--staleness", str(staleness))
-        steps = 240
+        steps = 480
         want = p.pipelined(messages, plan["lanes"], staleness, steps)
         same(f"{policy} on {lanes} lanes, {staleness} stale: iteration", plan["predicted"]["iteration_s"], want, STALE)
         if plan["predicted"]["lower_bound_s"] > want * (1 + STALE):

@@ -17,6 +17,8 @@ struct sent {
 	double ready_s, startup_s, bytes;
 	bool simultaneous, late; /* late: released when backward has ended */
 	double slow[2], drag, extra_s;
+	bool split;
+	double need_s;
 };
 
 struct step {
@@ -25,6 +27,7 @@ struct step {
 		double forward_s, backward_s, issue_s, otherwise;
 		int lanes;
 		size_t n;
+		double update_s;
 	};
 	struct sent sent[MOST];
 	struct { /* wanted, as the next */
@@ -35,56 +38,67 @@ struct step {
 	};
 };
 
-/* With stale gradients, where pace_s is asked for, the time of a step. */
-static void run(const struct step *c, struct gf_sim_result *out, double *pace_s)
+/* A step as the library takes it; each message is of one tensor. */
+struct posed {
+	struct gf_tensor tensors[MOST];
+	struct gf_beside_backward mutual[MOST];
+	struct gf_sim_message messages[MOST];
+	double slow[MOST][2];
+	struct gf_model_profile model;
+	struct gf_sim_input in;
+};
+
+static void pose(const struct step *c, struct posed *p)
 {
-	struct gf_tensor tensors[MOST] = {{0}};
-	struct gf_beside_backward mutual[MOST] = {{0}};
-	struct gf_sim_message messages[MOST] = {{0}};
-	double slow[MOST][2], gradient_s[MOST];
-	struct gf_model_profile model = {
-		.forward_s = c->forward_s,
-		.backward_s = c->backward_s,
-		.overlap_slowdown = c->otherwise,
-		.issue_s = c->issue_s,
-		.tensors = tensors,
-		.ntensors = c->n,
-	};
-	struct gf_sim_input in = {&model, messages, c->n, c->lanes};
 	size_t i;
 
+	*p = (struct posed){
+		.model = {.forward_s = c->forward_s,
+			  .backward_s = c->backward_s,
+			  .overlap_slowdown = c->otherwise,
+			  .issue_s = c->issue_s,
+			  .tensors = p->tensors,
+			  .ntensors = c->n},
+		.in = {&p->model, p->messages, c->n, c->lanes, c->update_s},
+	};
 	for (i = 0; i < c->n; i++) {
 		const struct sent *m = &c->sent[i];
 
-		slow[i][0] = m->slow[0];
-		slow[i][1] = m->slow[1];
-		mutual[i] = (struct gf_beside_backward){
-			.compute_slowdown = slow[i],
+		p->slow[i][0] = m->slow[0];
+		p->slow[i][1] = m->slow[1];
+		p->mutual[i] = (struct gf_beside_backward){
+			.compute_slowdown = p->slow[i],
 			.ncompute_slowdown = m->slow[0] > 0 ? 2 : 0,
 			.message_slowdown = m->drag,
 			.startup_extra_s = m->extra_s,
 		};
-		tensors[i].ready_s = m->ready_s;
-		messages[i] = (struct gf_sim_message){
+		p->tensors[i].ready_s = m->ready_s;
+		p->tensors[i].need_s = m->need_s;
+		p->messages[i] = (struct gf_sim_message){
 			.first = i,
 			.last = i,
 			.mode = m->simultaneous ? GF_MODE_SIMULTANEOUS
 						: GF_MODE_NORMAL,
 			.release = m->late ? GF_RELEASE_BACKWARD_END
 					   : GF_RELEASE_READY,
+			.half = m->split ? GF_HALF_SPLIT : GF_HALF_ALL,
 			.startup_s = m->startup_s,
 			.per_byte_s = 1,
 			.bytes = m->bytes,
-			.mutual = &mutual[i],
+			.mutual = &p->mutual[i],
 		};
 	}
-	if (pace_s) {
-		*pace_s = gf_pipeline_pace_s(&in, 2);
-		return;
-	}
-	gf_sim_step(&in, out);
-	/* each message is of one tensor */
-	gf_sim_gradients(&in, out, gradient_s);
+}
+
+static void run(const struct step *c, struct gf_sim_result *out)
+{
+	double gradient_s[MOST];
+	struct posed p;
+	size_t i;
+
+	pose(c, &p);
+	gf_sim_step(&p.in, out);
+	gf_sim_gradients(&p.in, out, gradient_s);
 	for (i = 0; i < c->n; i++)
 		if (!c->sent[i].late)
 			EXPECT_NEAR(gradient_s[i], out->messages[i].ready_s,
@@ -183,7 +197,7 @@ static void test_by_hand(void)
 		const struct step *c = &by_hand[i];
 		struct gf_sim_result r = {.messages = messages};
 
-		run(c, &r, NULL);
+		run(c, &r);
 		for (k = 0; k < c->n; k++) {
 			EXPECT_NEAR(messages[k].ready_s, c->ready_s[k], 1e-12,
 				    "%s: ready %zu", c->name, k);
@@ -214,13 +228,70 @@ static void test_stale(void)
 		.sent = {{.ready_s = 1, .startup_s = 0.5, .bytes = 0.5},
 			 {.ready_s = 4, .startup_s = 0.5, .bytes = 0.5}},
 	};
-	double pace_s;
+	struct posed p;
 
-	run(&c, NULL, &pace_s);
-	EXPECT_NEAR(pace_s, 6, 1e-9, "issue");
+	pose(&c, &p);
+	EXPECT_NEAR(gf_pipeline_pace_s(&p.in, 2), 6, 1e-9, "issue");
 	c.sent[0].slow[0] = c.sent[0].slow[1] = 2;
-	run(&c, NULL, &pace_s);
-	EXPECT_NEAR(pace_s, 6.5, 1e-9, "issue and slowdown");
+	pose(&c, &p);
+	EXPECT_NEAR(gf_pipeline_pace_s(&p.in, 2), 6.5, 1e-9,
+		    "issue and slowdown");
+}
+
+/* Forward takes 4, and the all-gathers, of messages that take 2 and 4 alone,
+ * are needed after 2 and 1 of it. */
+static void test_gathers(void)
+{
+	static const struct {
+		double slow, drag, extra_s, forward_end_s;
+	} cases[] = {
+		/* the second message's comes first, from 0 to 2: 1 late */
+		{1, 1, 0, 5},
+		/* forward does its 1 until 2 and waits no more; half of the
+		 * next second beside the other */
+		{2, 1, 0, 5.5},
+		/* half of the first is there after 1, and all of it after
+		 * 2.5; the other has 1 s to go beside forward, twice as long,
+		 * and half of it there when forward has done its next 1 */
+		{1, 2, 0, 6},
+		/* its startup of 1 takes 3 beside forward, a third of which is
+		 * there after 1: then 2/3 and 1 more; the other's startup of
+		 * .5 takes 2.5: 1 of that, then .3 and .5. Needed at 2. */
+		{1, 1, 2, 1 + 2.0 / 3 + 1 + 1 + .3 + .5 + 2},
+	};
+	size_t i;
+
+	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++) {
+		struct step c = {
+			.forward_s = 4,
+			.backward_s = 4,
+			.otherwise = 1,
+			.lanes = 1,
+			.n = 2,
+			.sent = {{.ready_s = 1,
+				  .startup_s = 1,
+				  .bytes = 1,
+				  .split = true,
+				  .need_s = 2},
+				 {.ready_s = 4,
+				  .startup_s = 2,
+				  .bytes = 2,
+				  .split = true,
+				  .need_s = 1}},
+		};
+		struct gf_predicted_message messages[MOST];
+		struct gf_sim_result r = {.messages = messages};
+		size_t k;
+
+		for (k = 0; k < c.n; k++) {
+			c.sent[k].slow[0] = c.sent[k].slow[1] = cases[i].slow;
+			c.sent[k].drag = cases[i].drag;
+			c.sent[k].extra_s = cases[i].extra_s;
+		}
+		run(&c, &r);
+		EXPECT_NEAR(r.forward_end_s, cases[i].forward_end_s, 1e-12,
+			    "case %zu", i);
+	}
 }
 
 /* --- a clock that ticks --------------------------------------------------- */
@@ -237,6 +308,7 @@ struct clock {
 	double start_s[MOST], end_s[MOST];
 };
 
+/* The work of backward that makes the message, or all of it. */
 static double work_of(const struct clock *k, size_t message)
 {
 	double sum = 0;
@@ -377,7 +449,7 @@ static void test_clock(void)
 		struct step c;
 
 		make(&rng, &c);
-		run(&c, &r, NULL);
+		run(&c, &r);
 		run_clock(&c, &k);
 		for (m = 0; m < c.n; m++) {
 			EXPECT_NEAR(messages[m].start_s, k.start_s[m],
@@ -388,10 +460,193 @@ static void test_clock(void)
 	}
 }
 
+/* --- the clock of steps with stale gradients, and of all-gathers ---------- */
+
+#define STALE_STEPS 24
+
+struct stale {
+	const struct step *c;
+	struct clock work; /* for work_of */
+	size_t steps, first, next, staleness; /* first: not over */
+	double now_s, done_s; /* the last step's work */
+	double startup_s[STALE_STEPS * MOST], bytes[STALE_STEPS * MOST];
+};
+
+static bool stale_over(const struct stale *k, size_t i)
+{
+	return i < k->next && k->startup_s[i] <= TICK_S / 8 &&
+	       k->bytes[i] <= TICK_S / 8;
+}
+
+static int stale_active(const struct stale *k)
+{
+	size_t i;
+	int n = 0;
+
+	for (i = k->first; i < k->next; i++)
+		n += !stale_over(k, i);
+	return n;
+}
+
+static double compute_of(const struct stale *k)
+{
+	return k->c->update_s + k->c->forward_s + work_of(&k->work, k->c->n);
+}
+
+static void stale_start(struct stale *k)
+{
+	while (k->next < k->steps * k->c->n) {
+		size_t i = k->next % k->c->n;
+		const struct sent *m = &k->c->sent[i];
+		double work_s = k->c->update_s + k->c->forward_s +
+				work_of(&k->work, m->late ? k->c->n : i);
+
+		if (k->next / k->c->n + 1 == k->steps &&
+		    k->done_s < work_s - TICK_S / 2)
+			return;
+		if (stale_active(k) >= (m->simultaneous ? k->c->lanes : 1))
+			return;
+		k->startup_s[k->next] = m->startup_s;
+		k->bytes[k->next++] = m->bytes;
+	}
+}
+
+static void stale_tick(struct stale *k)
+{
+	bool computes = k->steps && k->done_s < compute_of(k) - TICK_S / 2;
+	int draining = 0, n = stale_active(k);
+	double slow = 1;
+	size_t i;
+
+	for (i = k->first; i < k->next; i++) {
+		const struct sent *m = &k->c->sent[i % k->c->n];
+
+		if (stale_over(k, i))
+			continue;
+		slow = fmax(slow,
+			    m->slow[0] > 0 ? m->slow[n > 1] : k->c->otherwise);
+		draining += k->startup_s[i] <= TICK_S / 8;
+	}
+	for (i = k->first; i < k->next; i++) {
+		const struct sent *m = &k->c->sent[i % k->c->n];
+		double drag = computes ? fmax(m->drag, 1) : 1;
+		double extra = computes ? m->extra_s / m->startup_s : 0;
+
+		if (k->startup_s[i] > TICK_S / 8)
+			k->startup_s[i] -= TICK_S / (drag + extra);
+		else if (!stale_over(k, i))
+			k->bytes[i] -= TICK_S / drag / draining;
+	}
+	while (k->first < k->next && stale_over(k, k->first))
+		k->first++;
+	k->now_s += TICK_S;
+	if (computes)
+		k->done_s += TICK_S / slow;
+}
+
+/* May the next step begin? */
+static bool stale_may(const struct stale *k)
+{
+	size_t wanted =
+		k->steps < k->staleness ? 0 : k->steps - k->staleness + 1;
+	size_t i;
+
+	if (k->steps && k->done_s < compute_of(k) - TICK_S / 2)
+		return false;
+	for (i = k->first; i < wanted * k->c->n; i++)
+		if (!stale_over(k, i))
+			return false;
+	return true;
+}
+
+static void test_stale_clock(void)
+{
+	static const double factor = 1;
+	struct gf_rng rng;
+	size_t i;
+
+	gf_rng_init(&rng, 8, 0);
+	for (i = 0; i < 60; i++) {
+		struct gf_pipeline p;
+		struct posed posed;
+		struct stale k;
+		struct step c;
+
+		make(&rng, &c);
+		c.update_s = pick(&rng, (const double[]){0, 0.5, 1}, 3);
+		k = (struct stale){
+			.c = &c, .work.c = &c, .staleness = 1 + i % 3};
+		pose(&c, &posed);
+		gf_pipeline_init(&p, &posed.in, (int)k.staleness, 1);
+		for (; k.steps < STALE_STEPS; k.steps++, k.done_s = 0) {
+			double begun_s = gf_pipeline_step(&p, &factor);
+
+			for (stale_start(&k); !stale_may(&k); stale_start(&k))
+				stale_tick(&k);
+			EXPECT_NEAR(begun_s, k.now_s, 0.005 * (1 + k.now_s),
+				    "case %zu: step %zu", i, k.steps);
+		}
+		gf_pipeline_release(&p);
+	}
+}
+
+static void test_gathers_clock(void)
+{
+	struct gf_predicted_message messages[MOST];
+	struct gf_rng rng;
+	size_t i, k, m;
+
+	gf_rng_init(&rng, 9, 0);
+	for (i = 0; i < 200; i++) {
+		struct gf_sim_result r = {.messages = messages};
+		double now_s = 0, done_s = 0, startup_s, bytes;
+		struct step c;
+
+		make(&rng, &c);
+		c.lanes = 1;
+		c.forward_s = 1 + (double)gf_rng_below(&rng, 8);
+		for (k = 0; k < c.n; k++) {
+			c.sent[k].split = true;
+			c.sent[k].simultaneous = false;
+			c.sent[k].need_s = c.forward_s * gf_rng_uniform(&rng);
+		}
+		for (m = c.n; m-- > 0;) {
+			const struct sent *s = &c.sent[m];
+			double slow = s->slow[0] > 0 ? s->slow[0] : c.otherwise;
+			double stops_s = c.forward_s;
+
+			for (k = 0; k <= m; k++)
+				stops_s = fmin(stops_s, c.sent[k].need_s);
+			startup_s = s->startup_s / 2;
+			bytes = s->bytes / 2;
+			for (; bytes > 0; now_s += TICK_S) {
+				bool runs = done_s < stops_s;
+				double drag = runs ? fmax(s->drag, 1) : 1;
+				double extra = runs ? 2 * s->extra_s /
+							      s->startup_s
+						    : 0;
+
+				if (startup_s > 0)
+					startup_s -= TICK_S / (drag + extra);
+				else
+					bytes -= TICK_S / drag;
+				if (runs)
+					done_s += TICK_S / fmax(slow, 1);
+			}
+		}
+		run(&c, &r);
+		EXPECT_NEAR(r.forward_end_s, now_s + c.forward_s - done_s,
+			    64 * TICK_S, "case %zu", i);
+	}
+}
+
 int main(void)
 {
 	test_by_hand();
 	test_stale();
+	test_gathers();
 	test_clock();
+	test_stale_clock();
+	test_gathers_clock();
 	return TEST_END();
 }

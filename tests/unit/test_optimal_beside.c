@@ -75,7 +75,8 @@ static void add_beside(struct problem_store *s, double slow[3][2],
 static void test_optimal(void)
 {
 	/* With both, the ends of parts of a plan are not quite exact
-	 * (serial.c): dear has nothing else to go by. */
+	 * (serial.c): dear has nothing else to go by. Nor do its parts know
+	 * what all-gathers and forward do to each other. */
 	static const struct {
 		const struct gf_policy *policy;
 		int lanes;
@@ -90,7 +91,7 @@ static void test_optimal(void)
 		{&gf_policy_optimal, 2, 5, 60, false, true, 1e-3},
 		{&gf_policy_optimal, 2, 5, 60, true, true, 1e-3},
 		{&gf_policy_dear, 1, 7, 80, true, false, 1e-12},
-		{&gf_policy_dear, 1, 7, 80, false, true, 1e-12},
+		{&gf_policy_dear, 1, 7, 80, false, true, 1e-3},
 		{&gf_policy_dear, 1, 7, 80, true, true, 1e-2},
 	};
 	struct problem_store s;

@@ -114,15 +114,15 @@ static void test_uneven_ranks(void)
  * half. The message, two steps stale, is made in the middle of backward.
  *
  * It takes 3: from 3 to 6 backward does 1.5, and ends at 6.5.
- * It takes 7: for 1 of them the next forward runs; in the other 6 backward
- * loses 3, and so a step takes 8.
- * It takes 12: longer than forward and all of backward, slowed.
+ * It takes 7: these run beside backward's end and the next forward and backward,
+ * which lose 3.5, and so a step takes 8.5.
+ * It takes 12: longer than forward and backward, slowed.
  */
 static void test_slowed(void)
 {
 	static const struct {
 		double bytes, want_s;
-	} cases[] = {{3, 6.5}, {0, 5}, {7, 8}, {12, 12}};
+	} cases[] = {{3, 6.5}, {0, 5}, {7, 8.5}, {12, 12}};
 	struct gf_tensor tensor = {.ready_s = 2};
 	struct gf_model_profile model = {.tensors = &tensor,
 					 .ntensors = 1,
