@@ -82,8 +82,9 @@ enum gradflow_dtype { GRADFLOW_F32, GRADFLOW_F16, GRADFLOW_BF16, GRADFLOW_F64 };
 
 /*
  * Both structs may grow: zero in what is new means what it meant before, so
- * that programs and libraries of different versions go together. What a library
- * does not know must be zero. Begin with zeros, and fill in both sizes.
+ * that programs and libraries of different versions, from 0.3 on, go together.
+ * What a library does not know must be zero. Begin with zeros, and fill in both
+ * sizes.
  */
 struct gradflow_exchange_options {
 	size_t size;                       /* of this struct */
@@ -183,8 +184,7 @@ struct gradflow_gradient {
  * if none is under way. If one of them is refused, none is posted. -EINVAL: a
  * gradient's count or type is not the tensor's, as it was opened; a tensor is
  * posted twice in a step, or after gradflow_flush; or the step before has not
- * been waited for. Programs that were built with gradflow_post and
- * gradflow_post_many of 0.2, which had no counts, still run. */
+ * been waited for. */
 int gradflow_post_gradients(struct gradflow_exchange *x,
 			    const struct gradflow_gradient *gradients,
 			    size_t n);

@@ -79,8 +79,8 @@ static inline bool gf_job_is_lost(const struct gf_job *job)
 /* This thread's place for a reason, which gradflow_error returns. */
 struct gf_error *gf_embed_error(void);
 
-/* What the caller gives, of whatever version, as this one has it. The tensors
- * are the caller's to free; those of *to's strings are borrowed. */
+/* What the caller gives, of this version or a later one, as this one has it.
+ * The tensors are the caller's to free; those of *to's strings are borrowed. */
 int gf_embed_take_exchange(const struct gradflow_exchange_options *from,
 			   struct gradflow_exchange_options *to,
 			   struct gf_error *err);

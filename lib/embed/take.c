@@ -1,22 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Structs of other versions of gradflow.h: both of them only ever grow. */
+/* Structs of later versions of gradflow.h: both of them only ever grow. */
 #include <errno.h>
 #include <math.h>
-#include <stddef.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "embed/embedded.h"
 
-/* Of the first libgradflow.so.0 that had them. */
-#define FIRST_EXCHANGE offsetof(struct gradflow_exchange_options, on_device)
-#define FIRST_TENSOR                                                           \
-	(offsetof(struct gradflow_tensor, shape) +                             \
-	 GRADFLOW_DIMENSIONS * sizeof(size_t))
 /* No version's is so large: a size that nobody has set. */
 #define MOST_BYTES 4096
 
-/* Copies what both know; the rest must be zero, and is. */
+/* Copies what this version knows; the rest must be zero. */
 static int take(const void *from, size_t given, void *to, size_t known,
 		struct gf_error *err)
 {
@@ -30,8 +25,7 @@ static int take(const void *from, size_t given, void *to, size_t known,
 				"want zeros after the %zu bytes that this "
 				"version knows, got %d in byte %zu of %zu",
 				known, bytes[i], i, given);
-	memset(to, 0, known);
-	memcpy(to, from, given < known ? given : known);
+	memcpy(to, from, known);
 	return 0;
 }
 
@@ -58,7 +52,7 @@ int gf_embed_take_exchange(const struct gradflow_exchange_options *from,
 			   struct gradflow_exchange_options *to,
 			   struct gf_error *err)
 {
-	int rc = check_size(from ? from->size : 0, FIRST_EXCHANGE, err);
+	int rc = check_size(from ? from->size : 0, sizeof(*to), err);
 
 	rc = rc ? rc : take(from, from->size, to, sizeof(*to), err);
 	if (rc)
@@ -91,8 +85,8 @@ int gf_embed_take_tensors(const struct gradflow_tensor *from, size_t ntensors,
 			  size_t size, struct gradflow_tensor **to,
 			  struct gf_error *err)
 {
-	const size_t step = size ? size : FIRST_TENSOR;
-	int rc = check_size(step, FIRST_TENSOR, err);
+	const size_t step = size ? size : sizeof(**to);
+	int rc = check_size(step, sizeof(**to), err);
 	struct gradflow_tensor *t;
 	size_t i;
 

@@ -158,6 +158,13 @@ static void nothing(void)
 		"gradflow_exchange_open: want a place for the exchange");
 	refused(gradflow_exchange_open(&one, 1, NULL, &x), -EINVAL,
 		"options: want their size");
+	o.size -= sizeof(size_t);
+	refused(gradflow_exchange_open(&one, 1, &o, &x), -EINVAL,
+		"options: want their size");
+	o.size = sizeof(o);
+	o.tensor_size -= sizeof(size_t);
+	refused(gradflow_exchange_open(&one, 1, &o, &x), -EINVAL,
+		"tensor_size: want their size");
 	check(!x, "no exchange");
 }
 
