@@ -165,6 +165,25 @@ static const struct gf_command command = {
 	.check = check,
 };
 
+/* Groups that vary make up for each other, which is not simulated. */
+static int check_period(const struct arguments *a, size_t plan,
+			struct gf_error *err)
+{
+	const struct gf_period *p = &a->sweep.plans[plan]->period;
+	const char *option =
+		a->sweep.what.jitter > 0 ? "jitter" : "network-jitter";
+
+	if (!gf_what_if_varies(&a->sweep.what) ||
+	    gf_period_has(p, GF_PERIOD_EVERY))
+		return 0;
+	return gf_error_set(err, -EINVAL,
+			    "--%s: want plans without a period, got %s of %zu "
+			    "steps in %s: leave --%s out, or plan without "
+			    "--period",
+			    option, gf_period_name(p), p->steps,
+			    a->sweep.names[plan], option);
+}
+
 /* Checks the plans, and changes what the options change of them. */
 static int take_plans(struct arguments *a, struct gf_documents *d,
 		      struct gf_error *err)
@@ -176,6 +195,8 @@ static int take_plans(struct arguments *a, struct gf_documents *d,
 	if (rc == 0 && alone(a) && s->nplans > 1)
 		rc = gf_error_set(err, -EINVAL, "--%s: want one plan, got %zu",
 				  alone(a), s->nplans);
+	for (i = 0; rc == 0 && i < s->nplans; i++)
+		rc = check_period(a, i, err);
 	for (i = 0; rc == 0 && a->accumulate && i < s->nplans; i++)
 		gf_model_accumulate(s->plans[i]->model, a->accumulate);
 	return rc;

@@ -4,7 +4,6 @@
 #include <float.h>
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/array.h"
 #include "base/heap.h"
@@ -86,7 +85,8 @@ static size_t percentile(size_t n, double q)
 	return at > 0 ? at - 1 : 0;
 }
 
-void gf_outcome_spread(struct gf_outcome *o, double *times_s, size_t n)
+/* Sets least_s to mean_s, and sorts the times. */
+static void spread(struct gf_outcome *o, double *times_s, size_t n)
 {
 	double sum = 0;
 	size_t i;
@@ -104,7 +104,8 @@ void gf_outcome_spread(struct gf_outcome *o, double *times_s, size_t n)
 
 GF_ORDER(by_factor, struct sample, GF_BY(x->factor, y->factor))
 
-double *gf_startups_keep(const struct gf_traffic *t)
+/* The startups that messages have without jitter; the caller frees. */
+static double *keep_startups(const struct gf_traffic *t)
 {
 	double *startup_s = gf_xcalloc(t->nmessages + 1, sizeof(*startup_s));
 	size_t i;
@@ -114,8 +115,9 @@ double *gf_startups_keep(const struct gf_traffic *t)
 	return startup_s;
 }
 
-void gf_startups_delay(struct gf_traffic *t, const double *startup_s,
-		       const struct gf_what_if *w, uint64_t run)
+/* With what delays a run, whichever ran before. */
+static void delay_startups(struct gf_traffic *t, const double *startup_s,
+			   const struct gf_what_if *w, uint64_t run)
 {
 	struct gf_rng rng;
 	size_t i;
@@ -188,18 +190,18 @@ static int run_delayed(struct alone *a, const struct gf_what_if *w, size_t runs,
 		       struct gf_error *err)
 {
 	struct gf_traffic *t = &a->v->traffic;
-	double *startup_s = gf_startups_keep(t);
+	double *startup_s = keep_startups(t);
 	size_t i;
 	int rc = 0;
 
 	for (i = 0; i < runs && rc == 0; i++) {
-		gf_startups_delay(t, startup_s, w, i);
+		delay_startups(t, startup_s, w, i);
 		rc = run_one(a, i, err);
 	}
 	if (rc == 0) {
 		qsort(a->samples, runs, sizeof(*a->samples), ascending);
-		gf_startups_delay(t, startup_s, w,
-				  a->samples[percentile(runs, 0.5)].run);
+		delay_startups(t, startup_s, w,
+			       a->samples[percentile(runs, 0.5)].run);
 	}
 	free(startup_s);
 	return rc;
@@ -273,7 +275,7 @@ const double *gf_factors_next(void *ctx)
 static void run_steps(struct gf_variant *v, const struct gf_what_if *w,
 		      struct gf_pipeline *p, struct sample *times, size_t runs)
 {
-	double before_s = 0, *startup_s = gf_startups_keep(&v->traffic);
+	double before_s = 0, *startup_s = keep_startups(&v->traffic);
 	struct gf_factors f;
 	size_t i;
 
@@ -281,7 +283,7 @@ static void run_steps(struct gf_variant *v, const struct gf_what_if *w,
 	for (i = 0; i <= FILL_STEPS + runs; i++) {
 		double begun_s;
 
-		gf_startups_delay(&v->traffic, startup_s, w, i);
+		delay_startups(&v->traffic, startup_s, w, i);
 		begun_s = gf_pipeline_step(p, gf_factors_next(&f));
 		if (i > FILL_STEPS)
 			times[i - FILL_STEPS - 1] =
@@ -324,11 +326,9 @@ int gf_jitter_run(struct gf_variant *v, const struct gf_what_if *w,
 
 	for (i = 0; i < runs; i++)
 		times_s[times[i].run] = times[i].time_s;
-	if (out->steps_s)
-		memcpy(out->steps_s, times_s, runs * sizeof(*times_s));
 	if (rc == 0 && varies) {
 		qsort(times, runs, sizeof(*times), ascending);
-		gf_outcome_spread(out, times_s, runs);
+		spread(out, times_s, runs);
 	}
 	*factor = times[varies ? percentile(runs, 0.5) : 0].factor;
 	free(times);

@@ -25,12 +25,6 @@ void gf_factors_release(struct gf_factors *f);
 /* Those of the next step, borrowed until the one after; ctx: the factors. */
 const double *gf_factors_next(void *ctx);
 
-/* The startups that messages have without jitter, which the caller frees, and
- * with what delays a run, whichever ran before. */
-double *gf_startups_keep(const struct gf_traffic *t);
-void gf_startups_delay(struct gf_traffic *t, const double *startup_s,
-		       const struct gf_what_if *w, uint64_t run);
-
 /*
  * The runs' least_s to mean_s, and the slowest rank's factor in the median run
  * (of a pipeline: 0); one run without jitter. The variant's traffic is filled;

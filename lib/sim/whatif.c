@@ -333,8 +333,7 @@ int gf_what_if(const struct gf_plan *p, const struct gf_what_if *w,
 {
 	struct gf_outcome o = {.ranks = w->ranks ? w->ranks : p->ranks,
 			       .bandwidth_bytes_per_s =
-				       w->bandwidth_bytes_per_s,
-			       .steps_s = w->steps_s};
+				       w->bandwidth_bytes_per_s};
 	struct gf_variant v;
 	int rc = check(p, w, err);
 

@@ -46,9 +46,6 @@ struct gf_what_if {
 	double network_jitter_s;
 	size_t runs; /* 0: 1 */
 	uint64_t seed;
-	/* Room for the time of each run, as they were drawn; or NULL. Of a plan
-	 * without a period. */
-	double *steps_s;
 	struct gf_beyond *beyond; /* to be added to; or NULL */
 	bool timeline;            /* the outcome is to have one */
 	double iterations;   /* of a whole run, for total_s; 0: not asked for */
@@ -61,8 +58,8 @@ struct gf_what_if {
  * including the cost of slow ranks. Both are without jitter, as the messages
  * are. Speed-up is relative to one rank, P * compute_s / iteration_s;
  * efficiency is speed-up / P. Both use the median if there is jitter (ASC-WFBP
- * section VI-E, BlueConnect Figure 3); of a pipeline or a period, whose steps
- * make up for each other, the mean. Without jitter least_s to mean_s are 0.
+ * section VI-E, BlueConnect Figure 3); of a pipeline, whose steps make up for
+ * each other, the mean. Without jitter least_s to mean_s are 0.
  * Jitter is of compute, or of the network.
  */
 struct gf_outcome {
@@ -92,12 +89,11 @@ struct gf_outcome {
 	 * Epochs of unknown length are taken to have no steps. */
 	double total_s;
 	/* Of a plan with a period (sim/period_time.h), else 0: H, a period, its
-	 * outer exchange and what of that is exposed, without jitter. The
-	 * iteration is the mean over a period, and runs are periods. Messages
-	 * and doubt are those of a step of the slowest group. */
+	 * outer exchange and what of that is exposed. The iteration is the mean
+	 * over a period. Messages and doubt are those of a step of the slowest
+	 * group. */
 	double period_steps, period_s, outer_s, outer_exposed_s;
 	double least_s, p50_s, p90_s, p99_s, most_s, mean_s; /* over runs */
-	double *steps_s;                                     /* borrowed */
 	struct gf_predicted_message *messages; /* the plan's nmessages */
 	/* NULL unless wanted. With jitter: the iteration of the median run, or
 	 * two steps of the pipeline as they were drawn. */
@@ -110,13 +106,12 @@ bool gf_what_if_varies(const struct gf_what_if *w);
 /* Where something is in doubt, three simulations, each of all runs. */
 int gf_what_if(const struct gf_plan *p, const struct gf_what_if *w,
 	       struct gf_outcome *out, struct gf_error *err);
-/* gf_what_if of a plan with a period (whatif_period.c). */
+/* gf_what_if of a plan with a period, without jitter (whatif_period.c): groups
+ * wait for one that has the slowest rank and all slow links. */
 int gf_what_if_period(const struct gf_plan *p, const struct gf_what_if *w,
 		      struct gf_outcome *out, struct gf_error *err);
 /* How much longer the slowest rank computes, without jitter. */
 double gf_what_if_slowest(const struct gf_what_if *w, int ranks);
-/* Sets least_s to mean_s of runs that took these times, and sorts them. */
-void gf_outcome_spread(struct gf_outcome *o, double *times_s, size_t n);
 /* The rest of an outcome that has ranks, messages and the iteration, from a
  * result of p without jitter. */
 void gf_outcome_finish(struct gf_outcome *o, const struct gf_plan *p,

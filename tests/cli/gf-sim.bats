@@ -858,18 +858,14 @@ plan() { # options of gf-plan...
 	wants 0 gf-sim plan.json --period-steps 400 --slow 1:2 --plot part.csv
 	[ "$(grep '^group,step,' part.csv | cut -d, -f3 | xargs)" = "199 200 201 202 203 204" ]
 	grep -q '^,mark,fragment is applied,' part.csv
+	gf-plan -q "$share/profiles/six.json" > six.json
 	# more groups, and one slow rank for all
 	wants 0 gf-sim plan.json --ranks 8,16 --slow 5:2 --json
 	jq -es '.[0].iteration_s > 2 * .[0].compute_s and .[1].outer_s > .[0].outer_s' out.txt
-	# a run of periods: their mean is the iteration, and late groups catch up beside an exchange
-	wants 0 gf-sim plan.json --jitter 0.2 --runs 200 --json
-	jq -e '.iteration_s == .mean_s and .least_s < .mean_s and .mean_s < .most_s and
-		(.period_s / .period_steps / .mean_s - 1 | fabs < 1e-9)' out.txt
+	# slow ranks and links of two groups are as those of one
+	gf-sim plan.json --slow 1:2 --slow-link 2:3@host --json > one.txt
+	gf-sim plan.json --slow 5:2 --slow-link 2:3@host --json | diff one.txt -
 	jq '.period.delay = 0' plan.json > barrier.json
-	wants 0 gf-sim plan.json barrier.json --jitter 0.2 --runs 200 --json
-	jq -es '.[0].mean_s < .[1].mean_s - .[1].outer_exposed_s / .[1].period_steps' out.txt
-	wants 0 gf-sim barrier.json --network-jitter 50ms --runs 200 --json
-	jq -e '.mean_s > 1.005 * (.compute_s + .exposed_comm_s)' out.txt
 	# a host's link is in both exchanges, the link between sites in one
 	for link in 1:4 1:4@site 6:4@site 1:4@host; do gf-sim barrier.json --slow-link $link --json; done > links.txt
 	gf-sim barrier.json --json >> links.txt
@@ -891,9 +887,10 @@ plan() { # options of gf-plan...
 	done <<-'END'
 	--ranks 6|want ranks that make more than one of the plan's groups of 4, got 6
 	--period-steps 9|want steps of a period that its 4 fragments divide
+	--jitter 0.1|--jitter: want plans without a period, got streaming of 12 steps in plan: leave --jitter out, or plan without --period
+	six.json --network-jitter 5ms|--network-jitter: want plans without a period, got streaming of 12 steps in plan
 	--slow-link 1:2@rack|want a slow link of one of the levels host, site, got rack
 	END
-	gf-plan -q "$share/profiles/six.json" > six.json
 	# lines that were measured on as many ranks as a group has count there, as in the plan
 	jq '.network.ranks = 4' "$share/profiles/six.json" > four.json
 	gf-plan -q --ranks 8 --period local-sgd four.json sites.json > plan.json
