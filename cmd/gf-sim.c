@@ -288,10 +288,8 @@ static int report(const struct arguments *a, const struct gf_row *rows,
 	}
 	if (rc < 0)
 		return rc;
-	if (r)
-		(for_people(a) ? gf_steps_table
-		 : a->csv      ? gf_steps_csv
-			       : gf_steps_json)(first->plan, r, &out);
+	if (r && for_people(a))
+		gf_steps_table(first->plan, r, &out);
 	else
 		print_rows(a, rows, n, &out);
 	rc = gf_cli_emit(&a->cli, out.data, err);
@@ -361,6 +359,8 @@ static int replay(const struct arguments *a, const struct gf_documents *d,
 	if (rc < 0 && rc != -E2BIG)
 		return rc;
 	row.outcome = rc ? r.model : r.outcome;
+	if (rc == 0) /* the interval is the model's */
+		row.outcome.low_s = row.outcome.high_s = 0;
 	rc = report(a, &row, 1, rc ? NULL : &r, &w, err);
 	gf_replayed_release(&r);
 	return rc;

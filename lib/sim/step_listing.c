@@ -9,7 +9,6 @@
 #include "cli/human.h"
 #include "cli/table.h"
 #include "coll/way.h"
-#include "json/json.h"
 
 /* A table for people has no more rows of steps than that. */
 enum { STEP_ROWS = 200 };
@@ -97,22 +96,8 @@ static void count_step(void *ctx, const struct row *row)
 	++*(size_t *)ctx;
 }
 
-/* --- JSON Lines ----------------------------------------------------------- */
-
-static void iteration_json(const struct gf_replayed *r, struct gf_text *out)
-{
-	struct gf_json_writer w = {0};
-
-	gf_json_open_line(&w, NULL);
-	gf_json_put_string(&w, "part", "iteration");
-	gf_json_put_int(&w, "ranks", r->outcome.ranks);
-	gf_json_put_real(&w, "iteration_s", r->outcome.iteration_s);
-	gf_json_put_real(&w, "compute_s", r->outcome.compute_s);
-	gf_json_put_real(&w, "exposed_comm_s", r->outcome.exposed_comm_s);
-	gf_json_put_real(&w, "backward_end_s", r->outcome.backward_end_s);
-	gf_json_put_real(&w, "model_iteration_s", r->model.iteration_s);
-	gf_json_close_line(&w, out);
-}
+/* --- text -------------------------------------------------------------------
+ */
 
 /* NULL: it is none of the plan's. */
 static const struct gf_predicted_message *
@@ -122,92 +107,6 @@ model_of(const struct gf_plan *p, const struct gf_replayed *r, size_t i)
 
 	return message < p->nmessages ? &r->model.messages[message] : NULL;
 }
-
-static void message_json(const struct gf_plan *p, const struct gf_replayed *r,
-			 size_t i, struct gf_text *out)
-{
-	const struct gf_replayed_message *m = &r->messages[i];
-	const struct gf_predicted_message *model = model_of(p, r, i);
-	struct gf_json_writer w = {0};
-
-	gf_json_open_line(&w, NULL);
-	gf_json_put_string(&w, "part", "message");
-	gf_json_put_size(&w, "message", i);
-	gf_json_put_size(&w, "first", m->first);
-	gf_json_put_size(&w, "last", m->last);
-	gf_json_put_size(&w, "bytes", m->bytes);
-	gf_json_put_string(&w, "algorithm",
-			   gf_plan_runs(p, m->first, m->last, like(p, r, i)));
-	gf_json_put_real(&w, "ready_s", m->ready_s);
-	gf_json_put_real(&w, "start_s", m->start_s);
-	gf_json_put_real(&w, "end_s", m->end_s);
-	if (model) {
-		gf_json_put_real(&w, "model_start_s", model->start_s);
-		gf_json_put_real(&w, "model_end_s", model->end_s);
-	}
-	gf_json_close_line(&w, out);
-}
-
-static void step_json(void *ctx, const struct row *row)
-{
-	struct gf_json_writer w = {0};
-
-	gf_json_open_line(&w, NULL);
-	gf_json_put_string(&w, "part", "step");
-	gf_json_put_size(&w, "message", row->message);
-	gf_json_put_int(&w, "rank", row->rank);
-	gf_json_put_size(&w, "step", row->step);
-	gf_json_put_string(&w, "op", op_names[row->is->op]);
-	if (row->is->peer >= 0)
-		gf_json_put_int(&w, "peer", row->is->peer);
-	gf_json_put_string(&w, "buffer", gf_buffer_name(row->is->range.buffer));
-	gf_json_put_size(&w, "first_elem", row->is->range.first);
-	gf_json_put_size(&w, "count_elems", row->is->range.count);
-	gf_json_put_real(&w, "bytes", row->bytes);
-	gf_json_put_real(&w, "start_s", row->at.start_s);
-	gf_json_put_real(&w, "end_s", row->at.end_s);
-	gf_json_put_string(&w, "by", row->by);
-	gf_json_close_line(&w, ctx);
-}
-
-void gf_steps_json(const struct gf_plan *p, const struct gf_replayed *r,
-		   struct gf_text *out)
-{
-	size_t i;
-
-	iteration_json(r, out);
-	for (i = 0; i < r->nmessages; i++)
-		message_json(p, r, i, out);
-	each(p, r, step_json, out);
-}
-
-/* --- CSV ------------------------------------------------------------------ */
-
-static void step_csv(void *ctx, const struct row *row)
-{
-	char bytes[GF_JSON_REAL_TEXT], start[GF_JSON_REAL_TEXT],
-		end[GF_JSON_REAL_TEXT];
-
-	gf_json_real_text(row->bytes, bytes);
-	gf_json_real_text(row->at.start_s, start);
-	gf_json_real_text(row->at.end_s, end);
-	gf_text_addf(ctx, "%zu,%d,%zu,%s,%d,%s,%zu,%zu,%s,%s,%s,%s\n",
-		     row->message, row->rank, row->step, op_names[row->is->op],
-		     row->is->peer, gf_buffer_name(row->is->range.buffer),
-		     row->is->range.first, row->is->range.count, bytes, start,
-		     end, row->by);
-}
-
-void gf_steps_csv(const struct gf_plan *p, const struct gf_replayed *r,
-		  struct gf_text *out)
-{
-	gf_text_addf(out, "message,rank,step,op,peer,buffer,first_elem,"
-			  "count_elems,bytes,start_s,end_s,by\n");
-	each(p, r, step_csv, out);
-}
-
-/* --- text -------------------------------------------------------------------
- */
 
 static void step_cells(void *ctx, const struct row *row)
 {
@@ -337,7 +236,7 @@ static void kinds_text(const struct gf_plan *p, const struct gf_replayed *r,
 	}
 	gf_table_print(&t, out);
 	gf_table_release(&t);
-	gf_text_addf(out, "%zu steps of %d ranks: --csv prints each\n", nsteps,
+	gf_text_addf(out, "%zu steps of %d ranks: --trace has each\n", nsteps,
 		     r->ranks);
 }
 

@@ -9,18 +9,11 @@
 
 /*
  * A replay told step by step: the iteration, every message with its times in
- * the replay and in the step model, every step of every rank.
- *
- * JSON Lines: rows of `part` iteration, message and step, in that order. CSV:
- * the steps, with a heading. Text: all three, for people; of a long program a
- * row for each stage of a message and kind of step. `by` is the algorithm of a
- * step's stage. The one call of mpi or nccl is shown as the ring that it is
+ * the replay and in the step model, every step of every rank; of a long program
+ * a row for each stage of a message and kind of step. `by` is the algorithm of
+ * a step's stage. The one call of mpi or nccl is shown as the ring that it is
  * taken for.
  */
-void gf_steps_json(const struct gf_plan *p, const struct gf_replayed *r,
-		   struct gf_text *out);
-void gf_steps_csv(const struct gf_plan *p, const struct gf_replayed *r,
-		  struct gf_text *out);
 void gf_steps_table(const struct gf_plan *p, const struct gf_replayed *r,
 		    struct gf_text *out);
 

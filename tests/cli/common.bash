@@ -88,6 +88,13 @@ says() {
 	grep -qF -- "$1" err.txt || { echo "want on stderr: $1"; echo "got:"; cat err.txt; return 1; }
 }
 
+# replayed_sends PLAN: an array of what the replay's ranks send, as slices of a trace; a rank's pid
+# is one more than its number.
+replayed_sends() {
+	gf-sim -q "$1" --steps --trace sends.json > /dev/null
+	jq '[.traceEvents[] | select(.cat == "step" and (.name | startswith("send ")))]' sends.json
+}
+
 # prints TEXT: standard output holds it (a fixed string).
 prints() {
 	grep -qF -- "$1" out.txt || { echo "want on stdout: $1"; echo "got:"; cat out.txt; return 1; }

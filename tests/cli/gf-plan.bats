@@ -218,9 +218,8 @@ staged() { # FILE
 	wants 0 gf-plan -q --factors 2:ring,2:mpi --model resnet20 topo.json prof.json --policy single --explain
 	prints 'message 0 by 2:ring 2:mpi: 300 us startup + '
 	gf-plan -q --factors 2:ring,2:mpi --model resnet20 topo.json prof.json --policy single > plan.json
-	wants 0 gf-sim --steps --csv plan.json
-	[ "$(sed 1d out.txt | cut -d, -f12 | sort -u | paste -sd' ')" = "mpi ring" ]
-	wants 0 gf-sim --steps --table plan.json
+	wants 0 gf-sim --steps --table plan.json --trace trace.json
+	[ "$(jq -r '.traceEvents[] | select(.cat == "step").args.by' trace.json | sort -u | paste -sd' ')" = "mpi ring" ]
 	grep -E '^ *0 +0-64 .* blueconnect 2:ring 2:mpi ' out.txt
 	grep -E '^ *0 +3 +mpi +recv ' out.txt
 	# unsaid, the best of these factors

@@ -6,6 +6,16 @@ plan() { # options of gf-plan...
 	gf-plan -q "$@" "$share/profiles/six.json" > plan.json
 }
 
+# The replay's row, and in it the step model's iteration.
+replay() { # plan and options of gf-sim...
+	local model
+	wants 0 gf-sim "$@"
+	model=$(jq .iteration_s out.txt)
+	wants 0 timeout 60 gf-sim --steps "$@"
+	jq -c --argjson model "$model" '.model_iteration_s = $model' out.txt > row.json
+	mv row.json out.txt
+}
+
 @test "a row repeats the plan's prediction" {
 	for policy in sequential wfbp threshold optimal asc-wfbp dear; do
 		plan --policy $policy
@@ -138,11 +148,10 @@ plan() { # options of gf-plan...
 	# a ring of 4: 6 rounds of a send and a receive each on every rank
 	wants 0 gf-sim plan.json --steps --table
 	[ "$(grep -cE '^ *0 +[0-3] +ring +(send|recv|recv-reduce) ' out.txt)" -eq 48 ]
-	wants 0 gf-sim plan.json --steps --csv --ranks 16
-	steps=$(($(wc -l < out.txt) - 1))
-	first=$(awk -F, '$4 == "send" { n++ } END { print n }' out.txt)
-	wants 0 gf-sim plan.json --steps --table --ranks 16
-	prints "$steps steps of 16 ranks: --csv prints each"
+	wants 0 gf-sim plan.json --steps --table --ranks 16 --trace trace.json
+	steps=$(grep -c '"cat": "step"' trace.json)
+	first=$(grep -c '"cat": "step", "name": "send ' trace.json)
+	prints "$steps steps of 16 ranks: --trace has each"
 	grep -qE "^ *0 +ring +send +$first " out.txt
 	[ "$(wc -l < out.txt)" -lt 20 ]
 	[ "$(awk '$3 ~ /^recv/ { n += $4 } END { print n }' out.txt)" -eq "$first" ]
@@ -271,7 +280,7 @@ plan() { # options of gf-plan...
 	jq -r .exposed_comm_s out.txt > even.txt
 	wants 0 gf-sim plan.json --slow-link 3:4
 	jq -e --argjson even "$(cat even.txt)" '(.exposed_comm_s - $even) / (2 * 1089896 * 3 / 1e8) - 1 | fabs < 1e-9' out.txt
-	wants 0 gf-sim --steps plan.json --slow-link 3:4
+	replay plan.json --slow-link 3:4
 	jq -se '.[0] | .iteration_s / .model_iteration_s - 1 | fabs < 1e-9' out.txt
 }
 
@@ -586,9 +595,9 @@ plan() { # options of gf-plan...
 		"$share/profiles/six.json" > six8.json
 	while read -r policy want; do
 		gf-plan -q --lanes 1 --policy "$policy" six8.json > plan.json
-		wants 0 gf-sim --steps plan.json
+		replay plan.json
 		says "replayed on a uniform network"
-		head -n 1 out.txt | jq -e --argjson want "$want" '.part == "iteration" and .model_iteration_s == $want
+		head -n 1 out.txt | jq -e --argjson want "$want" '.model_iteration_s == $want
 			and (.iteration_s - $want | fabs < 1e-9)'
 	done <<-'END'
 	sequential 83
@@ -606,8 +615,8 @@ plan() { # options of gf-plan...
 			| .network.allreduce[0] |= (.per_byte_s /= 8 | .beside_backward = $beside)' "$share/profiles/six.json" > beside.json
 		for policy in single wfbp threshold optimal; do
 			gf-plan -q --lanes 1 --policy "$policy" beside.json > plan.json
-			gf-sim -q --steps plan.json | head -n 1 > row.json
-			jq -e '.model_iteration_s > 50 and (.iteration_s - .model_iteration_s | fabs < 1e-9)' row.json
+			replay plan.json
+			jq -e '.model_iteration_s > 50 and (.iteration_s - .model_iteration_s | fabs < 1e-9)' out.txt
 		done
 	done
 }
@@ -619,7 +628,7 @@ plan() { # options of gf-plan...
 		for ranks in 4 8; do
 			gf-plan -q --policy wfbp --lanes 1 --algorithm $a --model resnet20 --ranks $ranks \
 				"$data/valid/topology-4x2-1gbe.json" lines.json > plan.json
-			wants 0 gf-sim --steps plan.json
+			replay plan.json
 			# parts of some elements more or less
 			jq -se '.[0] | .iteration_s / .model_iteration_s - 1 | fabs < 1e-3' out.txt
 			jq -r .predicted.iteration_s plan.json > with.txt
@@ -631,7 +640,7 @@ plan() { # options of gf-plan...
 	# a measured level alone, without a topology
 	jq '.network.levels |= .[1:]' lines.json > net.json
 	gf-plan -q --policy wfbp --lanes 1 --algorithm ring --model resnet20 --ranks 8 net.json > plan.json
-	wants 0 gf-sim --steps plan.json
+	replay plan.json
 	jq -se '.[0] | .iteration_s / .model_iteration_s - 1 | fabs < 1e-3' out.txt
 }
 
@@ -642,11 +651,11 @@ plan() { # options of gf-plan...
 	for elems in 4 20 24 28 400 764 772 1024; do
 		jq ".network.allreduce = [$rings] | .model.tensors |= map(.count_elems = $elems)" "$share/profiles/six.json" > profile.json
 		wants 0 gf-plan -q --policy wfbp --algorithm ring --lanes 1 -o plan.json profile.json
-		wants 0 gf-sim --steps plan.json
+		replay plan.json
 		jq -se '.[0] | .iteration_s / .model_iteration_s - 1 | fabs < 1e-9' out.txt || { echo "$elems"; return 1; }
 	done
 	# on other ranks rounds keep their lines
-	wants 0 gf-sim --steps --ranks 8 plan.json
+	replay --ranks 8 plan.json
 	jq -se '.[0] | .iteration_s / .model_iteration_s - 1 | fabs < 1e-9' out.txt
 }
 
@@ -656,7 +665,7 @@ plan() { # options of gf-plan...
 			larger: [{from_bytes: $from, alpha_s: 0.5, beta_s_per_byte: 0.004}]}]}" "$share/profiles/six.json" > profile.json
 		for method in topk gtopk; do
 			gf-plan -q --ranks 8 --policy single --selection $method --density 0.04 profile.json > plan.json
-			wants 0 gf-sim --steps plan.json
+			replay plan.json
 			jq -se '.[0] | .iteration_s / .model_iteration_s - 1 | fabs < 1e-9' out.txt || { echo "$method, $from"; return 1; }
 		done
 	done
@@ -691,7 +700,7 @@ plan() { # options of gf-plan...
 			"$data/valid/profile-level-lines.json" > profile.json
 		gf-plan -q --policy wfbp --algorithm "$algorithm" "$data/valid/topology-4x2-1gbe.json" profile.json \
 			<(jq 'del(.network)' "$share/profiles/six.json") > plan.json
-		wants 0 timeout 60 gf-sim --steps plan.json
+		replay plan.json
 		jq -se '.[0] | .iteration_s >= .compute_s and .iteration_s < 2 * .model_iteration_s' out.txt
 	done <<-'END'
 	rhd:.beta_s_per_byte = 1e-300 | .larger |= [.[0] | .from_bytes = 8 | .beta_s_per_byte = 1e9]:.
@@ -702,23 +711,21 @@ plan() { # options of gf-plan...
 @test "--steps: steps make up messages, messages the iteration" {
 	jq 'del(.network)' "$share/profiles/six.json" > model.json
 	gf-plan -q --policy wfbp --algorithm hierarchical "$data/valid/topology-4x2-1gbe.json" model.json > plan.json
-	wants 0 gf-sim --steps plan.json
-	[ -z "$errors" ]
-	jq -es 'map(select(.part == "message")) as $m | map(select(.part == "step")) as $s | .[0] as $i
-		| ($m | length) == 6 and ($s | map(.rank) | unique | length) == 8
-		and all($m[]; .message as $n | .end_s == ([$s[] | select(.message == $n) | .end_s] | max))
-		and all($s[]; .start_s <= .end_s)
-		and $i.iteration_s == ([$m[].end_s, $i.backward_end_s] | max)' out.txt
-	# every send meets its receive at the same end
-	jq -es '[.[] | select(.op == "send")] | length > 0' out.txt
-	jq -es '([.[] | select(.op == "send") | [.message, .rank, .peer, .end_s]] | sort)
-		== ([.[] | select(.op == "recv" or .op == "recv-reduce") | [.message, .peer, .rank, .end_s]] | sort)' out.txt
-	wants 0 gf-sim --steps --csv plan.json
-	steps=$(($(wc -l < out.txt) - 1))
-	[ "$(head -n 1 out.txt)" = message,rank,step,op,peer,buffer,first_elem,count_elems,bytes,start_s,end_s,by ]
 	wants 0 gf-sim --steps plan.json --trace trace.json --plot steps.svg
-	[ "$(grep -c '"part": "step"' out.txt)" -eq "$steps" ]
-	jq -e --argjson n "$steps" '[.traceEvents[] | select(.cat == "step")] | length == $n' trace.json
+	[ -z "$errors" ]
+	# in microseconds, to the nanosecond
+	jq -e --slurpfile row out.txt '[.traceEvents[] | select(.ph == "X") | .end = .ts + .dur] as $x
+		| ($x | map(select(.cat == "message"))) as $m | ($x | map(select(.cat == "step"))) as $s
+		| ($m | length) == 6 and ($s | map(.pid) | unique | length) == 8
+		and all($m[]; . as $n | [$s[] | select(.args.of_message == $n.args.message) | .end] | max - $n.end | fabs < 2e-3)
+		and ([$m[].end, ($x[] | select(.name == "backward") | .end)] | max - $row[0].iteration_s * 1e6 | fabs < 2e-3)' trace.json
+	# every send meets its receive at the same end
+	jq -e '[.traceEvents[] | select(.cat == "step") | (.name / " ") as [$op, $peer]
+		| {$op, ranks: (if $op == "send" then [.pid - 1, ($peer | tonumber)] else [($peer | tonumber)?, .pid - 1] end),
+			at: [.args.of_message, (.ts + .dur | round)]}] | map(select(.op != "copy" and .op != "reduce" and .op != "round"))
+		| length > 0 and (map(select(.op == "send") | [.ranks, .at]) | sort) == (map(select(.op != "send") | [.ranks, .at]) | sort)' trace.json
+	wants 0 gf-sim --steps --csv plan.json
+	[ "$(wc -l < out.txt)" = 2 ]
 	jq -e '[.traceEvents[] | select(.name == "process_name") | .args.name] | index("rank 7") != null' trace.json
 	# slices of one thread follow each other
 	jq -e '[.traceEvents[] | select(.ph == "X")] | group_by([.pid, .tid])
@@ -733,10 +740,10 @@ plan() { # options of gf-plan...
 	gf-plan -q --policy wfbp --algorithm ring "$data/valid/topology-4x2-1gbe.json" model.json > plan.json
 	jq '.lanes = 2 | .messages[1:] |= map(.mode = "simultaneous") | del(.predicted)
 		| .tensors[1:] |= map(.type = "simultaneous")' plan.json > two.json
-	gf-sim --steps plan.json | head -n 1 > one.txt
-	gf-sim --steps two.json > out.txt
-	head -n 1 out.txt | jq -e --slurpfile one one.txt '.iteration_s > 0.99 * $one[0].iteration_s'
-	jq -es 'map(select(.part == "message")) | .[1].start_s < .[0].end_s' out.txt
+	gf-sim --steps plan.json > one.txt
+	gf-sim --steps two.json --trace trace.json > out.txt
+	jq -e --slurpfile one one.txt '.iteration_s > 0.99 * $one[0].iteration_s' out.txt
+	jq -e '[.traceEvents[] | select(.cat == "message")] | .[1].ts < .[0].ts + .[0].dur' trace.json
 }
 
 @test "--steps: selections, servers, split halves, slow ranks" {
@@ -745,7 +752,7 @@ plan() { # options of gf-plan...
 		"--policy dear --algorithm ring"; do
 		# shellcheck disable=SC2086
 		gf-plan -q $axes "$data/valid/topology-4x2-1gbe.json" model.json > plan.json
-		wants 0 gf-sim --steps plan.json --slow 1:1.5
+		replay plan.json --slow 1:1.5
 		head -n 1 out.txt | jq -e '.iteration_s >= 30 and (.iteration_s / .model_iteration_s | . > 0.9 and . < 1.1)'
 	done
 }
@@ -876,7 +883,7 @@ plan() { # options of gf-plan...
 		.[0].outer_s > 3 * .[4].outer_s and .[3].outer_s > .[4].outer_s' links.txt
 	wants 0 gf-sim plan.json --steps --json
 	says "the steps are those of the outer exchange"
-	jq -es 'map(select(.message)) | length > 0' out.txt
+	jq -e '.messages > 0 and .compute_s == 0 and .iteration_s > 0' out.txt
 	wants 0 gf-sim plan.json --verify
 	grep -q ", 4 ranks: " out.txt
 	grep -q ", 8 ranks: " out.txt

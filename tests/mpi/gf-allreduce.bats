@@ -247,8 +247,7 @@ print(r[0]["stages"], r[0]["factors"], r[0]["segment_bytes"], r[-1]["stages"] ==
 	for codec in f32 f16; do
 		gf-plan -q --model digits-mlp --selection topk --codecs $codec --ranks 4 \
 			"$data/valid/topology-4x2-1gbe.json" > plan.json
-		wants 0 gf-sim --steps --json plan.json
-		jq -s 'map(select(.part == "message").bytes) | 3 * add' out.txt > bytes.txt
+		replayed_sends plan.json | jq 'map(select(.pid == 1).args.bytes) | add' > bytes.txt
 		wants 0 mpi 4 gf-allreduce $quick --plan plan.json --json
 		jq -se --argjson bytes "$(cat bytes.txt)" --arg codec $codec 'length == 2 and all(.algorithm == "plan" and .chosen == "topk"
 			and .selection == "topk" and .codec == $codec and .density == null and .wire_bytes == $bytes and .wrong == 0 and .time_s > 0)' out.txt

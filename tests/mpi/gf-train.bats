@@ -88,7 +88,7 @@ largest() {
 	while read -r method codec; do
 		gf-plan -q topo.json --model digits-mlp --policy wfbp --selection "$method" --density .05 \
 			--warmup-densities none --codecs "$codec" > plan.json
-		sent=$(gf-sim -q plan.json --steps --json | jq -s '[.[] | select(.op == "send").bytes] | add')
+		sent=$(replayed_sends plan.json | jq 'map(.args.bytes) | add')
 		wants 0 mpi 3 gf-train -q --threads 1 --plan plan.json --steps 3 --check-replicas 1 --log log.jsonl
 		jq -se --argjson sent "$sent" 'map(select(.part == "batch").sent_bytes) | length == 3 and all(. == $sent)' log.jsonl
 		rm log.jsonl
@@ -176,7 +176,7 @@ largest() {
 	# blocks, and steps that a codec rounds: as many bytes as gf-sim's steps have
 	while read -r options; do
 		pipe_plan 4 --policy single $options | jq '.segment_bytes = 400' > plan.json
-		gf-sim plan.json --steps --json | jq -s 'map(select(.part == "step" and .op == "send").bytes) | add' > bytes.txt
+		replayed_sends plan.json | jq 'map(.args.bytes) | add' > bytes.txt
 		wants 0 mpi 4 gf-train $quick --plan plan.json --steps 1 --log log.jsonl
 		jq -se --argjson bytes "$(cat bytes.txt)" 'map(select(.part == "batch").sent_bytes) == [$bytes]' log.jsonl
 		rm log.jsonl
@@ -187,18 +187,17 @@ largest() {
 	END
 	# chunks go whole
 	pipe_plan 4 --policy single --selection csc --csc-warmup 0 --keep .1 > plan.json
-	gf-sim plan.json --steps --json | jq -s 'map(select(.part == "step" and .op == "send").bytes) | add' > bytes.txt
+	replayed_sends plan.json | jq 'map(.args.bytes) | add' > bytes.txt
 	wants 0 mpi 4 gf-train $quick --plan plan.json --steps 3 --log log.jsonl
 	jq -se --argjson bytes "$(cat bytes.txt)" 'map(select(.part == "batch").sent_bytes)[1:] == [$bytes, $bytes]' log.jsonl
 	rm log.jsonl
 	# and the packs of a step are told as they are
 	pipe_plan 4 --policy wfbp --selection csc --csc-warmup 0 --keep .1 --threshold 1M > plan.json
-	gf-sim plan.json --steps --json > steps.jsonl
+	pack=$(gf-sim -q plan.json --steps --table | awk '$1 == 0 {print "{\"bytes\": " $3 ", \"by\": \"" $4 "\"}"; exit}')
 	wants 0 mpi 4 gf-train $quick --plan plan.json --steps 4 --trace trace.json
-	jq -e --slurpfile steps steps.jsonl '($steps | map(select(.part == "message"))[0].bytes) as $bytes |
-		($steps | map(select(.part == "step"))[0].by) as $by |
+	jq -e --argjson pack "$pack" '
 		[.traceEvents[] | select(.cat == "message" and .pid == 0).args] |
-		any(.first == 0 and .last == 5 and .bytes == $bytes and .algorithm == $by)' trace.json
+		any(.first == 0 and .last == 5 and .bytes == $pack.bytes and .algorithm == $pack.by)' trace.json
 	wants 0 gf-plan -q --refine trace.json plan.json
 	pipe_plan 2 --accumulate 3 > plan.json
 	wants 0 mpi 2 gf-train $quick --plan plan.json --steps 1 --log log.jsonl
@@ -328,7 +327,7 @@ pipe_plan() { # ranks, options of gf-plan
 	pipe_plan 3 --servers 1 --policy single > plan.json
 	wants 0 mpi 3 gf-train $quick --plan plan.json --steps 1 --trace trace.json --log log.jsonl # the server's passes are none
 	# what the server sends counts, too
-	gf-sim plan.json --steps --json | jq -s 'map(select(.part == "step" and .op == "send").bytes) | add' > bytes.txt
+	replayed_sends plan.json | jq 'map(.args.bytes) | add' > bytes.txt
 	jq -se --argjson bytes "$(cat bytes.txt)" 'map(select(.part == "batch").sent_bytes) == [$bytes]' log.jsonl
 	wants 2 mpi 3 gf-allreduce -q --plan plan.json
 	grep -q 'want a plan without a server (gf-train runs them), got 1' err.txt
