@@ -124,8 +124,7 @@ int gf_method_open(struct gf_method *m, const struct gf_method_env *env,
 	if (rc)
 		return rc;
 	gf_method_late_open(m);
-	if (!m->late.used)
-		gf_exchange_await_at_once(m->exchange);
+	gf_exchange_await_at_once(m->exchange);
 	return 0;
 }
 
