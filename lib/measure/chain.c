@@ -203,9 +203,9 @@ static int slowest_rank(struct gf_comm *comm, void *ctx, struct gf_error *err)
 	return gf_measure_slowest(comm, t->values, t->count, err);
 }
 
-static int run(struct gf_measure_exchange *x, double *times, int repeats,
-	       struct gf_error *err)
+static int run(void *ctx, double *times, int repeats, struct gf_error *err)
 {
+	struct gf_measure_exchange *x = ctx;
 	struct times slowest = {times, (size_t)repeats};
 	int i, rc = 0;
 
@@ -227,27 +227,44 @@ void gf_measure_samples_release(struct gf_measure_samples *s)
 	memset(s, 0, sizeof(*s));
 }
 
-int gf_measure_exchange_measure(struct gf_measure_exchange *x,
-				const struct gf_measure_budget *budget,
-				struct gf_measure_samples *samples,
-				struct gf_error *err)
+static int run_slowest(struct gf_comm *comm, gf_measure_run *once, void *ctx,
+		       double *times, int repeats, struct gf_error *err)
 {
-	double last, *times;
-	int rc = run(x, &last, 1, err), repeats, i;
+	int rc = once(ctx, times, repeats, err);
+
+	if (rc == 0 && comm)
+		rc = gf_measure_slowest(comm, times, (size_t)repeats, err);
+	return rc;
+}
+
+int gf_measure_repeat(struct gf_comm *comm, gf_measure_run *once, void *ctx,
+		      const struct gf_measure_budget *budget,
+		      struct gf_measure_samples *samples, struct gf_error *err)
+{
+	double last = 0, *times;
+	int rc = run_slowest(comm, once, ctx, &last, 1, err), repeats, i;
 
 	if (rc == 0 && gf_measure_uncounted(last) > 1)
-		rc = run(x, &last, 1, err);
-	if (rc < 0)
+		rc = run_slowest(comm, once, ctx, &last, 1, err);
+	if (rc)
 		return rc;
 	/* the same on all ranks, since last is */
 	repeats = (int)fmin(budget->high,
 			    fmax(budget->low, budget->budget_s / last));
 	times = gf_xcalloc((size_t)repeats, sizeof(*times));
-	rc = run(x, times, repeats, err);
+	rc = run_slowest(comm, once, ctx, times, repeats, err);
 	for (i = 0; i < repeats && rc == 0; i++)
 		gf_measure_samples_add(samples, times[i]);
 	free(times);
 	return rc;
+}
+
+int gf_measure_exchange_measure(struct gf_measure_exchange *x,
+				const struct gf_measure_budget *budget,
+				struct gf_measure_samples *samples,
+				struct gf_error *err)
+{
+	return gf_measure_repeat(NULL, run, x, budget, samples, err);
 }
 
 int gf_measure_exchange_sitting(const struct gf_measure_exchange_config *config,

@@ -79,11 +79,19 @@ struct gf_measure_budget {
 /* How many repeats of that length come first and do not count. */
 int gf_measure_uncounted(double repeat_s);
 
+/* What is repeated: writes the times of so many repeats. */
+typedef int gf_measure_run(void *ctx, double *times, int repeats,
+			   struct gf_error *err);
+
 /*
  * Collective: repeats it for about the budget after one or two repeats that do
  * not count, and adds their times; a repeat's is the slowest rank's. All ranks
- * get the same.
+ * get the same. comm NULL: `run` writes the slowest rank's times itself.
  */
+int gf_measure_repeat(struct gf_comm *comm, gf_measure_run *run, void *ctx,
+		      const struct gf_measure_budget *budget,
+		      struct gf_measure_samples *samples, struct gf_error *err);
+/* Collective: gf_measure_repeat of an exchange. */
 int gf_measure_exchange_measure(struct gf_measure_exchange *x,
 				const struct gf_measure_budget *budget,
 				struct gf_measure_samples *samples,

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "measure/profile_parts.h"
 
-#include <math.h>
-#include <stdlib.h>
-
 #include "base/array.h"
 #include "base/heap.h"
 #include "measure/curve.h"
@@ -24,12 +21,12 @@ struct link {
 	struct gf_gpu_stream *stream;
 	struct gf_gpu_event *begun, *ended;
 	void *host, *device[2];
+	const struct gf_measure_sitting *sitting;
 };
 
 /* A chain of copies, one after the other, all of it enqueued before the first
  * begins. */
-static int once(struct link *l, const struct gf_measure_sitting *s,
-		double *time_s, struct gf_error *err)
+static int once(struct link *l, double *time_s, struct gf_error *err)
 {
 	const struct gf_gpu_ops *ops = l->gpu->ops;
 	void *to = l->kind == GF_GPU_TO_HOST ? l->host : l->device[0];
@@ -41,9 +38,9 @@ static int once(struct link *l, const struct gf_measure_sitting *s,
 
 	if (rc == 0)
 		rc = ops->record(l->gpu, l->begun, l->stream, err);
-	for (i = 0; i < s->messages && rc == 0; i++)
-		rc = ops->copy(l->gpu, l->stream, to, from, s->bytes, l->kind,
-			       err);
+	for (i = 0; i < l->sitting->messages && rc == 0; i++)
+		rc = ops->copy(l->gpu, l->stream, to, from, l->sitting->bytes,
+			       l->kind, err);
 	if (rc == 0)
 		rc = ops->record(l->gpu, l->ended, l->stream, err);
 	ops->release(l->gpu, hold);
@@ -55,41 +52,26 @@ static int once(struct link *l, const struct gf_measure_sitting *s,
 }
 
 /* The ranks meet before each repeat, failed or not. */
-static int run(struct link *l, const struct gf_measure_sitting *s,
-	       double *times, int repeats, struct gf_error *err)
+static int run(void *ctx, double *times, int repeats, struct gf_error *err)
 {
+	struct link *l = ctx;
 	int i, rc = 0, met = 0;
 
 	for (i = 0; i < repeats && met == 0; i++) {
 		met = gf_comm_barrier(l->comm, rc ? NULL : err);
 		if (met == 0 && rc == 0)
-			rc = once(l, s, &times[i], err);
+			rc = once(l, &times[i], err);
 	}
-	if (met)
-		return met;
-	rc = gf_comm_agree(l->comm, rc, err);
-	return rc ? rc
-		  : gf_measure_slowest(l->comm, times, (size_t)repeats, err);
+	return met ? met : gf_comm_agree(l->comm, rc, err);
 }
 
 static int sit(void *ctx, const struct gf_measure_sitting *s,
 	       struct gf_measure_samples *samples, struct gf_error *err)
 {
-	const struct gf_measure_budget *b = &s->budget;
-	double first = 0, *times;
-	int i, repeats, rc = run(ctx, s, &first, 1, err);
+	struct link *l = ctx;
 
-	if (rc)
-		return rc;
-	/* the same on all ranks, since first is */
-	repeats = (int)fmin(b->high,
-			    fmax(b->low, b->budget_s / fmax(first, 1e-9)));
-	times = gf_xcalloc((size_t)repeats, sizeof(*times));
-	rc = run(ctx, s, times, repeats, err);
-	for (i = 0; i < repeats && rc == 0; i++)
-		gf_measure_samples_add(samples, times[i]);
-	free(times);
-	return rc;
+	l->sitting = s;
+	return gf_measure_repeat(l->comm, run, l, &s->budget, samples, err);
 }
 
 static int open_link(struct link *l, size_t bytes, struct gf_error *err)

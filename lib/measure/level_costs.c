@@ -29,13 +29,13 @@ struct subject {
 	const struct gf_measure_mover *mover;
 	int to, from;
 	bool reduce;
+	const struct gf_measure_sitting *sitting;
 };
 
-/* Each repeat's time is the slowest rank's. */
-static int run(const struct subject *s,
-	       const struct gf_measure_sitting *sitting, double *times,
-	       int repeats, struct gf_error *err)
+static int run(void *ctx, double *times, int repeats, struct gf_error *err)
 {
+	const struct subject *s = ctx;
+	const struct gf_measure_sitting *sitting = s->sitting;
 	bool together = sitting->lanes > 1;
 	struct gf_measure_hop hop = {
 		.to = s->to,
@@ -45,30 +45,18 @@ static int run(const struct subject *s,
 		.messages = together ? sitting->messages : 1,
 		.reduce = s->reduce,
 	};
-	int rc = s->mover->run(s->mover->ctx, &hop, times, repeats, err);
 
-	if (rc == 0)
-		rc = gf_measure_slowest(s->mover->comm, times, (size_t)repeats,
-					err);
-	return rc;
+	return s->mover->run(s->mover->ctx, &hop, times, repeats, err);
 }
 
 static int sit(void *ctx, const struct gf_measure_sitting *sitting,
 	       struct gf_measure_samples *samples, struct gf_error *err)
 {
-	const struct gf_measure_budget *b = &sitting->budget;
-	double first = 0, *times;
-	int i, repeats, rc = run(ctx, sitting, &first, 1, err);
+	struct subject *s = ctx;
 
-	if (rc < 0)
-		return rc;
-	repeats = (int)fmin(b->high, fmax(b->low, b->budget_s / first));
-	times = gf_xcalloc((size_t)repeats, sizeof(*times));
-	rc = run(ctx, sitting, times, repeats, err);
-	for (i = 0; i < repeats && rc == 0; i++)
-		gf_measure_samples_add(samples, times[i]);
-	free(times);
-	return rc;
+	s->sitting = sitting;
+	return gf_measure_repeat(s->mover->comm, run, s, &sitting->budget,
+				 samples, err);
 }
 
 /* Adding up, by itself or on top of a transfer, at a size that fills no cache

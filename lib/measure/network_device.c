@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "measure/network_device.h"
 
-#include <math.h>
 #include <stdlib.h>
 
 #include "base/heap.h"
@@ -61,10 +60,16 @@ int gf_network_device_conclude(struct gf_network_device *d, int rc,
 	return rc;
 }
 
+struct repeated {
+	struct gf_network_device *device;
+	struct gf_contest_send *send;
+};
+
 /* Each rank's own times. */
-static int run_each(struct gf_network_device *d, struct gf_contest_send *send,
-		    double *times, int repeats, struct gf_error *err)
+static int run(void *ctx, double *times, int repeats, struct gf_error *err)
 {
+	struct gf_network_device *d = ((struct repeated *)ctx)->device;
+	struct gf_contest_send *send = ((struct repeated *)ctx)->send;
 	int i, rc = 0;
 
 	for (i = 0; i < repeats && rc == 0; i++) {
@@ -77,16 +82,6 @@ static int run_each(struct gf_network_device *d, struct gf_contest_send *send,
 		rc = gf_contest_send_go(send, &times[i], err);
 	}
 	return gf_network_device_conclude(d, rc, err);
-}
-
-/* A repeat's time is the slowest rank's. */
-static int run(struct gf_network_device *d, struct gf_contest_send *send,
-	       double *times, int repeats, struct gf_error *err)
-{
-	int rc = run_each(d, send, times, repeats, err);
-
-	return rc ? rc
-		  : gf_measure_slowest(d->comm, times, (size_t)repeats, err);
 }
 
 int gf_network_device_load(struct gf_network_device *d,
@@ -122,20 +117,8 @@ int gf_network_device_repeat(struct gf_network_device *d,
 			     struct gf_measure_samples *samples,
 			     struct gf_error *err)
 {
-	double first = 0, *times;
-	int i, repeats, rc = run(d, send, &first, 1, err);
-
-	if (rc)
-		return rc;
-	/* the same on all ranks, since first is */
-	repeats = (int)fmin(b->high,
-			    fmax(b->low, b->budget_s / fmax(first, 1e-9)));
-	times = gf_xcalloc((size_t)repeats, sizeof(*times));
-	rc = run(d, send, times, repeats, err);
-	for (i = 0; i < repeats && rc == 0; i++)
-		gf_measure_samples_add(samples, times[i]);
-	free(times);
-	return rc;
+	return gf_measure_repeat(d->comm, run, &(struct repeated){d, send}, b,
+				 samples, err);
 }
 
 int gf_network_device_sit(struct gf_network_device *d,
@@ -171,7 +154,7 @@ static int move(void *ctx, const struct gf_measure_hop *hop, double *times_s,
 		rc = gf_contest_send_steps(d->bench, &schedule, hop->messages,
 					   &send, err);
 	if (rc == 0)
-		rc = run_each(d, send, times_s, repeats, err);
+		rc = run(&(struct repeated){d, send}, times_s, repeats, err);
 	gf_contest_send_free(send);
 	gf_schedule_release(&schedule);
 	return rc;
