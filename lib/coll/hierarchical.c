@@ -99,8 +99,17 @@ static void in_turn(struct gf_schedule *s, size_t first, size_t next)
 		s->steps[next].after = (uint32_t)next;
 }
 
-/* Parts gathered at place 0: in round k place m with lowest bit k sends parts
- * [m, m + 2^k) to the place 2^k below. */
+/* Parts [m, m + d) of place m with lowest bit d. */
+static struct gf_pieces held(const struct gf_group *g, struct gf_range data,
+			     const struct gf_cut *cut, int m, int d)
+{
+	int end = m + d < g->size ? m + d : g->size;
+
+	return gf_pieces_of(gf_parts_between(data, g->size, m, end), cut);
+}
+
+/* Parts gathered at place 0: in round k place m with lowest bit d = 2^k sends
+ * what it holds to the place d below. */
 static void gather(struct gf_schedule *s, const struct gf_group *g,
 		   struct gf_range data, const struct gf_cut *cut)
 {
@@ -108,51 +117,35 @@ static void gather(struct gf_schedule *s, const struct gf_group *g,
 	int d, me = g->me;
 
 	for (d = 1; d < g->size && !(me & d); d *= 2) {
-		int end = me + 2 * d < g->size ? me + 2 * d : g->size;
-
 		next = s->nsteps;
 		if (me + d < g->size)
 			gf_recv_cut(s, gf_group_rank(g, me + d),
-				    gf_pieces_of(gf_parts_between(data, g->size,
-								  me + d, end),
-						 cut));
+				    held(g, data, cut, me + d, d));
 		in_turn(s, first, next);
 	}
-	if (me) {
-		int end = me + d < g->size ? me + d : g->size;
-
-		gf_send_cut(
-			s, gf_group_rank(g, me - d),
-			gf_pieces_of(gf_parts_between(data, g->size, me, end),
-				     cut));
-	}
+	if (me)
+		gf_send_cut(s, gf_group_rank(g, me - d),
+			    held(g, data, cut, me, d));
 }
 
 /* The way back: what gather received is sent, the last first. */
 static void scatter(struct gf_schedule *s, const struct gf_group *g,
 		    struct gf_range data, const struct gf_cut *cut)
 {
-	int d = 1, me = g->me, end;
+	int d = 1, me = g->me;
 	size_t first, next;
 
 	while (d < g->size && !(me & d))
 		d *= 2;
-	if (me) {
-		end = me + d < g->size ? me + d : g->size;
-		gf_recv_cut(
-			s, gf_group_rank(g, me - d),
-			gf_pieces_of(gf_parts_between(data, g->size, me, end),
-				     cut));
-	}
+	if (me)
+		gf_recv_cut(s, gf_group_rank(g, me - d),
+			    held(g, data, cut, me, d));
 	first = s->nsteps;
 	for (d /= 2; d; d /= 2) {
-		end = me + 2 * d < g->size ? me + 2 * d : g->size;
 		next = s->nsteps;
 		if (me + d < g->size)
 			gf_send_cut(s, gf_group_rank(g, me + d),
-				    gf_pieces_of(gf_parts_between(data, g->size,
-								  me + d, end),
-						 cut));
+				    held(g, data, cut, me + d, d));
 		in_turn(s, first, next);
 	}
 }
