@@ -19,6 +19,19 @@ const struct gf_named *gf_registry_at(const struct gf_registry *r, size_t i)
 	return e->name ? e : NULL;
 }
 
+const void *gf_named_find(const void *entries, size_t entry_bytes,
+			  const char *name)
+{
+	const struct gf_registry r = {entries, entry_bytes, NULL};
+	const struct gf_named *e;
+	size_t i;
+
+	for (i = 0; (e = gf_registry_at(&r, i)); i++)
+		if (strcmp(e->name, name) == 0)
+			break;
+	return e;
+}
+
 enum { LONGEST = 63 };
 
 /* Letters and digits in lower case, LONGEST of them at most. */
@@ -100,18 +113,25 @@ int gf_names_refuse(const char *const *names, const char *got,
 	return -EINVAL;
 }
 
-int gf_names_find(const char *const *names, const char *got, int *index,
-		  struct gf_error *err)
+int gf_names_index(const char *const *names, const char *name)
 {
 	int i;
 
-	for (i = 0; names[i]; i++) {
-		if (strcmp(names[i], got) == 0) {
-			*index = i;
-			return 0;
-		}
-	}
-	return gf_names_refuse(names, got, err);
+	for (i = 0; names[i]; i++)
+		if (strcmp(names[i], name) == 0)
+			return i;
+	return -1;
+}
+
+int gf_names_find(const char *const *names, const char *got, int *index,
+		  struct gf_error *err)
+{
+	int i = gf_names_index(names, got);
+
+	if (i < 0)
+		return gf_names_refuse(names, got, err);
+	*index = i;
+	return 0;
 }
 
 int gf_registry_refuse(const struct gf_registry *r, const char *option,

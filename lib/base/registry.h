@@ -35,6 +35,10 @@ struct gf_list {
 /* The i-th entry; NULL: the table has ended. */
 const struct gf_named *gf_registry_at(const struct gf_registry *r, size_t i);
 
+/* The entry of that name in such a table; NULL: there is none. */
+const void *gf_named_find(const void *entries, size_t entry_bytes,
+			  const char *name);
+
 /* Writes "OPTION: want a, b or c, got x", and the name that is nearest to x
  * where one is near; returns -EINVAL. `first`: a word besides, or NULL. option
  * NULL: without it. */
@@ -46,6 +50,9 @@ int gf_registry_refuse(const struct gf_registry *r, const char *option,
  * names that NULL ends; returns -EINVAL. */
 int gf_names_refuse(const char *const *names, const char *got,
 		    struct gf_error *err);
+
+/* The index of a name in an array that NULL ends; -1: it is none of them. */
+int gf_names_index(const char *const *names, const char *name);
 
 /* The index of a name; if it is none of them, gf_names_refuse's -EINVAL. */
 int gf_names_find(const char *const *names, const char *got, int *index,

@@ -2,8 +2,8 @@
 #include "codec/codec.h"
 
 #include <stdint.h>
-#include <string.h>
 
+#include "base/registry.h"
 #include "base/text.h"
 
 #define F32_BITS  32
@@ -67,12 +67,7 @@ const struct gf_codec gf_codecs[GF_CODECS + 1] = {
 
 const struct gf_codec *gf_codec_find(const char *name)
 {
-	size_t i;
-
-	for (i = 0; gf_codecs[i].name; i++)
-		if (strcmp(gf_codecs[i].name, name) == 0)
-			return &gf_codecs[i];
-	return NULL;
+	return gf_named_find(gf_codecs, sizeof(*gf_codecs), name);
 }
 
 bool gf_codec_is_plain(const char *name)

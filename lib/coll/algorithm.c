@@ -2,28 +2,19 @@
 #include "coll/algorithm.h"
 
 #include <errno.h>
-#include <string.h>
 
+#include "base/registry.h"
 #include "doc/algorithm_traits.h"
 #include "doc/topology.h"
 
-static const struct gf_algorithm *find(const struct gf_algorithm *const *table,
-				       const char *name)
-{
-	for (; *table; table++)
-		if (!strcmp((*table)->name, name))
-			return *table;
-	return NULL;
-}
-
 const struct gf_algorithm *gf_algorithm_find(const char *name)
 {
-	return find(gf_algorithms, name);
+	return gf_named_find(gf_algorithms, 0, name);
 }
 
 const struct gf_algorithm *gf_sparse_find(const char *name)
 {
-	return find(gf_sparse_algorithms, name);
+	return gf_named_find(gf_sparse_algorithms, 0, name);
 }
 
 static int check_factors(const struct gf_coll_args *args, struct gf_error *err)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <errno.h>
 #include <stdbool.h>
-#include <string.h>
 
 #include "base/clock.h"
+#include "base/registry.h"
 #include "base/timeout.h"
 #include "comm/meet.h"
 #include "comm/processors.h"
@@ -29,12 +29,10 @@ static const struct gf_transport *first(bool join)
 
 static const struct gf_transport *named(const char *name)
 {
-	const struct gf_transport *t;
+	const struct gf_transport *t =
+		gf_named_find(gf_transports, sizeof(*t), name);
 
-	for (t = gf_transports; t->name; t++)
-		if (strcmp(t->name, name) == 0 && (t->join || t->launched))
-			return t;
-	return NULL;
+	return t && (t->join || t->launched) ? t : NULL;
 }
 
 static int choose(const struct gf_comm_how *how,

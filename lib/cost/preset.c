@@ -77,12 +77,7 @@ const struct gf_preset gf_presets[] = {
 
 static const struct gf_preset *find(const char *name)
 {
-	const struct gf_preset *p;
-
-	for (p = gf_presets; p->name; p++)
-		if (strcmp(p->name, name) == 0)
-			return p;
-	return NULL;
+	return gf_named_find(gf_presets, sizeof(*gf_presets), name);
 }
 
 /* A10 is not in A100, nor L4 in L40S. */

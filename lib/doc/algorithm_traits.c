@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <stddef.h>
-#include <string.h>
 
 #include "base/registry.h"
 #include "base/text.h"
@@ -19,12 +18,10 @@ const struct gf_algorithm_traits gf_algorithm_traits[] = {
 
 bool gf_algorithm_has(const char *name, unsigned traits)
 {
-	const struct gf_algorithm_traits *a;
+	const struct gf_algorithm_traits *a =
+		gf_named_find(gf_algorithm_traits, sizeof(*a), name);
 
-	for (a = gf_algorithm_traits; a->name; a++)
-		if (strcmp(a->name, name) == 0)
-			return (a->traits & traits) == traits;
-	return false;
+	return a && (a->traits & traits) == traits;
 }
 
 static void add_name(struct gf_text *out, const char *name, bool last)
@@ -82,26 +79,23 @@ bool gf_algorithm_reproduces(const char *name, const char *codec)
 const char *const gf_stage_names[] = {STAGES(NAME) NULL};
 static const unsigned stage_traits[] = {STAGES(TRAITS)};
 
-static size_t find_stage(const char *name)
+static int find_stage(const char *name)
 {
-	size_t i;
-
-	for (i = 0; gf_stage_names[i]; i++)
-		if (name && strcmp(gf_stage_names[i], name) == 0)
-			break;
-	return i;
+	return name ? gf_names_index(gf_stage_names, name) : -1;
 }
 
 const char *gf_stage_algorithm(const char *name)
 {
-	return gf_stage_names[find_stage(name)];
+	int i = find_stage(name);
+
+	return i < 0 ? NULL : gf_stage_names[i];
 }
 
 bool gf_stage_has(const char *name, unsigned traits)
 {
-	size_t i = find_stage(name);
+	int i = find_stage(name);
 
-	return gf_stage_names[i] && (stage_traits[i] & traits) == traits;
+	return i >= 0 && (stage_traits[i] & traits) == traits;
 }
 
 bool gf_stage_takes(const char *name, int factor)

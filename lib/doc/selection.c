@@ -2,9 +2,9 @@
 #include "doc/selection.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/heap.h"
+#include "base/registry.h"
 #include "codec/codec.h"
 #include "doc/plan.h"
 #include "doc/plan_parts.h"
@@ -13,12 +13,7 @@
 
 const struct gf_select_plan *gf_select_plan_find(const char *name)
 {
-	size_t i;
-
-	for (i = 0; gf_select_plans[i]; i++)
-		if (strcmp(gf_select_plans[i]->name, name) == 0)
-			break;
-	return gf_select_plans[i];
+	return gf_named_find(gf_select_plans, 0, name);
 }
 
 const struct gf_message gf_select_own_message = {

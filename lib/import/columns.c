@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/array.h"
 #include "base/heap.h"
 #include "base/log_lines.h"
+#include "base/registry.h"
 
 void gf_columns_head(struct gf_columns *t, const char *line)
 {
@@ -34,13 +34,9 @@ void gf_columns_release(struct gf_columns *t)
 
 static bool is_text(const char *name)
 {
-	static const char *const texts[] = {"type", "redop", "algorithm"};
-	size_t i;
+	static const char *const texts[] = {"type", "redop", "algorithm", NULL};
 
-	for (i = 0; i < GF_ARRAY_LENGTH(texts); i++)
-		if (strcmp(name, texts[i]) == 0)
-			return true;
-	return false;
+	return gf_names_index(texts, name) >= 0;
 }
 
 /* "N/A", "1.5", "7*" beyond what is allowed, "32KiB", "0.48GBps" */

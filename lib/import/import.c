@@ -123,16 +123,13 @@ int gf_import_find(const struct gf_import *in, const char *format,
 {
 	const struct gf_registry all = {gf_importers, 0, gf_import_profiles};
 	const bool zero = memchr(in->text, '\0', in->size);
-	const struct gf_importer *const *i = gf_importers;
 	int rc = 0;
 
 	if (format && strcmp(format, "auto") != 0) {
-		while (*i && strcmp((*i)->name, format) != 0)
-			i++;
-		if (!*i)
+		*importer = gf_named_find(gf_importers, 0, format);
+		if (!*importer)
 			return gf_registry_refuse(&all, "--format", NULL,
 						  format, err);
-		*importer = *i;
 		if (!zero)
 			return 0;
 		rc = gf_foreign_refuse(in->file, in->text, in->size, err);

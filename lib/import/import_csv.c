@@ -64,13 +64,12 @@ static int read_dtype(const struct gf_csv *csv, size_t row, int column,
 		      enum gf_dtype *out, struct gf_error *err)
 {
 	const char *name = gf_csv_field(csv, row, column);
-	int i, rc;
+	int i = gf_names_index(gf_dtype_names, name), rc;
 
-	for (i = 0; gf_dtype_names[i]; i++)
-		if (strcmp(gf_dtype_names[i], name) == 0) {
-			*out = (enum gf_dtype)i;
-			return 0;
-		}
+	if (i >= 0) {
+		*out = (enum gf_dtype)i;
+		return 0;
+	}
 	rc = gf_error_set(err, -EINVAL,
 			  "want f32, f64, f16, bf16 or i32, got "
 			  "\"%s\"",

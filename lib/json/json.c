@@ -12,6 +12,7 @@
 #include <jansson.h>
 
 #include "base/heap.h"
+#include "base/registry.h"
 #include "json/json_text.h"
 
 /* jansson takes a lack of memory within a text for bad syntax, or crashes: its
@@ -512,13 +513,11 @@ int gf_json_choice(struct gf_json_at *at, const char *key,
 	struct gf_json_at v = place(at, key);
 	const char *text = json_string_value(v.value);
 	struct gf_text want = {0};
-	int i;
+	int i = text ? gf_names_index(names, text) : -1;
 
-	for (i = 0; text && names[i]; i++) {
-		if (strcmp(names[i], text) == 0) {
-			*out = i;
-			return 0;
-		}
+	if (i >= 0) {
+		*out = i;
+		return 0;
 	}
 	for (i = 0; names[i]; i++)
 		gf_text_addf(&want, "%s\"%s\"",

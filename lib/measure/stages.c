@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/heap.h"
+#include "base/registry.h"
 #include "doc/algorithm_traits.h"
 #include "coll/way.h"
 #include "contest/device_send.h"
@@ -190,16 +191,9 @@ static int can_run(const struct gf_measure_network *c, const struct gf_way *way,
 	return rc ? rc : gf_exec_stages_check(comm, &args, err);
 }
 
-static int wanted(const struct gf_measure_network *c, const char *name)
+static bool wanted(const struct gf_measure_network *c, const char *name)
 {
-	size_t i;
-
-	if (!c->algorithms)
-		return 1;
-	for (i = 0; c->algorithms[i]; i++)
-		if (strcmp(c->algorithms[i], name) == 0)
-			return 1;
-	return 0;
+	return !c->algorithms || gf_names_index(c->algorithms, name) >= 0;
 }
 
 struct choosing {

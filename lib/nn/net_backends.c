@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "nn/graph.h"
 
+#include "base/registry.h"
+
 #include <string.h>
 
 /* The fastest on the host first: "auto" takes it. */
@@ -19,8 +21,5 @@ const struct gf_backend *gf_backend_find(const char *name)
 {
 	if (!name || strcmp(name, "auto") == 0)
 		return gf_backends[0];
-	for (size_t i = 0; gf_backends[i]; i++)
-		if (strcmp(gf_backends[i]->name, name) == 0)
-			return gf_backends[i];
-	return NULL;
+	return gf_named_find(gf_backends, 0, name);
 }

@@ -10,6 +10,7 @@
 
 #include "base/array.h"
 #include "base/heap.h"
+#include "base/registry.h"
 #include "base/text.h"
 #include "gf_kernels.h"
 
@@ -24,12 +25,13 @@
 const struct gf_optimizer_ops *gf_optimizer_find(const char *name,
 						 struct gf_error *err)
 {
+	const struct gf_optimizer_ops *ops =
+		gf_named_find(gf_optimizers, 0, name);
 	struct gf_text names = {0};
 	size_t i;
 
-	for (i = 0; gf_optimizers[i]; i++)
-		if (strcmp(gf_optimizers[i]->name, name) == 0)
-			return gf_optimizers[i];
+	if (ops)
+		return ops;
 	for (i = 0; gf_optimizers[i]; i++)
 		gf_text_addf(&names, "%s%s", i ? ", " : "",
 			     gf_optimizers[i]->name);

@@ -316,14 +316,12 @@ static int plan_for(const struct gf_request *r, const struct gf_emitter *e,
 
 static const struct gf_emitter *find(const char *target, struct gf_error *err)
 {
-	size_t i;
+	const struct gf_emitter *e = gf_named_find(gf_emitters, 0, target);
 
-	for (i = 0; gf_emitters[i]; i++)
-		if (strcmp(gf_emitters[i]->name, target) == 0)
-			return gf_emitters[i];
-	gf_registry_refuse(&(struct gf_registry){gf_emitters, 0, NULL},
-			   "--emit", NULL, target, err);
-	return NULL;
+	if (!e)
+		gf_registry_refuse(&(struct gf_registry){gf_emitters, 0, NULL},
+				   "--emit", NULL, target, err);
+	return e;
 }
 
 /* As the tolerance allows, unless the target is faster by itself. */

@@ -205,10 +205,7 @@ static void judge(const struct gf_processing_entry *e, const char *name,
 
 static bool among(const char *const *names, const char *name)
 {
-	for (; names && *names; names++)
-		if (strcmp(*names, name) == 0)
-			return true;
-	return false;
+	return names && gf_names_index(names, name) >= 0;
 }
 
 /* Of the problem's codecs, but for those that have been judged. */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include <string.h>
 
 #include "planner/policies.h"
+
+#include "base/registry.h"
 
 /*
  * To add a policy: one file here that fills a plan's messages (policy.h), its
@@ -26,10 +27,5 @@ const struct gf_policy *const gf_policies[] = {
 
 const struct gf_policy *gf_policy_find(const char *name)
 {
-	size_t i;
-
-	for (i = 0; gf_policies[i]; i++)
-		if (strcmp(gf_policies[i]->name, name) == 0)
-			return gf_policies[i];
-	return NULL;
+	return gf_named_find(gf_policies, 0, name);
 }

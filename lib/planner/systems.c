@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "planner/systems.h"
 
-#include <string.h>
-
+#include "base/registry.h"
 #include "doc/select_csc.h"
 #include "doc/select_topk.h"
 
@@ -103,10 +102,5 @@ const struct gf_system gf_systems[] = {
 
 const struct gf_system *gf_system_find(const char *name)
 {
-	size_t i;
-
-	for (i = 0; gf_systems[i].name; i++)
-		if (strcmp(gf_systems[i].name, name) == 0)
-			return &gf_systems[i];
-	return NULL;
+	return gf_named_find(gf_systems, sizeof(*gf_systems), name);
 }

@@ -7,6 +7,7 @@
 
 #include "base/gunzip.h"
 #include "base/heap.h"
+#include "base/registry.h"
 #include "doc/foreign.h"
 #include "import/import.h"
 #include "probe/probe.h"
@@ -30,12 +31,7 @@ const struct gf_topology_format *const gf_topology_formats[] = {
 
 const struct gf_topology_format *gf_topology_format_find(const char *name)
 {
-	size_t i;
-
-	for (i = 0; gf_topology_formats[i]; i++)
-		if (strcmp(gf_topology_formats[i]->name, name) == 0)
-			return gf_topology_formats[i];
-	return NULL;
+	return gf_named_find(gf_topology_formats, 0, name);
 }
 
 /* The caller frees. */
