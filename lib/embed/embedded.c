@@ -199,33 +199,6 @@ int gf_job_save(struct gf_job *g, const char *folder, struct gf_error *err)
 				      (size_t)g->steps, &id, &g->state, err);
 }
 
-/* Rank 0's find; *ways is NULL if there is none. */
-static int stored_ways(struct gf_team *team, const struct gf_folder *folder,
-		       char **ways, struct gf_error *err)
-{
-	char *text = NULL;
-	size_t bytes = 0;
-	int rc = 0;
-
-	if (team->comm->rank == 0)
-		rc = gf_train_stored_ways(folder, team->comm->ranks, &text,
-					  err);
-	rc = gf_team_agree(team, rc, err);
-	bytes = text ? strlen(text) + 1 : 0;
-	rc = rc ? rc : gf_team_bcast(team, &bytes, sizeof(bytes), err);
-	if (!rc && bytes) {
-		if (!text)
-			text = gf_xmalloc(bytes);
-		rc = gf_team_bcast(team, text, bytes, err);
-	}
-	if (rc) {
-		free(text);
-		text = NULL;
-	}
-	*ways = text;
-	return rc;
-}
-
 /*
  * Other algorithms add in other orders, to other bits: what the plan leaves
  * open goes as it went in the set's run, not as it was measured here. If that
@@ -261,8 +234,8 @@ static int go_as_before(struct gf_job *g, const struct gf_folder *folder,
 			struct gf_error *err)
 {
 	struct gf_team team = team_of(g);
-	char *ways = NULL;
-	int rc = stored_ways(&team, folder, &ways, err);
+	char *ways;
+	int rc = gf_train_stored_ways(&team, folder, &ways, err);
 
 	if (!rc && ways)
 		rc = take_ways(g, folder->dir, ways, err);

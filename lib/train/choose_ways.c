@@ -169,40 +169,38 @@ void gf_train_put_ways(struct gf_plan *plan, const char *ways)
 
 /* --- of the run before ---------------------------------------------------- */
 
-int gf_train_stored_ways(const struct gf_folder *folder, int ranks, char **ways,
-			 struct gf_error *err)
+int gf_train_stored_ways(struct gf_team *team, const struct gf_folder *folder,
+			 char **ways, struct gf_error *err)
 {
 	struct gf_safetensors s = {0};
-	int rc;
+	size_t bytes;
+	int rc = 0;
 
 	*ways = NULL;
-	if (folder->from.ranks != ranks)
-		return 0;
-	rc = gf_ckpt_open_part(folder->dir, folder->from.step, 0, &s, err);
-	if (!rc && gf_safetensors_has_metadata(&s, GF_TRAIN_WAYS))
-		rc = gf_safetensors_metadata(&s, GF_TRAIN_WAYS, ways, err);
-	gf_safetensors_close(&s);
-	return rc;
+	if (team->comm->rank == 0 && folder->from.ranks == team->comm->ranks) {
+		rc = gf_ckpt_open_part(folder->dir, folder->from.step, 0, &s,
+				       err);
+		if (!rc && gf_safetensors_has_metadata(&s, GF_TRAIN_WAYS))
+			rc = gf_safetensors_metadata(&s, GF_TRAIN_WAYS, ways,
+						     err);
+		gf_safetensors_close(&s);
+	}
+	rc = gf_team_agree(team, rc, err);
+	bytes = *ways ? strlen(*ways) + 1 : 0;
+	rc = rc ? rc : gf_team_bcast(team, &bytes, sizeof(bytes), err);
+	if (!rc && bytes && !*ways)
+		*ways = gf_xmalloc(bytes);
+	return rc || !bytes ? rc : gf_team_bcast(team, *ways, bytes, err);
 }
 
 static int take_stored(const struct gf_train_config *k, struct gf_plan *plan,
 		       struct gf_error *err)
 {
-	char *ways = NULL;
-	size_t length = 0;
-	int rc = 0;
+	struct gf_team team = {.comm = k->comm};
+	char *ways;
+	int rc = gf_train_stored_ways(&team, k->folder, &ways, err);
 
-	if (k->comm->rank == 0) {
-		rc = gf_train_stored_ways(k->folder, k->comm->ranks, &ways,
-					  err);
-		if (!ways)
-			ways = gf_xstrdup("");
-		length = strlen(ways);
-	}
-	rc = gf_comm_agree(k->comm, rc, err);
-	if (!rc)
-		rc = gf_comm_bcast_text(k->comm, 0, &ways, &length, err);
-	if (!rc && length) {
+	if (!rc && ways) {
 		rc = gf_train_take_ways(plan, ways, err);
 		if (rc)
 			gf_error_prefix(err, "%s", k->checkpoint);

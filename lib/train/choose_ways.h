@@ -31,10 +31,10 @@ int gf_train_take_ways(struct gf_plan *plan, const char *ways,
 		       struct gf_error *err);
 /* Puts back the ways in a text of this very plan; "auto" is open again. */
 void gf_train_put_ways(struct gf_plan *plan, const char *ways);
-/* The text in the set that was found in a folder, if `ranks` ranks wrote the
- * set; else NULL. For one rank; the caller frees the text. */
-int gf_train_stored_ways(const struct gf_folder *folder, int ranks, char **ways,
-			 struct gf_error *err);
+/* Collective: the text in the set that was found in a folder, if as many ranks
+ * wrote the set; else NULL. The caller frees the text, also on failure. */
+int gf_train_stored_ways(struct gf_team *team, const struct gf_folder *folder,
+			 char **ways, struct gf_error *err);
 
 /* NCCL chooses for itself: its own all-reduce for every message, or for those
  * that wait; a ring under a codec, which it has not. */
