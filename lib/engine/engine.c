@@ -140,11 +140,6 @@ void gf_engine_count_from(struct gf_engine *e, size_t steps)
 	pthread_mutex_unlock(&e->thread.lock);
 }
 
-void gf_engine_begin(struct gf_engine *e)
-{
-	gf_engine_begin_work(e, e->plan_work, e->nplan_work);
-}
-
 void gf_engine_begin_work(struct gf_engine *e, const struct gf_work *work,
 			  size_t nwork)
 {
@@ -161,11 +156,6 @@ void gf_engine_place(struct gf_engine *e, size_t message, void *data)
 {
 	if (e->ops->place)
 		e->ops->place(e, message, data);
-}
-
-void gf_engine_ready(struct gf_engine *e, size_t tensor)
-{
-	gf_engine_ready_all(e, &tensor, 1);
 }
 
 void gf_engine_ready_all(struct gf_engine *e, const size_t *tensors, size_t n)
@@ -269,24 +259,20 @@ const double *gf_engine_ready_times(const struct gf_engine *e)
 	return e->ops->thread->ready_times(e);
 }
 
-struct gf_engine_totals gf_engine_totals(struct gf_engine *e)
+struct gf_totals gf_engine_totals(struct gf_engine *e)
 {
-	struct gf_engine_totals totals;
+	const int ranks = e->plan ? e->plan->ranks : 0;
+	struct gf_totals totals;
 
 	pthread_mutex_lock(&e->thread.lock);
 	totals = e->totals;
+	totals.waited_bytes = e->waited_bytes;
 	pthread_mutex_unlock(&e->thread.lock);
+	if (e->comm->rank < ranks) /* a server has no gradients */
+		totals.dense_bytes =
+			gf_engine_ring_elems(ranks, e->pool->count_elems) *
+			sizeof(float);
 	return totals;
-}
-
-uint64_t gf_engine_waited_bytes(struct gf_engine *e)
-{
-	uint64_t bytes;
-
-	pthread_mutex_lock(&e->thread.lock);
-	bytes = e->waited_bytes;
-	pthread_mutex_unlock(&e->thread.lock);
-	return bytes;
 }
 
 double gf_engine_handling_s(const struct gf_engine *e)
@@ -297,17 +283,6 @@ double gf_engine_handling_s(const struct gf_engine *e)
 size_t gf_engine_ring_elems(int ranks, size_t count_elems)
 {
 	return 2 * (size_t)(ranks - 1) * count_elems / (size_t)ranks;
-}
-
-uint64_t gf_engine_dense_bytes(const struct gf_engine *e)
-{
-	const int ranks = e->plan ? e->plan->ranks : 0;
-
-	/* a server has no gradients */
-	if (e->comm->rank >= ranks)
-		return 0;
-	return gf_engine_ring_elems(ranks, e->pool->count_elems) *
-	       sizeof(float);
 }
 
 int gf_engine_call(struct gf_engine *e,

@@ -31,8 +31,8 @@
  *		enqueues (streams.c).
  *
  * A step, from the compute thread:
- *	gf_engine_begin(e);
- *	... backward calls gf_engine_ready(e, tensor) in any order ...
+ *	gf_engine_begin_work(e, work, nwork);
+ *	... backward calls gf_engine_ready_all in any order ...
  *	gf_engine_backward_end(e);
  *	gf_engine_wait(e, &err);	// every message is reduced (summed)
  *
@@ -101,8 +101,6 @@ void gf_engine_fail(struct gf_engine *e, int rc, const struct gf_error *why);
  * Between steps, on all ranks. */
 void gf_engine_count_from(struct gf_engine *e, size_t steps);
 
-/* The plan's messages, on the pool. */
-void gf_engine_begin(struct gf_engine *e);
 /* These messages, which are borrowed until the step has been waited for; NULL:
  * gf_engine_list brings them. The engine allocates if a message was never sent
  * before in that slot, place, size and way. */
@@ -134,8 +132,7 @@ int gf_engine_prove(struct gf_engine *e, const struct gf_work *like, size_t n,
  * nothing to compute in between. So where the engine's thread has no processor
  * of its own, it is not woken for what is left. */
 void gf_engine_await_at_once(struct gf_engine *e);
-void gf_engine_ready(struct gf_engine *e, size_t tensor);
-/* Several tensors are ready; it costs what one does. */
+/* These tensors are ready; several cost what one does. */
 void gf_engine_ready_all(struct gf_engine *e, const size_t *tensors, size_t n);
 /* Tensors that are not ready by now become so (they have no gradient). */
 void gf_engine_backward_end(struct gf_engine *e);
@@ -182,24 +179,10 @@ struct gf_exec_run *gf_engine_run_of(struct gf_engine *e, size_t message,
 /* When each tensor's gradient of the step that was waited for last was ready;
  * borrowed likewise. Thread. */
 const double *gf_engine_ready_times(const struct gf_engine *e);
-/* Totals of the steps that have ended (streams: that were enqueued): bytes that
- * this rank has sent in messages, seconds of the thread in hooks, and seconds
- * in codecs and the merging of sets. Streams spend no such seconds. */
-struct gf_engine_totals {
-	uint64_t sent_bytes;
-	double hooks_s, coding_s;
-};
-struct gf_engine_totals gf_engine_totals(struct gf_engine *e);
-/* Bytes that this rank has sent in messages that were waited for. The number is
- * the same in every run, even if further messages have ended by chance. */
-uint64_t gf_engine_waited_bytes(struct gf_engine *e);
-/* Both kinds of seconds together up to now, also within a step: the thread's
- * time apart from moving data. At any time, from any thread. */
+struct gf_totals gf_engine_totals(struct gf_engine *e);
+/* Both kinds of its seconds together up to now, also within a step: the
+ * thread's time apart from moving data. At any time, from any thread. */
 double gf_engine_handling_s(const struct gf_engine *e);
-/* Bytes that this rank would send in a step for the plan's gradients in f32 by
- * a ring, which sends the least: the measure of what a selection or a codec
- * saves. 0 without a plan, and of a server. */
-uint64_t gf_engine_dense_bytes(const struct gf_engine *e);
 
 /*
  * Runs fn(comm, ctx) on the thread that talks to other ranks, between steps,

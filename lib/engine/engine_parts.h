@@ -25,10 +25,10 @@ struct gf_engine {
 	bool awaited_at_once; /* gf_engine_await_at_once */
 
 	/* under its lock */
-	uint64_t nbegun, nwaited;       /* steps; the compute thread's */
-	uint64_t before;                /* steps of an earlier run */
-	uint64_t waited_bytes;          /* of messages that were waited for */
-	struct gf_engine_totals totals; /* of messages that have ended */
+	uint64_t nbegun, nwaited; /* steps; the compute thread's */
+	uint64_t before;          /* steps of an earlier run */
+	uint64_t waited_bytes;    /* of messages that were waited for */
+	struct gf_totals totals;  /* of messages that have ended */
 };
 
 /* What only an engine with a thread does, as the functions of engine.h of these

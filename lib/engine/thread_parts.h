@@ -95,7 +95,7 @@ struct gf_thread {
 
 	/* communication thread, or the compute thread that relieves it; with
 	 * one rank the compute thread */
-	struct gf_engine_totals counted;
+	struct gf_totals counted;
 	struct gf_thread_active *active; /* nactive, lanes of room */
 	struct gf_exec *exec;
 

@@ -203,15 +203,8 @@ const struct gf_message_times *gf_exchange_times(const struct gf_exchange *x);
 bool gf_exchange_times_taken(struct gf_exchange *x, size_t *age);
 void gf_exchange_no_times(struct gf_exchange *x);
 
-/* By this rank, so far: bytes of messages that have ended, and of those that
- * were waited for; bytes of a step if all went in f32 by rings; seconds in
- * hooks, and in codecs and the merging of sets. */
-struct gf_exchange_totals {
-	uint64_t sent_bytes, waited_bytes, dense_bytes;
-	double hooks_s, coding_s;
-};
-struct gf_exchange_totals gf_exchange_totals(struct gf_exchange *x);
-/* Both kinds of seconds together, also within a step; from any thread. */
+struct gf_totals gf_exchange_totals(struct gf_exchange *x);
+/* Both kinds of its seconds together, also within a step; from any thread. */
 double gf_exchange_handling_s(const struct gf_exchange *x);
 /* So many steps were done by an earlier run: messages' texts count on. */
 void gf_exchange_count_from(struct gf_exchange *x, size_t steps);

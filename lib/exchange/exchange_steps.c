@@ -394,17 +394,9 @@ bool gf_exchange_decides(const struct gf_exchange *x)
 	return x->select.ops->adopt != NULL;
 }
 
-struct gf_exchange_totals gf_exchange_totals(struct gf_exchange *x)
+struct gf_totals gf_exchange_totals(struct gf_exchange *x)
 {
-	const struct gf_engine_totals t = gf_engine_totals(x->engine);
-
-	return (struct gf_exchange_totals){
-		.sent_bytes = t.sent_bytes,
-		.waited_bytes = gf_engine_waited_bytes(x->engine),
-		.dense_bytes = gf_engine_dense_bytes(x->engine),
-		.hooks_s = t.hooks_s,
-		.coding_s = t.coding_s,
-	};
+	return gf_engine_totals(x->engine);
 }
 
 double gf_exchange_handling_s(const struct gf_exchange *x)

@@ -142,7 +142,7 @@ void gf_measure_exchange_ready(struct gf_measure_exchange *x, size_t message)
 	if (x->memory)
 		gf_exchange_post(x->exchange, message,
 				 x->memory + message * x->config.count_elems);
-	gf_engine_ready(x->engine, message);
+	gf_engine_ready_all(x->engine, &message, 1);
 }
 
 int gf_measure_exchange_wait(struct gf_measure_exchange *x,

@@ -165,8 +165,7 @@ static double compute(struct bench *b)
 /* Seconds of the thread that moves messages, apart from moving them. */
 static double handled_s(struct bench *b)
 {
-	struct gf_engine_totals t =
-		gf_engine_totals(gf_exchange_engine(b->exchange));
+	struct gf_totals t = gf_exchange_totals(b->exchange);
 
 	return t.hooks_s + t.coding_s;
 }

@@ -22,7 +22,7 @@ struct stretch {
 static struct gf_train_times times_of(const struct gf_timeline *timeline,
 				      const struct gf_method *m)
 {
-	struct gf_exchange_totals totals = gf_exchange_totals(m->exchange);
+	struct gf_totals totals = gf_exchange_totals(m->exchange);
 
 	return (struct gf_train_times){timeline->parts, totals.hooks_s,
 				       totals.coding_s};

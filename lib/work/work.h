@@ -46,6 +46,20 @@ void gf_pool_release(struct gf_pool *p);
 /* The tensor that an element belongs to. */
 size_t gf_pool_tensor_at(const struct gf_pool *p, size_t element);
 
+/* Of a rank so far. Streams spend no seconds. */
+struct gf_totals {
+	uint64_t sent_bytes; /* in messages that have ended, or (streams) were
+			      * enqueued */
+	/* In messages that were waited for: the same number in every run, even
+	 * if further messages have ended by chance. */
+	uint64_t waited_bytes;
+	/* In a step, if the plan's gradients went in f32 by a ring, which sends
+	 * the least: the measure of what a selection or a codec saves. 0
+	 * without a plan, and of a server. */
+	uint64_t dense_bytes;
+	double hooks_s, coding_s; /* in hooks; in codecs and merges of sets */
+};
+
 struct gf_lane_sets;
 
 /* Of gf_work.after: every earlier message of the step. */

@@ -170,7 +170,7 @@ static inline void run_step(struct exchange_run *run, struct exchange *x,
 	for (t = 0; t < run->ntensors; t++) {
 		for (i = offsets[t]; i < offsets[t + 1]; i++)
 			grads[i] = run->gradient(rank, step, i);
-		gf_engine_ready(x->engine, t);
+		gf_engine_ready_all(x->engine, &(size_t){t}, 1);
 	}
 	gf_engine_backward_end(x->engine);
 	if (step - run->first_step + 1 < x->depth)
@@ -241,7 +241,7 @@ static inline void run_rank(struct gf_comm *comm, void *ctx)
 			1) * sizeof(uint64_t));
 	run->sent_bytes[comm->rank] = gf_engine_totals(x.engine).sent_bytes;
 	if (comm->rank == 0)
-		run->dense_bytes = gf_engine_dense_bytes(x.engine);
+		run->dense_bytes = gf_engine_totals(x.engine).dense_bytes;
 	gf_state_release(&state);
 	gf_update_close(&update);
 	close_exchange(&x);

@@ -2,7 +2,7 @@
 #ifndef GF_TESTS_RIG_H
 #define GF_TESTS_RIG_H
 
-#include "engine/engine.h"
+#include "engine/engine_parts.h"
 #include "plans.h"
 
 #define TENSORS 6
@@ -46,6 +46,13 @@ static inline int rig_open(struct rig *r, struct gf_comm *c,
 	if (rc)
 		return rc;
 	return gf_engine_new(&config, &r->engine, err);
+}
+
+/* The plan's messages, on the pool. */
+static inline void rig_begin(struct rig *r)
+{
+	gf_engine_begin_work(r->engine, r->engine->plan_work,
+			     r->engine->nplan_work);
 }
 
 static inline void rig_close(struct rig *r)

@@ -188,13 +188,13 @@ static int run_step(struct gf_engine *e, struct gf_gpu_stream *s,
 					.rank = rank,
 					.step = step,
 					.first = offsets[t]});
-		gf_engine_ready(e, t);
+		gf_engine_ready_all(e, &(size_t){t}, 1);
 		rc = gf_engine_check(e, err);
 	}
 	/* late: hears from the others that they have given up */
 	while (job->late == rank + 1 && step == 3 && !rc) {
 		usleep(1000);
-		gf_engine_ready(e, order[0]);
+		gf_engine_ready_all(e, &(size_t){order[0]}, 1);
 		rc = gf_engine_check(e, err);
 	}
 	if (!rc)

@@ -66,12 +66,12 @@ static void one_step(struct rig *r, struct gf_comm *c, size_t step,
 	struct gf_error err = {""};
 	size_t i, tensor;
 
-	gf_engine_begin(r->engine);
+	rig_begin(r);
 	for (i = 0; i < TENSORS; i++) {
 		/* another order on every rank and in every step */
 		tensor = (i * 5 + step + (size_t)c->rank) % TENSORS;
 		fill(r, c->rank, step, tensor);
-		gf_engine_ready(r->engine, tensor);
+		gf_engine_ready_all(r->engine, &(size_t){tensor}, 1);
 	}
 	gf_engine_backward_end(r->engine);
 	EXPECT(!gf_engine_wait(r->engine, &err), "%s: %s", what, err.text);
@@ -133,14 +133,14 @@ static void overlap(struct gf_comm *c, void *ctx)
 	if (rig_open(&r, c, &s, &err))
 		EXPECT(0, "%s", err.text);
 	for (step = 0; step < 3 && r.engine; step++) {
-		gf_engine_begin(r.engine);
+		rig_begin(&r);
 		for (tensor = 0; tensor < TENSORS; tensor++) {
 			if (tensor == TENSORS - 1)
 				EXPECT(!gf_engine_wait_message(r.engine, 0,
 							       &err),
 				       "%s", err.text);
 			fill(&r, c->rank, step, tensor);
-			gf_engine_ready(r.engine, tensor);
+			gf_engine_ready_all(r.engine, &(size_t){tensor}, 1);
 		}
 		gf_engine_backward_end(r.engine);
 		EXPECT(!gf_engine_wait(r.engine, &err), "%s", err.text);
@@ -160,11 +160,12 @@ static void forgotten(struct gf_comm *c, void *ctx)
 	(void)ctx;
 	if (rig_open(&r, c, &s, &err))
 		EXPECT(0, "%s", err.text);
-	gf_engine_begin(r.engine);
+	rig_begin(&r);
 	for (tensor = 0; tensor < TENSORS; tensor++) {
 		fill(&r, c->rank, 0, tensor);
-		gf_engine_ready(r.engine, tensor);
-		gf_engine_ready(r.engine, tensor); /* twice is once */
+		gf_engine_ready_all(r.engine, &(size_t){tensor}, 1);
+		/* twice is once */
+		gf_engine_ready_all(r.engine, &(size_t){tensor}, 1);
 		if (tensor == 2)
 			break;
 	}
@@ -211,7 +212,7 @@ static void calls(struct gf_comm *c, void *ctx)
 		EXPECT(gf_engine_call(r.engine, refuse, NULL, &err) == -ENOENT,
 		       "the call's own answer");
 		EXPECT(strstr(err.text, "not here"), "%s", err.text);
-		gf_engine_begin(r.engine);
+		rig_begin(&r);
 		EXPECT(gf_engine_call(r.engine, gather, got, &err) == -EINVAL,
 		       "in the middle of a step");
 		for (i = 0; i < TENSORS; i++)
@@ -250,7 +251,7 @@ static void late_call(struct gf_comm *c, void *ctx)
 	began_s = processor_s();
 	if (c->rank == 0)
 		gf_clock_sleep(late_s);
-	gf_engine_begin(r.engine);
+	rig_begin(&r);
 	for (i = 0; i < TENSORS; i++)
 		fill(&r, c->rank, 0, (size_t)i);
 	gf_engine_backward_end(r.engine);

@@ -78,7 +78,7 @@ static int broken_isend(struct gf_comm *c, int peer, uint64_t tag,
 
 static void give_all(struct rig *r)
 {
-	gf_engine_begin(r->engine);
+	rig_begin(r);
 	gf_engine_backward_end(r->engine);
 }
 
@@ -92,8 +92,8 @@ static void expect_kept(struct rig *r, int rc, const char *text)
 	EXPECT(gf_engine_wait_message(r->engine, 0, &err) == rc, "message");
 	EXPECT(gf_engine_call(r->engine, NULL, NULL, &err) == rc, "call");
 	EXPECT_TEXT(err.text, text);
-	gf_engine_begin(r->engine);
-	gf_engine_ready(r->engine, 0);
+	rig_begin(r);
+	gf_engine_ready_all(r->engine, &(size_t){0}, 1);
 	gf_engine_backward_end(r->engine);
 	EXPECT(gf_engine_wait(r->engine, &err) == rc, "another step");
 }
@@ -169,13 +169,13 @@ static void late(struct gf_comm *c, void *ctx)
 	(void)ctx;
 	EXPECT(!rig_open(&r, c, &watched, &err), "%s", err.text);
 	if (c->rank == 1) {
-		gf_engine_begin(r.engine);
-		gf_engine_ready(r.engine, 0);
-		gf_engine_ready(r.engine, 1);
-		gf_engine_ready(r.engine, 3);
+		rig_begin(&r);
+		gf_engine_ready_all(r.engine, &(size_t){0}, 1);
+		gf_engine_ready_all(r.engine, &(size_t){1}, 1);
+		gf_engine_ready_all(r.engine, &(size_t){3}, 1);
 		gate_wait(&gate, c->ranks - 1);
 		for (i = 0; i < TENSORS; i++)
-			gf_engine_ready(r.engine, i);
+			gf_engine_ready_all(r.engine, &(size_t){i}, 1);
 		gf_engine_backward_end(r.engine);
 		EXPECT(gf_engine_wait(r.engine, &err) == -ETIMEDOUT,
 		       "told by the others");
@@ -203,7 +203,7 @@ static void ahead(struct gf_comm *c, void *ctx)
 	(void)ctx;
 	EXPECT(!rig_open(&r, c, &deep, &err), "%s", err.text);
 	give_all(&r);
-	gf_engine_begin(r.engine);
+	rig_begin(&r);
 	EXPECT(!gf_engine_earlier_ended(r.engine, true, &ended, &err) && ended,
 	       "%s", err.text);
 	gf_engine_backward_end(r.engine);
@@ -215,7 +215,7 @@ static void ahead(struct gf_comm *c, void *ctx)
 		return;
 	}
 	give_all(&r);
-	gf_engine_begin(r.engine);
+	rig_begin(&r);
 	EXPECT(!gf_engine_earlier_ended(r.engine, false, &ended, &err) &&
 		       !ended,
 	       "too soon");

@@ -25,9 +25,9 @@ static void one_step(struct rig *r)
 	struct gf_error err = {""};
 	size_t tensor;
 
-	gf_engine_begin(r->engine);
+	rig_begin(r);
 	for (tensor = 0; tensor < TENSORS; tensor++)
-		gf_engine_ready(r->engine, tensor);
+		gf_engine_ready_all(r->engine, &(size_t){tensor}, 1);
 	gf_engine_backward_end(r->engine);
 	EXPECT(!gf_engine_wait(r->engine, &err), "%s", err.text);
 }

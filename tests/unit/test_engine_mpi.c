@@ -26,7 +26,7 @@ static int one_step(struct rig *r, struct gf_comm *c, size_t step, int signal,
 
 	for (i = 0; i < r->pool.count_elems; i++)
 		r->pool.data[i] = (float)((c->rank + 1) * (int)(i % 7 + step));
-	gf_engine_begin(r->engine);
+	rig_begin(r);
 	for (i = 0; i < TENSORS; i++) {
 		if (i == TENSORS / 2 && signal)
 			raise(signal);
@@ -34,7 +34,7 @@ static int one_step(struct rig *r, struct gf_comm *c, size_t step, int signal,
 		 * another thread this would never end. */
 		if (i == TENSORS - 1)
 			rc = gf_engine_wait_message(r->engine, 0, err);
-		gf_engine_ready(r->engine, i);
+		gf_engine_ready_all(r->engine, &(size_t){i}, 1);
 	}
 	gf_engine_backward_end(r->engine);
 	if (!rc)
