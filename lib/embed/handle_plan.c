@@ -47,7 +47,7 @@ int gf_embed_plan_check(const struct gf_plan *plan, bool on_device,
 					    "ends in a forward pass, which is "
 					    "the caller's",
 					    i);
-	return on_device ? gf_exchange_check_gpu(plan, false, err)
+	return on_device ? gf_exchange_check_gpu(plan, err)
 			 : gf_exchange_check_plan(plan, err);
 }
 

@@ -216,12 +216,6 @@ void gf_engine_forget(struct gf_engine *e, const struct gf_work *like, size_t n)
 		e->ops->forget(e, like, n);
 }
 
-int gf_engine_earlier_ended(struct gf_engine *e, bool wait, bool *ended,
-			    struct gf_error *err)
-{
-	return e->ops->thread->earlier_ended(e, wait, ended, err);
-}
-
 int gf_engine_missing(struct gf_engine *e, bool *missing)
 {
 	return gf_comm_thread_missing(&e->thread, missing);

@@ -148,12 +148,6 @@ int gf_engine_end(struct gf_engine *e, struct gf_error *err);
 /* Blocks until all steps that were begun have ended, their hooks too. The steps
  * do not count as waited for. */
 int gf_engine_settle(struct gf_engine *e, struct gf_error *err);
-/* Have the steps that were begun before the last one ended, their hooks too?
- * With `wait`, the call blocks until these steps have ended. Returns 0, or a
- * negative errno; *ended is then meaningless. Any number of the steps may yet
- * be waited for. Thread. */
-int gf_engine_earlier_ended(struct gf_engine *e, bool wait, bool *ended,
-			    struct gf_error *err);
 /* After a failure that is kept: fills in, per rank, whether it is missing.
  * Blocks for 2 s at most, until every rank has answered or cannot. -ENODATA:
  * nobody can tell. Without a failure none is missing. */

@@ -38,8 +38,6 @@ struct gf_engine_thread_ops {
 			    struct gf_error *err);
 	struct gf_exec_run *(*run_of)(struct gf_engine *e, size_t message,
 				      const struct gf_schedule **schedule);
-	int (*earlier_ended)(struct gf_engine *e, bool wait, bool *ended,
-			     struct gf_error *err);
 	const double *(*ready_times)(const struct gf_engine *e);
 	double (*handling_s)(const struct gf_engine *e);
 	/* 0: the communicator is free for a call now; under lock. */

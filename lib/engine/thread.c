@@ -390,36 +390,15 @@ static int wait(struct gf_engine *engine, struct gf_error *err)
 	return rc;
 }
 
-/* Until all steps but the newest `but` have ended; under lock. */
-static void await_steps(struct gf_thread *e, uint64_t but)
-{
-	while (!e->base.thread.rc && e->nended + but < e->base.nbegun)
-		await_news(e);
-	end_wait(e);
-}
-
-static int earlier_ended(struct gf_engine *engine, bool wait, bool *ended,
-			 struct gf_error *err)
-{
-	struct gf_thread *e = thread_of(engine);
-	int rc;
-
-	gf_thread_lock(e);
-	if (wait)
-		await_steps(e, 1);
-	*ended = e->nended + 1 >= e->base.nbegun;
-	rc = gf_comm_thread_kept(&e->base.thread, err);
-	gf_thread_unlock(e);
-	return rc;
-}
-
 static int settle(struct gf_engine *engine, struct gf_error *err)
 {
 	struct gf_thread *e = thread_of(engine);
 	int rc;
 
 	gf_thread_lock(e);
-	await_steps(e, 0);
+	while (!e->base.thread.rc && e->nended < e->base.nbegun)
+		await_news(e);
+	end_wait(e);
 	rc = gf_comm_thread_kept(&e->base.thread, err);
 	gf_thread_unlock(e);
 	return rc;
@@ -475,7 +454,6 @@ static int may_call(const struct gf_engine *engine, struct gf_error *err)
 static const struct gf_engine_thread_ops thread_ops = {
 	.wait_message = wait_message,
 	.run_of = gf_thread_run_of,
-	.earlier_ended = earlier_ended,
 	.ready_times = ready_times,
 	.handling_s = handling_s,
 	.may_call = may_call,

@@ -54,10 +54,11 @@ int gf_memory_put_all_on(struct gf_memory *m, struct gf_gpu_stream *q,
 	const struct gf_pool *pool = &env->pools[m->slot];
 	struct gf_select_sums sums;
 	size_t i;
-	int rc = gf_select_sums(m->select, m->slot, &sums, err);
+	int rc = 0;
 
+	gf_select_sums(m->select, m->slot, &sums);
 	/* one that lies in the pool is all of it */
-	if (!rc && (!sums.npieces || sums.pieces->grad != pool->data))
+	if (!sums.npieces || sums.pieces->grad != pool->data)
 		rc = env->place.gpu->ops->zero(
 			env->place.gpu, q, pool->data,
 			pool->count_elems * sizeof(float), err);

@@ -469,15 +469,16 @@ static void put_pieces(struct gf_memory *m, size_t tensor,
 }
 
 /* The whole step has come. */
-static int give_all_back(struct gf_memory *m, struct gf_error *err)
+static void give_all_back(struct gf_memory *m)
 {
 	const struct gf_plan *plan = m->select->env.plan;
 	struct gf_select_sums sums = {NULL, 0, 0};
 	const bool bad = gf_select_inspect(m->select, m->slot).found;
 	size_t piece = 0, i;
-	int rc = bad ? 0 : gf_select_sums(m->select, m->slot, &sums, err);
 
-	for (i = 0; i < plan->model->ntensors && !rc; i++) {
+	if (!bad)
+		gf_select_sums(m->select, m->slot, &sums);
+	for (i = 0; i < plan->model->ntensors; i++) {
 		if (!m->tensors[i].data)
 			continue;
 		if (bad)
@@ -486,11 +487,10 @@ static int give_all_back(struct gf_memory *m, struct gf_error *err)
 		else
 			put_pieces(m, i, &sums, &piece);
 	}
-	if (!rc && !bad)
+	if (!bad)
 		gf_select_adopt(m->select, m->slot);
-	for (i = 0; i < plan->nmessages && !rc; i++)
+	for (i = 0; i < plan->nmessages; i++)
 		tell(m, i, 0);
-	return rc;
 }
 
 static int end(void *ctx, size_t slot, struct gf_gpu_stream *q,
@@ -505,7 +505,10 @@ static int end(void *ctx, size_t slot, struct gf_gpu_stream *q,
 	rc = inner->end ? inner->end(inner->ctx, slot, q, err) : 0;
 	if (rc)
 		return rc;
-	return q ? gf_memory_put_all_on(m, q, err) : give_all_back(m, err);
+	if (q)
+		return gf_memory_put_all_on(m, q, err);
+	give_all_back(m);
+	return 0;
 }
 
 static void failed(void *ctx, int rc)

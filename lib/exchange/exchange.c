@@ -19,10 +19,9 @@ int gf_exchange_check_plan(const struct gf_plan *plan, struct gf_error *err)
 	return rc ? rc : gf_select_check(plan, err);
 }
 
-int gf_exchange_check_gpu(const struct gf_plan *plan, bool by_host,
-			  struct gf_error *err)
+int gf_exchange_check_gpu(const struct gf_plan *plan, struct gf_error *err)
 {
-	return gf_select_check_gpu(plan, by_host, err);
+	return gf_select_check_gpu(plan, err);
 }
 
 /* --- opening and closing -------------------------------------------------- */
@@ -48,7 +47,7 @@ static int open_pools(struct gf_exchange *x, struct gf_error *err)
 			rc = gf_pool_init(&x->pools[i], k->comm, counts, n,
 					  err);
 		x->pools[i].lent = k->dtypes != NULL;
-		if (!rc && at->gpu && !at->nccl && !at->by_host)
+		if (!rc && at->gpu && !at->nccl)
 			rc = gf_pool_pin(&x->pools[i], at->gpu, err);
 	}
 	free(counts);
@@ -69,7 +68,7 @@ static int open_select(struct gf_exchange *x, struct gf_error *err)
 				      .epoch_steps = k->epoch_steps,
 				      .momentum = k->momentum,
 				      .scaled = k->scaled,
-				      .place = gf_exchange_is_there(x)
+				      .place = k->place.nccl
 						       ? k->place
 						       : (struct gf_place){0},
 			      },

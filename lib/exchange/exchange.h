@@ -64,11 +64,10 @@ struct gf_exchange_env {
 	struct gf_place place;       /* no graphs in CALLER'S MEMORY */
 };
 
-/* -ENOTSUP: such a plan is not run with gradients on the host; or on GPUs, from
- * GPU to GPU or by the host. */
+/* -ENOTSUP: such a plan is not run with gradients on the host; or from GPU to
+ * GPU. */
 int gf_exchange_check_plan(const struct gf_plan *plan, struct gf_error *err);
-int gf_exchange_check_gpu(const struct gf_plan *plan, bool by_host,
-			  struct gf_error *err);
+int gf_exchange_check_gpu(const struct gf_plan *plan, struct gf_error *err);
 /* CALLER'S MEMORY: a message that no codec is wanted for, and whose tensors are
  * all of one type of 16 bits, travels in that type. Before the plan is used. */
 void gf_exchange_set_codecs(struct gf_plan *plan, const enum gf_dtype *dtypes);
@@ -152,13 +151,6 @@ int gf_exchange_take_all(struct gf_exchange *x, struct gf_error *err);
  * ended? Then *bad says it, and what a good one decided is adopted. Waits for
  * the device. 1: there was none. */
 int gf_exchange_learn(struct gf_exchange *x, bool *bad, struct gf_error *err);
-/* By the host, struct gf_stage_taker: the tensor's gradient of the step begun
- * last is there, enqueued on q; and may it be taken, since earlier steps have
- * ended? */
-int gf_exchange_take_there(struct gf_exchange *x, struct gf_gpu_stream *q,
-			   size_t tensor, struct gf_error *err);
-int gf_exchange_may_take(struct gf_exchange *x, bool wait, bool *now,
-			 struct gf_error *err);
 
 /* The first failure of calls that return nothing is kept. */
 void gf_exchange_keep(struct gf_exchange *x, int rc,
@@ -189,8 +181,6 @@ uint64_t gf_exchange_copied_bytes(const struct gf_exchange *x);
 size_t gf_exchange_begun(const struct gf_exchange *x);
 /* Offsets of the tensors in a pool, ntensors + 1. */
 const size_t *gf_exchange_offsets(const struct gf_exchange *x);
-/* Are gradients chosen, and sums made, on the GPU? */
-bool gf_exchange_is_there(const struct gf_exchange *x);
 /* May messages' sums be taken one by one? */
 bool gf_exchange_by_message(const struct gf_exchange *x);
 /* Do a step's messages depend on how the one before has ended? */

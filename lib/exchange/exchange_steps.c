@@ -96,18 +96,6 @@ void gf_exchange_backward_end(struct gf_exchange *x)
 	gf_engine_backward_end(x->engine);
 }
 
-int gf_exchange_take_there(struct gf_exchange *x, struct gf_gpu_stream *q,
-			   size_t tensor, struct gf_error *err)
-{
-	return gf_select_ready(&x->select, tensor, q, err);
-}
-
-int gf_exchange_may_take(struct gf_exchange *x, bool wait, bool *now,
-			 struct gf_error *err)
-{
-	return gf_engine_earlier_ended(x->engine, wait, now, err);
-}
-
 /* --- times ---------------------------------------------------------------- */
 
 void gf_exchange_no_times(struct gf_exchange *x)
@@ -247,9 +235,8 @@ int gf_exchange_sums(struct gf_exchange *x, struct gf_select_sums *sums,
 	/* the stream waits for what follows the step's messages */
 	if (x->env.place.nccl && !gf_ledger_is_restored(&x->ledger, index))
 		rc = gf_engine_end(x->engine, err);
-	return rc ? rc
-		  : gf_select_sums(&x->select, gf_exchange_slot(x, index), sums,
-				   err);
+	gf_select_sums(&x->select, gf_exchange_slot(x, index), sums);
+	return rc;
 }
 
 void gf_exchange_adopt(struct gf_exchange *x)
@@ -377,11 +364,6 @@ size_t gf_exchange_begun(const struct gf_exchange *x)
 const size_t *gf_exchange_offsets(const struct gf_exchange *x)
 {
 	return x->pools[0].offsets;
-}
-
-bool gf_exchange_is_there(const struct gf_exchange *x)
-{
-	return x->env.place.nccl || x->env.place.by_host;
 }
 
 bool gf_exchange_by_message(const struct gf_exchange *x)

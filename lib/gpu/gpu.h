@@ -138,16 +138,12 @@ struct gf_nccl_tuning;
 struct gf_place {
 	struct gf_gpu *gpu;           /* that makes them; NULL: the host does */
 	struct gf_gpu_stream *stream; /* on which it does */
-	/* They go from GPU to GPU. NULL: by the host, whole, or, if `by_host`,
-	 * what a selection chooses of them on the GPU. */
-	const struct gf_nccl_ops *nccl;
-	bool by_host;
+	const struct gf_nccl_ops *nccl; /* from GPU to GPU; NULL: by the host */
 	/* The lanes' communicators are told that; NULL: nothing. */
 	struct gf_nccl_tuning *told;
 	bool graphs; /* messages become graphs (engine/engine.h) */
-	/* If they stay on the GPU for a selection or the update: the gradients
-	 * of as many steps as are under way, each `stride` elements after the
-	 * one before (by_host: of one), and the parameters. */
+	/* With nccl: the gradients of as many steps as are under way, each
+	 * `stride` elements after the one before, and the parameters. */
 	float *grads, *params;
 	size_t stride;
 };

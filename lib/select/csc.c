@@ -110,17 +110,12 @@ struct gf_select_bad gf_csc_inspect(struct gf_selector *s, size_t slot)
 		      : (struct gf_select_bad){.found = false};
 }
 
-static int sums(struct gf_selector *s, size_t slot, struct gf_select_sums *out,
-		struct gf_error *err)
+void gf_csc_sums(struct gf_selector *s, size_t slot, struct gf_select_sums *out)
 {
 	const struct gf_csc_step *t = gf_csc_step_of(s, slot);
 
-	(void)err;
 	out->pieces = t->csc->pieces;
-	/* of a dense step the places are those in the pool */
-	out->npieces = gf_csc_pieces(t, t->dense ? t->data : t->packed,
-				     t->csc->pieces);
-	return 0;
+	out->npieces = gf_csc_pieces(t);
 }
 
 void gf_csc_adopt(struct gf_selector *s, size_t slot)
@@ -151,7 +146,7 @@ const struct gf_select_ops gf_select_csc = {
 	.close = close_csc,
 	.begin = gf_csc_begin,
 	.inspect = gf_csc_inspect,
-	.sums = sums,
+	.sums = gf_csc_sums,
 	.adopt = gf_csc_adopt,
 	.state = gf_csc_state,
 	.keep = gf_csc_keep,
@@ -210,7 +205,7 @@ static size_t bad_in(const struct gf_csc_step *s, size_t chunk,
 
 	if (isfinite(s->norms[chunk]))
 		return least;
-	at = values ? gf_finite_prefix(values, n) : 0;
+	at = gf_finite_prefix(values, n);
 	if (at == n || gf_csc_chunk_first(s->csc, chunk) + at >= least)
 		return least;
 	return gf_csc_chunk_first(s->csc, chunk) + at;
@@ -232,12 +227,7 @@ static size_t find_bad(const struct gf_csc_step *s)
 	}
 	for (i = 0; i < s->nwaiting; i++) {
 		chunk = s->waiting[i];
-		if (isfinite(s->norms[chunk]))
-			continue;
-		least = bad_in(s, chunk,
-			       s->fetch
-				       ? s->fetch(s->fetch_ctx, chunk)
-				       : s->data + gf_csc_chunk_first(c, chunk),
+		least = bad_in(s, chunk, s->data + gf_csc_chunk_first(c, chunk),
 			       least);
 	}
 	return least;

@@ -66,10 +66,6 @@ struct gf_csc_step {
 	size_t nchosen;
 	uint32_t *waiting;      /* the other ones */
 	size_t nwaiting, taken; /* so many have taken their history up */
-	/* Returns the values of a chunk that waits and is not finite, if data
-	 * does not have them; NULL if they cannot be had. (optional) */
-	const float *(*fetch)(void *ctx, size_t chunk);
-	void *fetch_ctx;
 	struct gf_work *work;
 	size_t *first_chosen; /* per message: into chosen; one more at the end
 			       */
@@ -138,14 +134,15 @@ size_t gf_csc_bad(const struct gf_csc_step *s);
 void gf_csc_look(struct gf_csc_step *s);
 void gf_csc_commit(struct gf_csc_step *s);
 
-/* The important elements of the pool, as ranges from the first on, whose sums
- * lie in `packed`. How many ranges; the csc's `pieces` have room for them. */
-size_t gf_csc_pieces(const struct gf_csc_step *s, const float *packed,
-		     struct gf_optim_piece *pieces);
+/* The important elements of the pool, as ranges from the first on, with their
+ * sums: the csc's `pieces`. Returns how many there are. */
+size_t gf_csc_pieces(const struct gf_csc_step *s);
 
 /* Operations of struct gf_select_ops. The last two are for sums on the host, in
  * `packed`, or in `data` if the step is dense. */
 struct gf_select_bad gf_csc_inspect(struct gf_selector *s, size_t slot);
+void gf_csc_sums(struct gf_selector *s, size_t slot,
+		 struct gf_select_sums *sums);
 void gf_csc_adopt(struct gf_selector *s, size_t slot);
 void gf_csc_state(struct gf_selector *s, struct gf_state *list);
 int gf_csc_keep(struct gf_selector *s, size_t slot, size_t age, bool bad,

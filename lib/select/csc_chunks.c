@@ -236,17 +236,11 @@ void gf_csc_begin(struct gf_selector *s, size_t slot, size_t step,
 	struct gf_csc_step *t = gf_csc_step_of(s, slot);
 	const struct gf_pool *pool = &s->env.pools[slot];
 	const struct gf_work *from;
-	size_t i;
 
 	divide(t, s->env.plan, step - 1);
 	from = t->dense ? s->plan_work[slot] : t->work;
 	t->nlist = t->dense ? s->nplan_work : t->nwork;
-	for (i = 0; i < t->nlist; i++) {
-		t->list[i] = from[i];
-		if (t->dense) /* gradients need not be in the pool */
-			t->list[i].data =
-				t->data + ((float *)from[i].data - pool->data);
-	}
+	memcpy(t->list, from, t->nlist * sizeof(*t->list));
 	t->list[t->nlist++] = (struct gf_work){
 		.last = pool->ntensors - 1,
 		.after = GF_AFTER_ALL,
@@ -363,14 +357,16 @@ static size_t next_range(const struct gf_csc_step *s, size_t *i, size_t *place,
 	return count;
 }
 
-size_t gf_csc_pieces(const struct gf_csc_step *s, const float *packed,
-		     struct gf_optim_piece *pieces)
+size_t gf_csc_pieces(const struct gf_csc_step *s)
 {
+	/* of a dense step the places are those in the pool */
+	const float *sums = s->dense ? s->data : s->packed;
+	struct gf_optim_piece *pieces = s->csc->pieces;
 	size_t i = 0, place, n = 0;
 
 	while ((pieces[n].count_elems =
 			next_range(s, &i, &place, &pieces[n].first)))
-		pieces[n++].grad = packed + place;
+		pieces[n++].grad = sums + place;
 	return n;
 }
 
@@ -432,7 +428,7 @@ int gf_csc_keep(struct gf_selector *s, size_t slot, size_t age, bool bad,
 {
 	const struct gf_csc_step *t = gf_csc_step_of(s, slot);
 	struct gf_optim_piece *p = t->csc->pieces;
-	size_t n = gf_csc_pieces(t, t->dense ? t->data : t->packed, p);
+	size_t n = gf_csc_pieces(t);
 
 	(void)err;
 	gf_csc_note(t, age, bad);
@@ -452,7 +448,7 @@ int gf_csc_restore(struct gf_selector *s, size_t slot, size_t age,
 
 	(void)err;
 	gf_csc_recall(t, age);
-	n = gf_csc_pieces(t, t->dense ? t->data : t->packed, p);
+	n = gf_csc_pieces(t);
 	for (; n > 0; n--, p++)
 		memcpy((float *)(uintptr_t)p->grad, values + p->first,
 		       p->count_elems * sizeof(*values));

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A step's gradients on a GPU: what is made of them before they go. */
-#include <assert.h>
 #include <string.h>
 
 #include "select/csc_gpu.h"
@@ -18,10 +17,9 @@ void gf_csc_gpu_begin(struct gf_selector *s, size_t slot, size_t step,
 	g->taken_tensors = g->taken_chunks = g->taken_packs = 0;
 	gf_csc_begin(s, slot, step, list, n);
 	/* what a message takes is all that was made up to its last tensor */
-	for (i = 0; i < t->nlist && !s->env.place.by_host; i++)
+	for (i = 0; i < t->nlist; i++)
 		t->list[i].first = 0;
-	if (!s->env.place.by_host)
-		t->list[t->nlist - 1].data = g->shared;
+	t->list[t->nlist - 1].data = g->shared;
 	memcpy(told->chosen, t->chosen, t->nchosen * sizeof(*told->chosen));
 	memset(told->sent, 0, c->nchunks);
 	for (i = 0; i < t->nchosen; i++)
@@ -45,28 +43,22 @@ static int send_lists(struct gf_selector *s, struct gf_gpu_stream *q,
 }
 
 /* All of it goes. */
-static int take_dense(struct gf_selector *s, size_t ntensors,
-		      struct gf_gpu_stream *q, struct gf_error *err)
+static void take_dense(struct gf_selector *s, size_t ntensors,
+		       struct gf_gpu_stream *q)
 {
 	const struct gf_csc_gpu *g = gf_csc_gpu(s);
 	const size_t *offsets = s->env.pools[0].offsets;
 	const size_t first = offsets[g->taken_tensors];
-	const size_t n = offsets[ntensors] - first;
-	float *from = gf_csc_grads(s, g->slot) + first;
 
-	s->env.place.gpu->kernels->add_f32(q, from, (float *)g->history + first,
-					   n);
-	if (!s->env.place.by_host)
-		return 0;
-	return s->env.place.gpu->ops->copy(
-		s->env.place.gpu, q, gf_csc_step_of(s, g->slot)->packed + first,
-		from, n * sizeof(float), GF_GPU_TO_HOST, err);
+	s->env.place.gpu->kernels->add_f32(
+		q, gf_csc_step_of(s, g->slot)->data + first,
+		(float *)g->history + first, offsets[ntensors] - first);
 }
 
 /* Chunks that are complete. Those that go are measured when they are sums, too:
  * one pass over neighbours costs less than many over what lies between. */
-static int measure(struct gf_selector *s, size_t ntensors,
-		   struct gf_gpu_stream *q, struct gf_error *err)
+static void measure(struct gf_selector *s, size_t ntensors,
+		    struct gf_gpu_stream *q)
 {
 	struct gf_csc_gpu *g = gf_csc_gpu(s);
 	const struct gf_csc *c = gf_csc_of(s);
@@ -77,48 +69,32 @@ static int measure(struct gf_selector *s, size_t ntensors,
 		end++;
 	g->taken_chunks = end;
 	if (end == first)
-		return 0;
+		return;
 	at = gf_csc_chunk_first(c, first);
 	n = gf_csc_chunk_first(c, end - 1) + gf_csc_chunk_count(c, end - 1) -
 	    at;
 	s->env.place.gpu->kernels->chunk_norms_f32(
-		q, gf_csc_grads(s, g->slot) + at, (float *)g->history + at, n,
-		c->chunk_elems, (double *)g->norms + first);
-	if (!g->left)
-		return 0;
-	return s->env.place.gpu->ops->copy(
-		s->env.place.gpu, q, (float *)g->left + at,
-		gf_csc_grads(s, g->slot) + at, n * sizeof(float), GF_GPU_WITHIN,
-		err);
+		q, gf_csc_step_of(s, g->slot)->data + at,
+		(float *)g->history + at, n, c->chunk_elems,
+		(double *)g->norms + first);
 }
 
 /* Packed messages of which every tensor is there. */
-static int pack(struct gf_selector *s, size_t ntensors, struct gf_gpu_stream *q,
-		struct gf_error *err)
+static void pack(struct gf_selector *s, size_t ntensors,
+		 struct gf_gpu_stream *q)
 {
 	struct gf_csc_gpu *g = gf_csc_gpu(s);
 	const struct gf_csc *c = gf_csc_of(s);
 	const struct gf_csc_step *t = gf_csc_step_of(s, g->slot);
 	const struct gf_work *w = &t->work[g->taken_packs];
-	int rc = 0;
 
-	for (; !rc && g->taken_packs < t->nwork && w->last < ntensors; w++) {
+	for (; g->taken_packs < t->nwork && w->last < ntensors; w++) {
 		const size_t *first = &t->first_chosen[g->taken_packs++];
-		float *to = w->data;
 
-		if (s->env.place.by_host)
-			to = (float *)g->packed + (to - t->packed);
 		s->env.place.gpu->kernels->gather_chunks_f32(
-			q, to, gf_csc_grads(s, g->slot), gf_csc_elems(s),
-			c->chunk_elems, (uint32_t *)g->chosen + first[0],
-			first[1] - first[0]);
-		if (s->env.place.by_host)
-			rc = s->env.place.gpu->ops->copy(
-				s->env.place.gpu, q, w->data, to,
-				w->count_elems * sizeof(float), GF_GPU_TO_HOST,
-				err);
+			q, w->data, t->data, gf_csc_elems(s), c->chunk_elems,
+			(uint32_t *)g->chosen + first[0], first[1] - first[0]);
 	}
-	return rc;
 }
 
 int gf_csc_gpu_take(struct gf_selector *s, size_t ntensors,
@@ -130,30 +106,11 @@ int gf_csc_gpu_take(struct gf_selector *s, size_t ntensors,
 	if (rc)
 		return rc;
 	if (gf_csc_step_of(s, g->slot)->dense) {
-		rc = take_dense(s, ntensors, q, err);
+		take_dense(s, ntensors, q);
 	} else {
-		rc = measure(s, ntensors, q, err);
-		rc = rc ? rc : pack(s, ntensors, q, err);
+		measure(s, ntensors, q);
+		pack(s, ntensors, q);
 	}
 	g->taken_tensors = ntensors;
-	return rc ? rc : s->env.place.gpu->ops->check(s->env.place.gpu, err);
-}
-
-/* By the host: the norms follow the last one. */
-int gf_csc_gpu_ready(struct gf_selector *s, size_t slot, size_t tensor,
-		     struct gf_gpu_stream *q, struct gf_error *err)
-{
-	struct gf_csc_gpu *g = gf_csc_gpu(s);
-	int rc;
-
-	/* as backward makes them */
-	assert(tensor == g->taken_tensors);
-	g->taking = q;
-	rc = gf_csc_gpu_take(s, tensor + 1, q, err);
-	if (rc || tensor + 1 < s->env.pools[0].ntensors ||
-	    gf_csc_step_of(s, slot)->dense)
-		return rc;
-	return s->env.place.gpu->ops->copy(
-		s->env.place.gpu, q, g->told[slot].norms, g->norms,
-		gf_csc_of(s)->nchunks * sizeof(double), GF_GPU_TO_HOST, err);
+	return s->env.place.gpu->ops->check(s->env.place.gpu, err);
 }

@@ -37,17 +37,16 @@ int gf_select_check(const struct gf_plan *plan, struct gf_error *err)
 	return ops->check ? ops->check(plan, err) : 0;
 }
 
-int gf_select_check_gpu(const struct gf_plan *plan, bool by_host,
-			struct gf_error *err)
+int gf_select_check_gpu(const struct gf_plan *plan, struct gf_error *err)
 {
 	const struct gf_select_ops *ops = find(plan)->on_gpu;
 	size_t i;
 
-	if (!by_host && plan->servers)
+	if (plan->servers)
 		return gf_error_set(err, -ENOTSUP,
 				    "servers go by the host: one would hold a "
 				    "GPU for nothing but sums");
-	for (i = 0; i < plan->nmessages && !by_host; i++)
+	for (i = 0; i < plan->nmessages; i++)
 		if (plan->messages[i].half != GF_HALF_ALL)
 			return gf_error_set(err, -ENOTSUP,
 					    "split messages go by the host: "
@@ -61,11 +60,10 @@ int gf_select_check_gpu(const struct gf_plan *plan, bool by_host,
 					    "for sets that a GPU makes, got "
 					    "\"%s\"",
 					    i, plan->messages[i].codec);
-	if (!ops || (by_host && !ops->ready))
+	if (!ops)
 		return gf_error_set(err, -ENOTSUP,
-				    "selection \"%s\" %s the host",
-				    gf_selection_name(&plan->selection),
-				    by_host ? "is made on" : "goes by");
+				    "selection \"%s\" goes by the host",
+				    gf_selection_name(&plan->selection));
 	return ops->check ? ops->check(plan, err) : 0;
 }
 
@@ -77,9 +75,8 @@ int gf_select_open(struct gf_selector *s, const struct gf_select_env *env,
 	int rc;
 
 	memset(s, 0, sizeof(*s));
-	rc = env->place.gpu
-		     ? gf_select_check_gpu(env->plan, env->place.by_host, err)
-		     : gf_select_check(env->plan, err);
+	rc = env->place.gpu ? gf_select_check_gpu(env->plan, err)
+			    : gf_select_check(env->plan, err);
 	if (rc)
 		return rc;
 	s->ops = env->place.gpu ? entry->on_gpu : entry->ops;
@@ -147,8 +144,6 @@ void gf_select_begin(struct gf_selector *s, size_t slot, size_t step,
 {
 	struct gf_select_slot *t = &s->slots[slot];
 
-	s->slot = slot;
-	s->fresh = true;
 	t->step = step;
 	*list = t->list ? t->list : s->plan_work[slot];
 	*n = t->list ? t->nlist : s->nplan_work;
@@ -167,52 +162,20 @@ struct gf_select_bad gf_select_inspect(struct gf_selector *s, size_t slot)
 	return s->ops->inspect ? s->ops->inspect(s, slot) : s->slots[slot].bad;
 }
 
-/* A bad step changes nothing. */
-static int follow(struct gf_selector *s, struct gf_gpu_stream *q,
-		  struct gf_error *err)
-{
-	const size_t slot = s->uncommitted - 1;
-
-	if (!s->uncommitted)
-		return 0;
-	s->uncommitted = 0;
-	if (gf_select_inspect(s, slot).found)
-		return 0;
-	return s->ops->commit(s, slot, q, err);
-}
-
-int gf_select_ready(struct gf_selector *s, size_t tensor,
-		    struct gf_gpu_stream *q, struct gf_error *err)
-{
-	if (s->fresh) {
-		int rc = follow(s, q, err);
-
-		if (rc)
-			return rc;
-		s->fresh = false;
-		s->uncommitted = s->slot + 1;
-	}
-	return s->ops->ready(s, s->slot, tensor, q, err);
-}
-
-int gf_select_sums(struct gf_selector *s, size_t slot,
-		   struct gf_select_sums *sums, struct gf_error *err)
+void gf_select_sums(struct gf_selector *s, size_t slot,
+		    struct gf_select_sums *sums)
 {
 	const struct gf_pool *pool = &s->env.pools[slot];
-	int rc = 0;
 
-	/* the sums may lie where the gradients were */
-	if (s->uncommitted == slot + 1)
-		rc = follow(s, s->env.place.stream, err);
-	s->whole = (struct gf_optim_piece){
-		.count_elems = pool->count_elems,
-		.grad = s->env.place.by_host ? s->env.place.grads : pool->data};
+	s->whole = (struct gf_optim_piece){.count_elems = pool->count_elems,
+					   .grad = pool->data};
 	*sums = (struct gf_select_sums){
 		.pieces = &s->whole,
 		.npieces = 1,
 		.share = s->env.scaled ? 1 : 1.0f / (float)s->env.plan->ranks,
 	};
-	return rc || !s->ops->sums ? rc : s->ops->sums(s, slot, sums, err);
+	if (s->ops->sums)
+		s->ops->sums(s, slot, sums);
 }
 
 void gf_select_adopt(struct gf_selector *s, size_t slot)
@@ -245,9 +208,7 @@ int gf_select_restore(struct gf_selector *s, size_t slot, size_t age,
 
 int gf_select_fetch(struct gf_selector *s, struct gf_error *err)
 {
-	int rc = follow(s, s->env.place.stream, err);
-
-	return rc || !s->ops->fetch ? rc : s->ops->fetch(s, err);
+	return s->ops->fetch ? s->ops->fetch(s, err) : 0;
 }
 
 int gf_select_send(struct gf_selector *s, struct gf_error *err)
@@ -394,17 +355,12 @@ int gf_select_copy(const struct gf_selector *s, void *to, const void *from,
 				     err);
 }
 
-static bool on_device(const struct gf_selector *s)
-{
-	return s->env.place.gpu && !s->env.place.by_host;
-}
-
 int gf_select_keep_pool(const struct gf_selector *s, size_t slot, float *values,
 			struct gf_error *err)
 {
 	const struct gf_pool *pool = &s->env.pools[slot];
 
-	if (on_device(s))
+	if (s->env.place.gpu)
 		return gf_select_copy(s, values, pool->data, GF_GPU_TO_HOST,
 				      err);
 	memcpy(values, pool->data, pool->count_elems * sizeof(*values));
@@ -416,7 +372,7 @@ int gf_select_restore_pool(const struct gf_selector *s, size_t slot,
 {
 	const struct gf_pool *pool = &s->env.pools[slot];
 
-	if (on_device(s))
+	if (s->env.place.gpu)
 		return gf_select_copy(s, pool->data, values, GF_GPU_TO_DEVICE,
 				      err);
 	memcpy(pool->data, values, pool->count_elems * sizeof(*values));

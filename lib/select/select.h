@@ -42,13 +42,9 @@
  * Between `end` and `sums` further steps may begin and end.
  *
  * ON A GPU gradients are made by the stream env.place.stream. They stay there
- * and go from GPU to GPU: then pools are the device's, hooks enqueue on the
- * queue that they are given, and `end` sets the slot's flag if a gradient is
- * not finite, which the host learns later. Or messages go BY THE HOST. Then the
- * gradients of all slots are in one array of the device, and `ready` brings
- * what is wanted of them to the host, where hooks run. `commit` lets the
- * device's state follow a step that has ended. Sums lie on the device in both
- * cases.
+ * and go from GPU to GPU: pools are the device's, hooks enqueue on the queue
+ * that they are given, and `end` sets the slot's flag if a gradient is not
+ * finite, which the host learns later. Sums lie on the device.
  *
  * SCALED. With env.scaled a selection whose messages are sums of gradients
  * multiplies them by scale/ranks before they go (gf_select_scale) and divides
@@ -63,8 +59,7 @@ struct gf_select_env {
 	size_t epoch_steps;            /* for warm-up by epochs; 0: a replay */
 	double momentum;               /* the optimiser's */
 	bool scaled;
-	struct gf_place place; /* of what this selection reads; grads: by the
-				* host, of all slots */
+	struct gf_place place; /* of the pools; zeros: on the host */
 };
 
 /* A step under way, as every selection has it. */
@@ -92,11 +87,6 @@ struct gf_selector {
 	struct gf_select_slot *slots;
 	struct gf_feedback feedback; /* with ops->residual */
 	struct gf_optim_piece whole;
-	/* By the host: the step begun last is in `slot`, none of it taken yet
-	 * if `fresh`; the device's state has not followed the step in slot
-	 * uncommitted - 1; 0: it has followed all. */
-	size_t slot, uncommitted;
-	bool fresh;
 	void *priv; /* the selection's own state */
 };
 
@@ -132,8 +122,8 @@ struct gf_select_ops {
 	 * the slot's) */
 	struct gf_select_bad (*inspect)(struct gf_selector *s, size_t slot);
 	/* (optional: the whole pool) */
-	int (*sums)(struct gf_selector *s, size_t slot,
-		    struct gf_select_sums *sums, struct gf_error *err);
+	void (*sums)(struct gf_selector *s, size_t slot,
+		     struct gf_select_sums *sums);
 	/* Those have been applied: what the step decided holds for the steps
 	 * that begin from now on. (optional) */
 	void (*adopt)(struct gf_selector *s, size_t slot);
@@ -149,14 +139,6 @@ struct gf_select_ops {
 		    float *values, struct gf_error *err);
 	int (*restore)(struct gf_selector *s, size_t slot, size_t age,
 		       const float *values, struct gf_error *err);
-	/* By the host. Enqueued on q, after that tensor's gradient, of the step
-	 * begun last: what is wanted of it on the host; tensors come in order.
-	 * Enqueued on q: the state on the device becomes that of the step taken
-	 * last, which has ended. (optional, both) */
-	int (*ready)(struct gf_selector *s, size_t slot, size_t tensor,
-		     struct gf_gpu_stream *q, struct gf_error *err);
-	int (*commit)(struct gf_selector *s, size_t slot,
-		      struct gf_gpu_stream *q, struct gf_error *err);
 	/* Between steps: the device's state goes to the host's copy, which
 	 * `state` lists; and the copy, which the caller has changed, becomes
 	 * the state. (optional, both: it is the state) */
@@ -174,11 +156,9 @@ extern const struct gf_selection_entry gf_selections[];
 /* -ENOTSUP: the plan's selection has no running half for gradients on the host,
  * or it does not run this plan. */
 int gf_select_check(const struct gf_plan *plan, struct gf_error *err);
-/* -ENOTSUP: the plan's selection has no running half for gradients on a GPU
- * whose messages go by the host, or not; or it does not run this plan, or no
- * selection runs such a plan between GPUs. */
-int gf_select_check_gpu(const struct gf_plan *plan, bool by_host,
-			struct gf_error *err);
+/* -ENOTSUP: the plan's selection has no running half for gradients on a GPU, or
+ * it does not run this plan, or no selection runs such a plan between GPUs. */
+int gf_select_check_gpu(const struct gf_plan *plan, struct gf_error *err);
 
 /* -ENOTSUP as above; gf_select_close follows also if this fails. */
 int gf_select_open(struct gf_selector *s, const struct gf_select_env *env,
@@ -189,18 +169,14 @@ void gf_select_begin(struct gf_selector *s, size_t slot, size_t step,
 		     const struct gf_work **list, size_t *n);
 const struct gf_work *gf_select_expect(struct gf_selector *s, size_t *n);
 struct gf_select_bad gf_select_inspect(struct gf_selector *s, size_t slot);
-int gf_select_sums(struct gf_selector *s, size_t slot,
-		   struct gf_select_sums *sums, struct gf_error *err);
+void gf_select_sums(struct gf_selector *s, size_t slot,
+		    struct gf_select_sums *sums);
 void gf_select_adopt(struct gf_selector *s, size_t slot);
 void gf_select_state(struct gf_selector *s, struct gf_state *list);
 int gf_select_keep(struct gf_selector *s, size_t slot, size_t age, bool bad,
 		   float *values, struct gf_error *err);
 int gf_select_restore(struct gf_selector *s, size_t slot, size_t age,
 		      const float *values, struct gf_error *err);
-/* By the host, the device's state follows a step as soon as the next one's
- * first gradient is taken, or its sums or the state are asked for. */
-int gf_select_ready(struct gf_selector *s, size_t tensor,
-		    struct gf_gpu_stream *q, struct gf_error *err);
 int gf_select_fetch(struct gf_selector *s, struct gf_error *err);
 int gf_select_send(struct gf_selector *s, struct gf_error *err);
 /* Times of the plan's messages, from those of a step's list: a message has come

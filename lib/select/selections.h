@@ -53,7 +53,6 @@ struct gf_topk_kind {
 struct gf_topk_slot {
 	/* the plan's nmessages; their sets are the slot's memory 0 */
 	struct gf_sparse_message *messages;
-	bool restored; /* by the host: its sums are in the pool, not in sets */
 };
 
 struct gf_topk_select {
@@ -80,8 +79,6 @@ struct gf_topk_kind gf_topk_kind(const struct gf_selector *s);
  * closes as topk. -ENOMEM. */
 int gf_topk_open_arrays(struct gf_selector *s, const struct gf_topk_kind *kind,
 			struct gf_error *err);
-/* Messages on the host, with their sets in one piece of memory per slot. */
-int gf_topk_open_messages(struct gf_selector *s, struct gf_error *err);
 void gf_topk_close(struct gf_selector *s);
 /* k of a message in a step (from 1), and at most. */
 size_t gf_topk_k(const struct gf_selector *s, size_t step, size_t count_elems);

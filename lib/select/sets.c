@@ -83,24 +83,6 @@ size_t gf_sparse_scratch_elems(const struct gf_sparse_message *m, size_t most_k)
 	return 2 * (room < m->count_elems ? m->count_elems : room);
 }
 
-/* Each merge drops k at most, and a rank makes one in each of the tree's
- * rounds; put back is once, what this rank sent. */
-static size_t most_returns(const struct gf_sparse_message *m)
-{
-	size_t rounds = 0;
-
-	if (m->putback != GF_PUTBACK_CONSERVE)
-		return 1;
-	while (((size_t)1 << rounds) < (size_t)m->ranks)
-		rounds++;
-	return rounds;
-}
-
-size_t gf_sparse_returns_room(const struct gf_sparse_message *m, size_t most_k)
-{
-	return m->merges ? most_returns(m) * most_k : 0;
-}
-
 static void init_coded(struct gf_sparse_message *m, size_t most_k)
 {
 	size_t sets = gf_sparse_gathers(m) ? (size_t)m->ranks : 2, lost = 0;
@@ -154,17 +136,6 @@ void gf_sparse_release(struct gf_sparse_message *m)
 size_t gf_sparse_own_place(const struct gf_sparse_message *m, int rank)
 {
 	return gf_sparse_gathers(m) ? (size_t)rank : 0;
-}
-
-void gf_sparse_selected(struct gf_sparse_message *m, size_t k, int rank)
-{
-	struct gf_sparse own;
-
-	m->k = k;
-	m->returns->nlists = 0;
-	own = set_at(m, m->sets, gf_sparse_own_place(m, rank));
-	memcpy(m->sent, own.index, k * sizeof(*own.index));
-	memcpy(m->sent_value, own.value, k * sizeof(*own.value));
 }
 
 /* What is finite stays so under a codec whose greatest value is less: the codec
@@ -227,36 +198,6 @@ void gf_sparse_select(struct gf_sparse_message *m, size_t k, int rank)
 	memcpy(own.value, m->sent_value, k * sizeof(*own.value));
 }
 
-/* --- what goes back -------------------------------------------------------
- */
-
-static void begin_returns(struct gf_sparse_message *m)
-{
-	struct gf_sparse_returns *r = m->returns;
-
-	if (!r)
-		return;
-	assert(r->nlists < most_returns(m));
-	r->end[r->nlists] = r->nlists ? r->end[r->nlists - 1] : 0;
-	r->nlists++;
-}
-
-/* Indices of one list are distinct. */
-static void give_back(struct gf_sparse_message *m, uint32_t index, float value)
-{
-	struct gf_sparse_returns *r = m->returns;
-	size_t *end;
-
-	if (!r) {
-		m->data[index] += value;
-		return;
-	}
-	end = &r->end[r->nlists - 1];
-	r->index[*end] = index;
-	r->value[*end] = value;
-	(*end)++;
-}
-
 /* --- sums of sets ---------------------------------------------------------
  */
 
@@ -279,10 +220,9 @@ static void keep_largest(struct gf_sparse_message *m, size_t count,
 	gf_kernels()->move_f32(&merged, m->index, m->k, kept);
 	if (!returns)
 		return;
-	begin_returns(m);
 	for (i = 0; i < count; i++)
 		if (m->merged[i] != GF_NO_INDEX)
-			give_back(m, m->merged[i], m->merged_value[i]);
+			m->data[m->merged[i]] += m->merged_value[i];
 }
 
 static bool decode(struct gf_sparse_message *m, const void *wire,
@@ -358,12 +298,11 @@ static void put_back(struct gf_sparse_message *m)
 {
 	size_t i, r = 0;
 
-	begin_returns(m);
 	for (i = 0; i < m->k; i++) {
 		while (r < m->nresult && m->index[r] < m->sent[i])
 			r++;
 		if (r == m->nresult || m->index[r] != m->sent[i])
-			give_back(m, m->sent[i], m->sent_value[i]);
+			m->data[m->sent[i]] += m->sent_value[i];
 	}
 }
 

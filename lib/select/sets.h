@@ -25,33 +25,16 @@
  * A message's gradients are in `data`. gf_sparse_select adds the residual to
  * them and takes the k largest magnitudes out (zeros stay in their place): from
  * then on `data` is what the residual becomes, if the step is not skipped.
- *
- * Where gradients lie elsewhere (select/topk_gpu.c) they are selected there,
- * gf_sparse_selected follows, and what would return to `data` is noted.
  */
-
-/* Lists, one after the other, each of distinct indices: what is to be added to
- * data elsewhere, list by list. */
-struct gf_sparse_returns {
-	uint32_t *index;
-	float *value;
-	size_t end[32]; /* per list: where it ends */
-	size_t nlists;
-};
-
 struct gf_sparse_message {
 	/* given */
 	bool merges; /* gtopk: k of the sum, along a tree; else topk */
 	enum gf_putback putback;
 	int ranks;
 	size_t count_elems;
-	/* NULL: a plain one; else without `returns` */
-	const struct gf_codec *codec;
-	float *data;           /* this step's gradients; borrowed */
-	const float *residual; /* borrowed; NULL: none, as with `returns` */
-	/* Instead of data, which lies elsewhere; else NULL. Borrowed, with
-	 * gf_sparse_returns_room indices and values. */
-	struct gf_sparse_returns *returns;
+	const struct gf_codec *codec; /* NULL: a plain one */
+	float *data;                  /* this step's gradients; borrowed */
+	const float *residual;        /* borrowed; NULL: none */
 	void *sets;        /* ranks of them where all are gathered, else one;
 			    * borrowed, of gf_sparse_sets_bytes(most k) */
 	uint32_t *scratch; /* gf_sparse_scratch_elems; borrowed, messages on
@@ -85,7 +68,6 @@ void gf_sparse_goes(const struct gf_sparse_message *m, struct gf_work *w);
 size_t gf_sparse_sets_bytes(const struct gf_sparse_message *m, size_t most_k);
 size_t gf_sparse_scratch_elems(const struct gf_sparse_message *m,
 			       size_t most_k);
-size_t gf_sparse_returns_room(const struct gf_sparse_message *m, size_t most_k);
 
 /* -EINVAL: more elements than an index can name. */
 int gf_sparse_init(struct gf_sparse_message *m, size_t most_k,
@@ -96,8 +78,6 @@ void gf_sparse_release(struct gf_sparse_message *m);
 void gf_sparse_select(struct gf_sparse_message *m, size_t k, int rank);
 /* The place among `sets` of this rank's set. */
 size_t gf_sparse_own_place(const struct gf_sparse_message *m, int rank);
-/* The caller has put this rank's set there, k long. */
-void gf_sparse_selected(struct gf_sparse_message *m, size_t k, int rank);
 /* gf_merge_fn on sets; ctx is the message. Under putback conserve, dropped
  * values return to data, and so to this rank's residual. */
 void gf_sparse_merge(void *message, void *to, const void *from, size_t count);

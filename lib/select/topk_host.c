@@ -113,7 +113,7 @@ static int open_slot(struct gf_selector *s, size_t slot, struct gf_error *err)
 }
 
 /* All messages' memory in one piece, which the transport likes. */
-int gf_topk_open_messages(struct gf_selector *s, struct gf_error *err)
+static int open_messages(struct gf_selector *s, struct gf_error *err)
 {
 	const struct gf_plan *plan = s->env.plan;
 	struct gf_topk_select *p = s->priv;
@@ -163,7 +163,7 @@ int gf_topk_open_arrays(struct gf_selector *s, const struct gf_topk_kind *kind,
 				gf_selection_name(&s->env.plan->selection),
 				count);
 	}
-	return gf_topk_open_messages(s, err);
+	return open_messages(s, err);
 }
 
 void gf_topk_close(struct gf_selector *s)
@@ -191,7 +191,7 @@ static int open_topk(struct gf_selector *s, struct gf_error *err)
 	const struct gf_topk_kind kind = gf_topk_kind(s);
 
 	gf_topk_open(s, &kind);
-	return gf_topk_open_messages(s, err);
+	return open_messages(s, err);
 }
 
 /* --- on the thread that moves messages -------------------------------------
@@ -269,7 +269,6 @@ void gf_topk_begin(struct gf_selector *s, size_t slot, size_t step,
 	size_t i;
 
 	(void)list;
-	t->restored = false;
 	for (i = 0; i < *n; i++) {
 		struct gf_sparse_message *m = &t->messages[i];
 

@@ -289,13 +289,6 @@ size_t gf_compute_device_stride(const struct gf_compute *c)
 	return n->device ? gf_train_device_stride(n->device) : 0;
 }
 
-void gf_compute_take(struct gf_compute *c, const struct gf_stage_taker *by)
-{
-	struct net *n = c->priv;
-
-	gf_train_device_take(n->device, by);
-}
-
 struct gf_optim_watch gf_compute_watch(struct gf_compute *c)
 {
 	struct net *n = c->priv;

@@ -269,22 +269,6 @@ void gf_train_place_close(struct gf_train_place *p)
 	*p = (struct gf_train_place){0};
 }
 
-/* Notes that gradients of a GPU come whole to the host, which then selects. */
-static void note_selection(const struct gf_train_config *config,
-			   struct gf_train_place *p)
-{
-	struct gf_error why = {""};
-	char *text;
-
-	if (!p->at.gpu || p->at.nccl ||
-	    gf_selection_has(&config->plan->selection, GF_SELECT_LOSSLESS) ||
-	    !gf_method_check_gpu(config->plan, &config->training, true, &why))
-		return;
-	text = gf_xasprintf("gradients come to the host whole: %s", why.text);
-	add_note(p, text);
-	free(text);
-}
-
 int gf_train_place_take(struct gf_train_config *config,
 			const struct gf_train_wish *wish,
 			struct gf_train_place *p, struct gf_error *err)
@@ -296,7 +280,7 @@ int gf_train_place_take(struct gf_train_config *config,
 	w.model = config->model;
 	w.group = config->group;
 	w.batch = config->training.batch;
-	if (gf_method_check_gpu(config->plan, &config->training, false, &why))
+	if (gf_method_check_gpu(config->plan, &config->training, &why))
 		w.by_host = why.text;
 	rc = gf_train_place_open(config->comm, &w, p, err);
 	if (rc)
@@ -309,7 +293,6 @@ int gf_train_place_take(struct gf_train_config *config,
 			"run computes on the CPU");
 	}
 	p->at.graphs = p->at.gpu && !config->no_graphs;
-	note_selection(config, p);
 	config->backend = p->backend;
 	config->place = p->at;
 	config->threads = p->threads;

@@ -11,7 +11,6 @@
 #include "doc/model.h"
 #include "doc/plan.h"
 #include "doc/profile.h"
-#include "train/grad_stage.h"
 #include "nn/net.h"
 #include "optim/optimizer.h"
 
@@ -107,9 +106,6 @@ int gf_compute_send(struct gf_compute *c, struct gf_error *err);
 float *gf_compute_device_params(const struct gf_compute *c);
 float *gf_compute_device_grads(const struct gf_compute *c);
 size_t gf_compute_device_stride(const struct gf_compute *c);
-/* For a net on a device whose gradients do not stay there: the taker decides
- * which gradients come to the host. */
-void gf_compute_take(struct gf_compute *c, const struct gf_stage_taker *by);
 /* The watch that updates of params report to; an empty one if no report is
  * needed. */
 struct gf_optim_watch gf_compute_watch(struct gf_compute *c);

@@ -17,14 +17,12 @@ struct gf_grad_stage {
 	struct gf_stage_config k;
 	size_t *offsets;
 	size_t piece_elems;
-	float *host;                 /* where gradients go */
-	struct gf_stage_taker taker; /* what takes them; none: copies */
+	float *host; /* where gradients go */
 	struct gf_gpu_stream *down, *up;
-	/* per tensor: its kernels have ended, its copy has */
-	struct gf_gpu_event **made, **come;
+	struct gf_gpu_event **come; /* per tensor: its copy has ended */
 	struct gf_gpu_event *computed, *uploaded;
 	size_t *order; /* tensors as they were asked for */
-	size_t asked, taken, arrived;
+	size_t asked, arrived;
 	size_t first, end; /* parameters that wait to be uploaded */
 };
 
@@ -36,11 +34,8 @@ static int make_events(struct gf_grad_stage *s, struct gf_error *err)
 
 	rc = ops->event_new(s->k.gpu, false, &s->computed, err);
 	rc = rc ? rc : ops->event_new(s->k.gpu, false, &s->uploaded, err);
-	for (i = 0; i < s->k.ntensors && !rc; i++) {
-		rc = ops->event_new(s->k.gpu, false, &s->made[i], err);
-		rc = rc ? rc
-			: ops->event_new(s->k.gpu, false, &s->come[i], err);
-	}
+	for (i = 0; i < s->k.ntensors && !rc; i++)
+		rc = ops->event_new(s->k.gpu, false, &s->come[i], err);
 	return rc;
 }
 
@@ -59,7 +54,6 @@ int gf_stage_new(const struct gf_stage_config *config,
 		sizeof(float);
 	if (!s->piece_elems)
 		s->piece_elems = 1;
-	s->made = gf_xcalloc(n + 1, sizeof(struct gf_gpu_event *));
 	s->come = gf_xcalloc(n + 1, sizeof(struct gf_gpu_event *));
 	s->order = gf_xcalloc(n + 1, sizeof(*s->order));
 	rc = ops->stream_new(s->k.gpu, true, &s->down, err);
@@ -85,15 +79,12 @@ void gf_stage_free(struct gf_grad_stage *s)
 		(void)ops->stream_sync(s->k.gpu, s->down, &ignored);
 	if (s->up)
 		(void)ops->stream_sync(s->k.gpu, s->up, &ignored);
-	for (i = 0; i < s->k.ntensors; i++) {
-		ops->event_free(s->k.gpu, s->made[i]);
+	for (i = 0; i < s->k.ntensors; i++)
 		ops->event_free(s->k.gpu, s->come[i]);
-	}
 	ops->event_free(s->k.gpu, s->computed);
 	ops->event_free(s->k.gpu, s->uploaded);
 	ops->stream_free(s->k.gpu, s->down);
 	ops->stream_free(s->k.gpu, s->up);
-	free(s->made);
 	free(s->come);
 	free(s->order);
 	free(s->offsets);
@@ -106,7 +97,7 @@ void gf_stage_to(struct gf_grad_stage *s, float *host_grads)
 {
 	assert(s->arrived == s->asked);
 	s->host = host_grads;
-	s->asked = s->taken = s->arrived = 0;
+	s->asked = s->arrived = 0;
 }
 
 static int copy(struct gf_grad_stage *s, struct gf_gpu_stream *stream,
@@ -124,55 +115,22 @@ static int copy(struct gf_grad_stage *s, struct gf_gpu_stream *stream,
 	return rc;
 }
 
-void gf_stage_take(struct gf_grad_stage *s, const struct gf_stage_taker *by)
-{
-	s->taker = by ? *by : (struct gf_stage_taker){NULL};
-}
-
-/* Enqueues the transfer of a gradient, after the gradient is made. */
-static int take(struct gf_grad_stage *s, size_t tensor, struct gf_error *err)
-{
-	size_t first = s->offsets[tensor];
-
-	if (s->taker.take)
-		return s->taker.take(s->taker.ctx, s->down, tensor, err);
-	return copy(s, s->down, s->host + first, s->k.grads + first,
-		    s->offsets[tensor + 1] - first, GF_GPU_TO_HOST, err);
-}
-
-/* Takes the gradients that were asked for and may be taken. */
-static int take_asked(struct gf_grad_stage *s, bool wait, struct gf_error *err)
-{
-	const struct gf_gpu_ops *ops = s->k.gpu->ops;
-	bool now = true;
-	size_t tensor;
-	int rc = 0;
-
-	if (s->taken < s->asked && s->taker.may)
-		rc = s->taker.may(s->taker.ctx, wait, &now, err);
-	if (rc || !now)
-		return rc;
-	for (; !rc && s->taken < s->asked; s->taken += !rc) {
-		tensor = s->order[s->taken];
-		rc = ops->wait(s->k.gpu, s->down, s->made[tensor], err);
-		rc = rc ? rc : take(s, tensor, err);
-		rc = rc ? rc
-			: ops->record(s->k.gpu, s->come[tensor], s->down, err);
-	}
-	return rc;
-}
-
 int gf_stage_down(struct gf_grad_stage *s, size_t tensor, struct gf_error *err)
 {
+	const struct gf_gpu_ops *ops = s->k.gpu->ops;
+	const size_t first = s->offsets[tensor];
 	int rc;
 
 	assert(s->asked < s->k.ntensors);
-	rc = s->k.gpu->ops->record(s->k.gpu, s->made[tensor], s->k.compute,
-				   err);
-	if (rc)
-		return rc;
-	s->order[s->asked++] = tensor;
-	return take_asked(s, false, err);
+	rc = ops->record(s->k.gpu, s->computed, s->k.compute, err);
+	rc = rc ? rc : ops->wait(s->k.gpu, s->down, s->computed, err);
+	rc = rc ? rc
+		: copy(s, s->down, s->host + first, s->k.grads + first,
+		       s->offsets[tensor + 1] - first, GF_GPU_TO_HOST, err);
+	rc = rc ? rc : ops->record(s->k.gpu, s->come[tensor], s->down, err);
+	if (!rc)
+		s->order[s->asked++] = tensor;
+	return rc;
 }
 
 /* Kernels after the last gradient may still read parameters. */
@@ -182,7 +140,6 @@ int gf_stage_flush(struct gf_grad_stage *s, struct gf_error *err)
 	int rc = ops->record(s->k.gpu, s->computed, s->k.compute, err);
 
 	rc = rc ? rc : ops->wait(s->k.gpu, s->up, s->computed, err);
-	rc = rc ? rc : take_asked(s, true, err);
 	return rc ? rc : ops->check(s->k.gpu, err);
 }
 
@@ -190,7 +147,7 @@ int gf_stage_look(struct gf_grad_stage *s, size_t *tensor, struct gf_error *err)
 {
 	int rc;
 
-	if (s->arrived == s->taken)
+	if (s->arrived == s->asked)
 		return 0;
 	rc = s->k.gpu->ops->query(s->k.gpu, s->come[s->order[s->arrived]], err);
 	if (rc == 1)

@@ -25,9 +25,6 @@
  *	gf_stage_up(s, first, count, &err) ...	// these are updated
  *	gf_stage_join(s, &err);			// the compute stream waits
  *
- * A caller that wants something other than whole gradients on the host takes it
- * itself (gf_stage_take).
- *
  * Down never waits on the host; arrived does, for gradients alone. An update
  * may write the host's parameters when all gradients of a later pass have
  * arrived: then nothing reads them any more. One thread.
@@ -49,24 +46,6 @@ int gf_stage_new(const struct gf_stage_config *config, struct gf_grad_stage **s,
 		 struct gf_error *err);
 /* NULL is allowed. Work that is enqueued ends first. */
 void gf_stage_free(struct gf_grad_stage *s);
-
-/* The caller's way to take gradients: it decides which data come to the
- * host. */
-struct gf_stage_taker {
-	/* Enqueues work on `s`, which begins when the gradient is made.
-	 * Gradients of one pass come in the order of down. */
-	int (*take)(void *ctx, struct gf_gpu_stream *s, size_t tensor,
-		    struct gf_error *err);
-	void *ctx;
-	/* Is the input that `take` needs there? *now true: gradients are taken
-	 * from now on in this pass. If not, gradients stay on the GPU until
-	 * flush, which asks with `wait`: then this waits for the input.
-	 * (optional: it is) */
-	int (*may)(void *ctx, bool wait, bool *now, struct gf_error *err);
-};
-
-/* From the next pass on; NULL: whole gradients are copied, as at first. */
-void gf_stage_take(struct gf_grad_stage *s, const struct gf_stage_taker *by);
 
 /* The host memory that the following gradients go to. */
 void gf_stage_to(struct gf_grad_stage *s, float *host_grads);

@@ -39,13 +39,13 @@ int gf_method_check(const struct gf_plan *plan, struct gf_error *err)
 }
 
 int gf_method_check_gpu(const struct gf_plan *plan,
-			const struct gf_training *training, bool by_host,
+			const struct gf_training *training,
 			struct gf_error *err)
 {
 	const struct gf_optim_config optim = {
 		.name = training->optimizer,
 	};
-	int rc = gf_exchange_check_gpu(plan, by_host, err);
+	int rc = gf_exchange_check_gpu(plan, err);
 
 	if (rc)
 		return rc;
@@ -79,7 +79,7 @@ static int open_update(struct gf_method *m, struct gf_error *err)
 		.watch = k->watch,
 	};
 	rc = gf_update_open(&m->updater, k->optim ? &optim : NULL, err);
-	if (!rc && gf_exchange_is_there(m->exchange))
+	if (!rc && k->place.nccl)
 		rc = gf_update_on(&m->updater, &k->place, err);
 	return rc;
 }
@@ -260,21 +260,6 @@ void gf_method_backward_end(struct gf_method *m)
 		return;
 	gf_exchange_list(m->exchange, gf_loss_scale_now(&m->scale));
 	gf_exchange_backward_end(m->exchange);
-}
-
-int gf_method_take(void *method, struct gf_gpu_stream *s, size_t tensor,
-		   struct gf_error *err)
-{
-	struct gf_method *m = method;
-
-	return gf_exchange_take_there(m->exchange, s, tensor, err);
-}
-
-int gf_method_may_take(void *method, bool wait, bool *now, struct gf_error *err)
-{
-	struct gf_method *m = method;
-
-	return gf_exchange_may_take(m->exchange, wait, now, err);
 }
 
 /* --- a step: back --------------------------------------------------------- */

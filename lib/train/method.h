@@ -57,10 +57,7 @@ struct gf_method_env {
 	const struct gf_optim_config *optim; /* NULL: a replay */
 	struct gf_loss_scale scale;
 	struct gf_optim_watch watch; /* of params, as they are updated */
-	/* With nccl, and with by_host (gf_method_check_gpu), the update is on
-	 * the GPU; by_host, what is made of gradients there goes to
-	 * gf_method_take. */
-	struct gf_place place;
+	struct gf_place place;       /* with nccl the update is there */
 	double timeout_s;
 	int threads;   /* that compute on the host; 0: none, a replay */
 	bool skip_bad; /* a step with a bad gradient: skip it, else end */
@@ -103,12 +100,11 @@ struct gf_method {
 
 /* Refuses a plan that no method here does: -ENOTSUP says what is missing. */
 int gf_method_check(const struct gf_plan *plan, struct gf_error *err);
-/* May a GPU's gradients be selected, and the update be done, where they lie?
- * -ENOTSUP says why they come to the host whole; or, not by_host, why they do
- * not go from GPU to GPU. Whether NCCL is there and every rank has a GPU of its
- * own is another question. */
+/* May gradients go from GPU to GPU, and the update be done there? -ENOTSUP says
+ * why not. Whether NCCL is there and every rank has a GPU of its own is another
+ * question. */
 int gf_method_check_gpu(const struct gf_plan *plan,
-			const struct gf_training *training, bool by_host,
+			const struct gf_training *training,
 			struct gf_error *err);
 /* The method's name in checkpoints and logs: the selection's name. */
 const char *gf_method_name(const struct gf_plan *plan);
@@ -137,12 +133,6 @@ void gf_method_backward_end(struct gf_method *m);
 int gf_method_exchange(struct gf_method *m, size_t step, struct gf_error *err);
 /* In a replay nothing but the order of things. */
 void gf_method_update(struct gf_method *m, size_t step, double lr);
-/* The calls that struct gf_stage_taker wants, for a method that selects on a
- * GPU. */
-int gf_method_take(void *method, struct gf_gpu_stream *s, size_t tensor,
-		   struct gf_error *err);
-int gf_method_may_take(void *method, bool wait, bool *now,
-		       struct gf_error *err);
 /* LATE, above; a method that is not late has nothing to do. */
 void gf_method_need(void *method, size_t tensor);
 int gf_method_take_rest(struct gf_method *m, struct gf_error *err);

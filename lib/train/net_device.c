@@ -443,12 +443,6 @@ int gf_train_device_backward(struct gf_train_device *d, float *grads,
 					   &d->forward_s, err);
 }
 
-void gf_train_device_take(struct gf_train_device *d,
-			  const struct gf_stage_taker *by)
-{
-	gf_stage_take(d->stage, by);
-}
-
 double gf_train_device_forward_s(const struct gf_train_device *d)
 {
 	return d->forward_s;

@@ -92,10 +92,6 @@ int gf_train_device_early(struct gf_train_device *d, float *grads,
 int gf_train_device_backward(struct gf_train_device *d, float *grads,
 			     void (*on_grad)(void *ctx, size_t tensor),
 			     void *ctx, struct gf_error *err);
-/* Sets the taker, which chooses among gradients: not all of them come to the
- * host's `grads` (train/grad_stage.h). */
-void gf_train_device_take(struct gf_train_device *d,
-			  const struct gf_stage_taker *by);
 /* Seconds that the last forward took on the device; after its backward. */
 double gf_train_device_forward_s(const struct gf_train_device *d);
 

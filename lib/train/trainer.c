@@ -139,8 +139,6 @@ static int open_method(struct gf_trainer *t, const size_t *order,
 	const struct gf_train_config *k = t->config;
 	struct gf_shape *shapes =
 		gf_xcalloc(k->model->nparams, sizeof(*shapes));
-	struct gf_stage_taker taker = {gf_method_take, &t->method,
-				       gf_method_may_take};
 	struct gf_method_env env = {
 		.comm = gf_groups_comm(k),
 		.plan = gf_groups_plan(&t->groups, k),
@@ -160,8 +158,6 @@ static int open_method(struct gf_trainer *t, const size_t *order,
 	size_t i;
 	int rc;
 
-	at->by_host = at->gpu && !at->nccl &&
-		      !gf_method_check_gpu(k->plan, &k->training, true, NULL);
 	at->params = gf_compute_device_params(&t->compute);
 	at->grads = gf_compute_device_grads(&t->compute);
 	at->stride = gf_compute_device_stride(&t->compute);
@@ -172,8 +168,6 @@ static int open_method(struct gf_trainer *t, const size_t *order,
 	rc = gf_groups_agree(&t->groups, k, rc, err);
 	if (!rc)
 		gf_groups_state(&t->groups, &t->state);
-	if (!rc && at->by_host)
-		gf_compute_take(&t->compute, &taker);
 	free(shapes);
 	return rc;
 }
@@ -389,8 +383,7 @@ int gf_trainer_open(struct gf_trainer *t, const struct gf_train_config *config,
 	set_stepper(t);
 	rc = gf_method_check(gf_groups_plan(&t->groups, config), err);
 	if (!rc && config->place.nccl)
-		rc = gf_method_check_gpu(config->plan, &config->training, false,
-					 err);
+		rc = gf_method_check_gpu(config->plan, &config->training, err);
 	if (!rc)
 		rc = gf_loss_scale_init(&t->scale, &config->training,
 					config->plan, config->half, err);

@@ -72,7 +72,7 @@ bench() { PATH=$PWD/tools bash "$GF_SOURCE/tests/gpu/run.sh" bench "$@"; }
 
 check() { PATH=$PWD/tools bash "$GF_SOURCE/tests/gpu/run.sh" check; }
 
-@test "what is chosen on the GPU is compared with the processors" {
+@test "selections on the GPU are compared with the processors" {
 	stub build/gpu/test_one <<< 'exit 0'
 	# as the real one: which document it reads, and which options go together
 	stub build/bin/gf-topo <<- 'EOF'
@@ -96,7 +96,7 @@ check() { PATH=$PWD/tools bash "$GF_SOURCE/tests/gpu/run.sh" check; }
 		echo "{\"part\": \"batch\", \"loss\": $loss, \"time_s\": 0.01}" > "$log"
 	EOF
 	LOSES=nothing wants 0 check
-	for run in 'csc, K = 1, 1' 'topk, K = 1, 2' 'gtopk, K = 2, 4'; do
+	for run in 'csc, K = 1, 2' 'topk, K = 1, 2' 'gtopk, K = 2, 4'; do
 		prints "$run ranks, mpi: as on the processors"
 	done
 	prints 'streaming, 4 ranks in two groups, mpi: as on the processors'

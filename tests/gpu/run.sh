@@ -107,8 +107,7 @@ check() {
 	try 120 'gf-train on the CPU' gf-train --device cpu "${steady[@]}" --steps 30 --log "$scratch/cpu.jsonl"
 	alike "$scratch/gpu.jsonl" "$scratch/cpu.jsonl" || wrong 'losses on the GPU are not those on the processors'
 	shared_ranks 20
-	say 'gradients chosen on the GPU: replicas are alike, losses as on the processors'
-	chosen 1 1 mpi csc topk gtopk
+	say 'selections by the host: replicas are alike, losses as on the processors'
 	chosen 2 1 mpi csc topk gtopk
 	chosen 4 2 mpi csc topk gtopk dense
 	say 'periods between groups on the one GPU: losses as on the processors'

@@ -142,13 +142,12 @@ static inline void run_apply(struct exchange_run *run, struct exchange *x,
 	const bool pieces = gf_selection_has(&run->selection, GF_SELECT_PIECES);
 	struct gf_select_bad bad = gf_select_inspect(&x->select, slot);
 	struct gf_select_sums sums;
-	struct gf_error err = {""};
 
 	if (bad.found && !run->bad[rank].found)
 		run->bad[rank] = bad;
 	if (bad.found)
 		return;
-	EXPECT(!gf_select_sums(&x->select, slot, &sums, &err), "%s", err.text);
+	gf_select_sums(&x->select, slot, &sums);
 	gf_update_sums(u, run->lr, &sums, pieces, NULL);
 	gf_select_adopt(&x->select, slot);
 }

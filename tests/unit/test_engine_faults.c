@@ -197,15 +197,12 @@ static void ahead(struct gf_comm *c, void *ctx)
 	static const struct setting deep = {0, 1, "ring", false, TIMEOUT_S, 2};
 	struct rig r = {0};
 	struct gf_error err = {""};
-	bool ended = false;
 	int rc;
 
 	(void)ctx;
 	EXPECT(!rig_open(&r, c, &deep, &err), "%s", err.text);
 	give_all(&r);
 	rig_begin(&r);
-	EXPECT(!gf_engine_earlier_ended(r.engine, true, &ended, &err) && ended,
-	       "%s", err.text);
 	gf_engine_backward_end(r.engine);
 	EXPECT(!gf_engine_wait(r.engine, &err), "%s", err.text);
 	EXPECT(!gf_engine_wait(r.engine, &err), "%s", err.text);
@@ -216,14 +213,10 @@ static void ahead(struct gf_comm *c, void *ctx)
 	}
 	give_all(&r);
 	rig_begin(&r);
-	EXPECT(!gf_engine_earlier_ended(r.engine, false, &ended, &err) &&
-		       !ended,
-	       "too soon");
-	rc = gf_engine_earlier_ended(r.engine, true, &ended, &err);
+	rc = gf_engine_settle(r.engine, &err);
 	EXPECT(rc == -ETIMEDOUT && strstr(err.text, "rank 0 is still in step"),
 	       "rank %d: %d, %s", c->rank, rc, err.text);
-	EXPECT(gf_engine_earlier_ended(r.engine, false, &ended, &err) == rc,
-	       "again");
+	EXPECT(gf_engine_settle(r.engine, &err) == rc, "again");
 	gate_pass(&gate);
 	rig_close(&r);
 }

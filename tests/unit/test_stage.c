@@ -188,82 +188,6 @@ static void test_steps(unsigned seed, size_t piece_bytes)
 	close_rig(&r);
 }
 
-/* Gradients that may not be taken yet wait where they are, in their order:
- * until one that is asked for later finds that they may, else until flush. */
-struct picky {
-	size_t allows_at; /* asked so often without waiting */
-	size_t asked, waits, taken;
-	int rc; /* what it says instead */
-};
-
-static int picky_may(void *ctx, bool wait, bool *now, struct gf_error *err)
-{
-	struct picky *p = ctx;
-
-	if (p->rc)
-		return gf_error_set(err, p->rc, "may not");
-	p->waits += wait;
-	p->asked += !wait;
-	*now = wait || p->asked >= p->allows_at;
-	return 0;
-}
-
-static int picky_take(void *ctx, struct gf_gpu_stream *s, size_t tensor,
-		      struct gf_error *err)
-{
-	struct picky *p = ctx;
-
-	(void)s;
-	(void)err;
-	EXPECT(tensor == p->taken, "want %zu, got %zu", p->taken, tensor);
-	p->taken++;
-	return 0;
-}
-
-static void test_may(void)
-{
-	static const struct {
-		size_t allows_at, waits;
-		size_t taken[TENSORS]; /* behind each */
-	} cases[] = {
-		{0, 0, {1, 2, 3, 4, 5, 6}},
-		{3, 0, {0, 0, 3, 4, 5, 6}},
-		{99, 1, {0, 0, 0, 0, 0, 0}},
-	};
-	size_t i, t, tensor;
-	struct rig r;
-
-	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++) {
-		struct picky p = {.allows_at = cases[i].allows_at};
-		struct gf_stage_taker by = {picky_take, &p, picky_may};
-
-		open_rig(&r, 5, 0, TEST_PATIENCE_S);
-		gf_stage_take(r.stage, &by);
-		gf_stage_to(r.stage, r.pools[0]);
-		for (t = 0; t < TENSORS; t++) {
-			EXPECT(!gf_stage_down(r.stage, t, &r.err), "%s",
-			       r.err.text);
-			EXPECT(p.taken == cases[i].taken[t],
-			       "%zu: behind %zu: %zu", i, t, p.taken);
-			if (!p.taken)
-				EXPECT(!gf_stage_look(r.stage, &tensor, &r.err),
-				       "%zu: too soon", i);
-		}
-		EXPECT(!gf_stage_flush(r.stage, &r.err), "%s", r.err.text);
-		EXPECT(p.taken == TENSORS && p.waits == cases[i].waits,
-		       "%zu: %zu, %zu", i, p.taken, p.waits);
-		for (t = 0; gf_stage_arrived(r.stage, &tensor, &r.err) == 1;
-		     t++)
-			EXPECT(tensor == t, "want %zu, got %zu", t, tensor);
-		EXPECT(t == TENSORS, "%zu came", t);
-		p.rc = -EIO;
-		gf_stage_to(r.stage, r.pools[0]);
-		EXPECT(gf_stage_down(r.stage, 0, &r.err) == -EIO, "it may");
-		EXPECT_TEXT(r.err.text, "may not");
-		close_rig(&r);
-	}
-}
-
 static void test_timeout(void)
 {
 	struct rig r;
@@ -293,7 +217,6 @@ int main(void)
 		test_steps((unsigned)i + 1, pieces[i]);
 		test_steps((unsigned)i + 77, pieces[i]);
 	}
-	test_may();
 	test_timeout();
 	return TEST_END();
 }

@@ -147,13 +147,15 @@ static void body(struct gf_comm *comm, void *ctx)
 static const struct {
 	const struct gf_select_plan *selection;
 	const char *optimizer;
-	const char *note; /* what it ends with; NULL: none */
+	const char *text; /* why not by NCCL, which is asked for; NULL: it is */
 } choices[] = {
 	{&gf_select_plan_csc, "sgd", NULL},
 	{&gf_select_plan_csc, "lars",
-	 "gradients come to the host whole: optimizer \"lars\" of some of the "
-	 "gradients is not computed on GPUs"},
+	 "--transport nccl: optimizer \"lars\" of some of the gradients is not "
+	 "computed on GPUs"},
 	{&gf_select_plan_gtopk, "lars", NULL},
+	{&gf_select_plan_dgc, "sgd",
+	 "--transport nccl: selection \"dgc\" goes by the host"},
 	{&gf_select_plan_dense, "lars", NULL},
 };
 
@@ -162,26 +164,31 @@ static void take(struct gf_comm *comm, void *ctx)
 {
 	const struct gf_train_devices devices = {{count, open_gpu, have_nccl},
 						 &fake_backend};
-	const struct gf_train_wish wish = {.device = "cuda:0",
-					   .transport = GF_TRANSPORT_MPI,
-					   .devices = &devices};
+	struct gf_train_wish wish = {.device = "cuda:0", .devices = &devices};
 	struct gf_plan plan = {.staleness = 2};
 	struct gf_train_config config = {.comm = comm, .plan = &plan};
 	struct gf_train_place place;
 	struct gf_error err = {""};
 	size_t i;
+	int rc;
 
 	(void)ctx;
 	self = comm->rank;
 	for (i = 0; i < GF_ARRAY_LENGTH(choices); i++) {
 		plan.selection.plan = choices[i].selection;
 		config.training.optimizer = (char *)choices[i].optimizer;
-		EXPECT(!gf_train_place_take(&config, &wish, &place, &err), "%s",
-		       err.text);
-		if (choices[i].note)
-			EXPECT_TEXT(place.note, choices[i].note);
-		else
-			EXPECT(!place.note, "%zu: %s", i, place.note);
+		wish.transport = GF_TRANSPORT_NCCL;
+		rc = gf_train_place_take(&config, &wish, &place, &err);
+		EXPECT(choices[i].text ? rc == -ENOTSUP : !rc && place.at.nccl,
+		       "%zu: %d, %s", i, rc, err.text);
+		if (choices[i].text)
+			EXPECT_TEXT(err.text, choices[i].text);
+		if (!rc)
+			gf_train_place_close(&place);
+		wish.transport = GF_TRANSPORT_MPI;
+		EXPECT(!gf_train_place_take(&config, &wish, &place, &err) &&
+			       !place.at.nccl && !place.note,
+		       "%zu: %s", i, err.text);
 		gf_train_place_close(&place);
 	}
 }

@@ -137,60 +137,19 @@ static const struct {
 	{"streaming gtopk", MLP, 4, "sgd", .period = &periods[1],
 	 .selection = SELECT_GTOPK(.density = .05)},
 	{"local", MLP, 3, "nesterov", .period = &periods[2]},
+	/* the host selects among whole gradients */
 	{"csc", MLP, 3, "sgd",
-	 .selection = SELECT_CSC(.chunk_elems = 13, .keep = .2, .decay = 1)},
-	/* chunks of several tensors, and tensors of several chunks; the
-	 * momentum of each waits with it */
-	{"csc-ramp", NORMED, 2, "nesterov",
-	 .selection = SELECT_CSC(.chunk_elems = 5, .keep = .1,
-				 .warmup_steps = 8, .decay = NAN)},
-	{"csc-alone", MLP, 1, "sgd", 2,
-	 .selection = SELECT_CSC(.chunk_elems = 7, .keep = .3, .decay = .5)},
-	{"csc-stale", MLP, 4, "sgd", .staleness = 2,
-	 .selection = SELECT_CSC(.chunk_elems = 13, .keep = .2, .decay = 1)},
-	{"csc-staler", NORMED, 3, "nesterov", .staleness = 3,
-	 .selection = SELECT_CSC(.chunk_elems = 4, .keep = .1,
-				 .warmup_steps = 6, .decay = NAN)},
-	/* scaled on the way, and the scale falls */
-	{"csc-scaled", MLP, 2, "sgd", .codec = "f16", .scale = 0x1p24,
 	 .selection = SELECT_CSC(.chunk_elems = 13, .keep = .2, .decay = 1)},
 	{"csc-stale-scaled", MLP, 2, "sgd", .codec = "f16", .scale = 0x1p24,
 	 .staleness = 2,
 	 .selection = SELECT_CSC(.chunk_elems = 13, .keep = .2, .decay = 1)},
-	/* all of it, in every step */
-	{"csc-all", MLP, 2, "sgd",
-	 .selection = SELECT_CSC(.chunk_elems = 13, .keep = 1, .decay = 1)},
-	/* LARS looks at tensors of which some waits: on the host */
 	{"csc-lars", NORMED, 2, "lars", .clip_norm = .05,
 	 .selection = SELECT_CSC(.chunk_elems = 13, .keep = .2, .decay = 1)},
-	{"topk", MLP, 2, "sgd", .selection = SELECT_TOPK(.density = .05)},
-	{"topk-nesterov", NORMED, 3, "nesterov",
+	{"topk-accumulate", NORMED, 2, "nesterov", 2,
 	 .selection = SELECT_TOPK(.density = .02,
 				  .warmup_densities = (double[]){.5, .1},
 				  .nwarmup = 2)},
 	{"gtopk", MLP, 4, "sgd", .selection = SELECT_GTOPK(.density = .05)},
-	{"gtopk-alone", MLP, 1, "sgd",
-	 .selection = SELECT_GTOPK(.density = .05)},
-	/* merged at inner nodes of the tree, and where partners are missing */
-	{"gtopk-conserve", MLP, 6, "nesterov",
-	 .selection =
-		 SELECT_GTOPK(.putback = GF_PUTBACK_CONSERVE, .density = .1)},
-	{"gtopk-naive", NORMED, 3, "sgd",
-	 .selection = SELECT_GTOPK(.putback = GF_PUTBACK_NAIVE, .density = .1)},
-	{"topk-accumulate", MLP, 2, "sgd", 2,
-	 .selection = SELECT_TOPK(.density = .05)},
-	/* norms are added up there as here, on this device */
-	{"gtopk-clipped", MLP, 2, "sgd", .clip_norm = .05,
-	 .selection = SELECT_GTOPK(.density = .05)},
-	{"topk-adamw", NORMED, 2, "adamw",
-	 .selection = SELECT_TOPK(.density = .1)},
-	{"topk-lars", NORMED, 2, "lars",
-	 .selection = SELECT_TOPK(.density = .1)},
-	/* a residual waits for what comes back of the step before */
-	{"topk-stale", MLP, 2, "nesterov", .staleness = 2,
-	 .selection = SELECT_TOPK(.density = .05)},
-	{"gtopk-stale", MLP, 4, "sgd", .staleness = 2,
-	 .selection = SELECT_GTOPK(.density = .05)},
 	{"gtopk-staler", NORMED, 3, "nesterov", 2, .staleness = 4,
 	 .selection =
 		 SELECT_GTOPK(.putback = GF_PUTBACK_CONSERVE, .density = .1)},
