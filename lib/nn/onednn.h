@@ -125,28 +125,9 @@ extern const struct gf_onednn_layer gf_onednn_conv, gf_onednn_fc,
 	gf_onednn_add, gf_onednn_maxpool, gf_onednn_avgpool,
 	gf_onednn_globalpool, gf_onednn_plain_ops;
 
-struct gf_ref_layer;
-extern const struct gf_ref_layer gf_onednn_lstm,
-	gf_onednn_attention; /* for onednn_plain.c */
-
-/* A row-major matrix whose rows lie `pitch` apart. */
-struct gf_onednn_matrix {
-	const float *at;
-	size_t pitch;
-	bool transposed;
-};
-
-/* c = alpha * a * b + beta * c, c of m x n with rows `pitch` apart, k products
- * each (onednn_build.c). Shapes were checked when the net was made, so the call
- * cannot fail. */
-struct gf_onednn_product {
-	struct gf_onednn_matrix a, b;
-	size_t m, n, k;
-	float alpha, beta;
-	float *c;
-	size_t pitch;
-};
-void gf_onednn_multiply(const struct gf_onednn_product *p);
+/* What layers of onednn_plain.c multiply by (onednn_build.c). */
+struct gf_ref_product;
+void gf_onednn_multiply(const struct gf_ref_product *p);
 
 /* Building blocks (onednn_build.c). */
 bool gf_onednn_ok(struct gf_onednn *p, dnnl_status_t status, const char *what);

@@ -5,6 +5,7 @@
 #include <errno.h>
 
 #include "base/array.h"
+#include "nn/ref.h"
 
 bool gf_onednn_ok(struct gf_onednn *p, dnnl_status_t status, const char *what)
 {
@@ -261,10 +262,10 @@ void gf_onednn_reorder(struct gf_onednn *p, struct gf_onednn_ops *ops,
 	gf_onednn_arg(op, DNNL_ARG_TO, to);
 }
 
-void gf_onednn_multiply(const struct gf_onednn_product *p)
+void gf_onednn_multiply(const struct gf_ref_product *p)
 {
 	dnnl_sgemm(p->a.transposed ? 'T' : 'N', p->b.transposed ? 'T' : 'N',
-		   (dnnl_dim_t)p->m, (dnnl_dim_t)p->n, (dnnl_dim_t)p->k,
-		   p->alpha, p->a.at, (dnnl_dim_t)p->a.pitch, p->b.at,
-		   (dnnl_dim_t)p->b.pitch, p->beta, p->c, (dnnl_dim_t)p->pitch);
+		   (dnnl_dim_t)p->m, (dnnl_dim_t)p->n, (dnnl_dim_t)p->k, 1,
+		   p->a.at, (dnnl_dim_t)p->a.pitch, p->b.at,
+		   (dnnl_dim_t)p->b.pitch, p->adds, p->c, (dnnl_dim_t)p->pitch);
 }

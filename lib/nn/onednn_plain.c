@@ -18,13 +18,6 @@ struct gf_onednn_plain_layer {
 	dnnl_memory_t out, dout;
 };
 
-static const struct gf_ref_layer *layer_ops(const struct gf_layer *l)
-{
-	return l->type == GF_LAYER_LSTM        ? &gf_onednn_lstm
-	       : l->type == GF_LAYER_ATTENTION ? &gf_onednn_attention
-					       : gf_ref_layers[l->type];
-}
-
 static float *address(dnnl_memory_t memory)
 {
 	void *handle = NULL;
@@ -43,7 +36,7 @@ static void run_forward(struct gf_onednn *p, size_t l)
 	for (size_t i = 0; i < io->layer->ninputs; i++)
 		io->in[i] = address(plain->in[i]);
 	io->out = address(plain->out);
-	layer_ops(io->layer)->forward(io);
+	gf_ref_layers[io->layer->type]->forward(io);
 }
 
 static void run_backward(struct gf_onednn *p, size_t l)
@@ -64,18 +57,19 @@ static void run_backward(struct gf_onednn *p, size_t l)
 							.out));
 	}
 	io->dout = address(plain->dout);
-	layer_ops(io->layer)->backward(io);
+	gf_ref_layers[io->layer->type]->backward(io);
 }
 
 static void forward(struct gf_onednn *p, size_t l)
 {
 	const struct gf_layer *layer = &p->net->model->layers[l];
-	const struct gf_ref_layer *ops = layer_ops(layer);
+	const struct gf_ref_layer *ops = gf_ref_layers[layer->type];
 	struct gf_onednn_plain_layer *plain = gf_xcalloc(1, sizeof(*plain));
 	const_dnnl_memory_desc_t out = gf_onednn_samples(p, &layer->out);
 
 	p->plain[l] = plain;
 	gf_ref_io_init(&plain->io, p->net, l);
+	plain->io.multiply = gf_onednn_multiply;
 	plain->in = gf_xcalloc(layer->ninputs, sizeof(*plain->in));
 	plain->din = gf_xcalloc(layer->ninputs, sizeof(*plain->din));
 	for (size_t i = 0; i < layer->ninputs; i++) {

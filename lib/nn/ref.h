@@ -4,6 +4,24 @@
 
 #include "nn/graph.h"
 
+/* A row-major matrix whose rows lie `pitch` apart. */
+struct gf_ref_matrix {
+	const float *at;
+	size_t pitch;
+	bool transposed;
+};
+
+/* c = a * b, or c += a * b, c of m x n with rows `pitch` apart, k products
+ * each. Shapes were checked when the net was made, so this cannot fail. */
+struct gf_ref_product {
+	struct gf_ref_matrix a, b;
+	size_t m, n, k;
+	bool adds;
+	float *c;
+	size_t pitch;
+};
+void gf_ref_multiply(const struct gf_ref_product *p); /* ref_fc.c */
+
 /*
  * One layer's arrays in the reference backend, in plain layouts: {N, C, H, W},
  * {N, T, F} or {N, F} (private to lib/nn). forward writes out and, if training,
@@ -37,6 +55,8 @@ struct gf_ref_io {
 	};
 	void *saved;          /* what forward keeps for backward */
 	const float *running; /* batch norm: means, then variances */
+	/* gf_ref_multiply, or what a backend has in its place */
+	void (*multiply)(const struct gf_ref_product *p);
 };
 
 struct gf_ref_layer {
@@ -54,29 +74,6 @@ extern const struct gf_ref_layer *const gf_ref_layers[GF_LAYER_NTYPES];
 void gf_ref_io_init(struct gf_ref_io *io, const struct gf_net *net, size_t l);
 void gf_ref_io_bind(struct gf_ref_io *io, const float *params, float *grads);
 void gf_ref_io_release(struct gf_ref_io *io);
-
-/* Rows of matrices (ref_fc.c): sum of a*b; y += a*x. */
-float gf_ref_dot(const float *a, const float *b, size_t n);
-void gf_ref_add_scaled(float *y, float a, const float *x, size_t n);
-
-/* One head of attention in sample n (ref_attention.c), from each array's first
- * row of it. */
-enum { GF_REF_QUERIES, GF_REF_KEYS, GF_REF_VALUES };
-
-struct gf_ref_head {
-	size_t steps, width;     /* width: of a head */
-	size_t pitch, out_pitch; /* between rows of inputs, of outputs */
-	bool causal;
-	const float *in[3], *dout;
-	float *din[3], *out; /* din: NULL where no gradient is wanted */
-	float *p;            /* {T, T}: the softmax of the scores */
-	float *dscores;      /* scratch, which all heads share: after their p */
-};
-/* Runs it for each head of each sample. */
-void gf_ref_each_head(const struct gf_ref_io *io,
-		      void (*run)(const struct gf_ref_head *head));
-/* How many positions position t attends to. */
-size_t gf_ref_seen(const struct gf_ref_head *h, size_t t);
 
 extern const struct gf_ref_layer gf_ref_conv, gf_ref_fc, gf_ref_batchnorm,
 	gf_ref_relu, gf_ref_add, gf_ref_maxpool, gf_ref_avgpool,

@@ -2,23 +2,40 @@
 #include "nn/ref.h"
 
 #include <math.h>
+#include <string.h>
+
+#include "gf_kernels.h"
 
 /*
  * Scaled dot-product attention (Vaswani et al. 2017): per head, out = P V with
  * P = softmax(Q K' / sqrt(d)), d = F / heads. The inputs are queries, keys and
  * values, each {T, F}, or one {T, 3F} with all three side by side; a head's
  * features lie side by side. With a causal mask a row of P ends at its own
- * position, and the rest of it is 0. `saved` holds P, and after it one row of
- * its gradient.
+ * position, and the rest of it is 0; the scores there are computed, too.
+ * `saved` holds P, and after it the gradient of one head's scores.
  */
-static struct gf_ref_head head_of(const struct gf_ref_io *io, size_t n,
-				  size_t k)
+enum { QUERIES, KEYS, VALUES };
+
+/* One head in one sample, from each array's first row of it. */
+struct head {
+	void (*multiply)(const struct gf_ref_product *p);
+	size_t steps, width;     /* width: of a head */
+	size_t pitch, out_pitch; /* between rows of inputs, of outputs */
+	bool causal;
+	const float *in[3], *dout;
+	float *din[3], *out; /* din: NULL where no gradient is wanted */
+	float *p;            /* {T, T}: the softmax of the scores */
+	float *dscores;      /* scratch, which all heads share: after their p */
+};
+
+static struct head head_of(const struct gf_ref_io *io, size_t n, size_t k)
 {
 	const struct gf_layer *l = io->layer;
 	const size_t steps = l->in.dims[0], features = l->out.dims[1];
 	const size_t width = features / l->heads;
 	const size_t out = n * steps * features + k * width;
-	struct gf_ref_head h = {
+	struct head h = {
+		.multiply = io->multiply,
 		.steps = steps,
 		.width = width,
 		.pitch = l->in.dims[1],
@@ -42,122 +59,109 @@ static struct gf_ref_head head_of(const struct gf_ref_io *io, size_t n,
 	return h;
 }
 
-void gf_ref_each_head(const struct gf_ref_io *io,
-		      void (*run)(const struct gf_ref_head *head))
+static void each_head(const struct gf_ref_io *io,
+		      void (*run)(const struct head *head))
 {
 	for (size_t n = 0; n < io->batch; n++)
 		for (size_t k = 0; k < io->layer->heads; k++) {
-			const struct gf_ref_head h = head_of(io, n, k);
+			const struct head h = head_of(io, n, k);
 
 			run(&h);
 		}
 }
 
-size_t gf_ref_seen(const struct gf_ref_head *h, size_t t)
+/* How many positions position t attends to. */
+static size_t seen_by(const struct head *h, size_t t)
 {
 	return h->causal ? t + 1 : h->steps;
 }
 
-static void softmax(float *p, size_t n)
+static float scale_of(const struct head *h)
 {
-	float max = p[0], sum = 0;
-
-	for (size_t i = 1; i < n; i++)
-		max = p[i] > max ? p[i] : max;
-	for (size_t i = 0; i < n; i++) {
-		p[i] = expf(p[i] - max);
-		sum += p[i];
-	}
-	for (size_t i = 0; i < n; i++)
-		p[i] /= sum;
+	return 1 / sqrtf((float)h->width);
 }
 
-static void weigh(const struct gf_ref_head *h, size_t t, float *p)
+static struct gf_ref_matrix rows(const float *at, size_t pitch)
 {
-	const float *query = h->in[GF_REF_QUERIES] + t * h->pitch;
-	const float scale = 1 / sqrtf((float)h->width);
-
-	for (size_t k = 0; k < h->steps; k++)
-		p[k] = 0;
-	for (size_t k = 0; k < gf_ref_seen(h, t); k++)
-		p[k] = scale * gf_ref_dot(query,
-					  h->in[GF_REF_KEYS] + k * h->pitch,
-					  h->width);
-	softmax(p, gf_ref_seen(h, t));
+	return (struct gf_ref_matrix){at, pitch, false};
 }
 
-static void head_forward(const struct gf_ref_head *h)
+static struct gf_ref_matrix transposed(struct gf_ref_matrix m)
 {
+	m.transposed = true;
+	return m;
+}
+
+static struct gf_ref_matrix input(const struct head *h, size_t which)
+{
+	return rows(h->in[which], h->pitch);
+}
+
+/* scores = a b', over the features of a head. */
+static void score(const struct head *h, struct gf_ref_matrix a,
+		  struct gf_ref_matrix b, float *scores)
+{
+	h->multiply(&(struct gf_ref_product){a, transposed(b), h->steps,
+					     h->steps, h->width, false, scores,
+					     h->steps});
+}
+
+/* c = weights b, or c += weights b, of features, summed over positions. */
+static void weigh(const struct head *h, struct gf_ref_matrix weights,
+		  struct gf_ref_matrix b, bool adds, float *c, size_t pitch)
+{
+	if (c)
+		h->multiply(&(struct gf_ref_product){weights, b, h->steps,
+						     h->width, h->steps, adds,
+						     c, pitch});
+}
+
+static void head_forward(const struct head *h)
+{
+	score(h, input(h, QUERIES), input(h, KEYS), h->p);
 	for (size_t t = 0; t < h->steps; t++) {
+		const size_t seen = seen_by(h, t);
 		float *p = h->p + t * h->steps;
-		float *out = h->out + t * h->out_pitch;
 
-		weigh(h, t, p);
-		for (size_t i = 0; i < h->width; i++)
-			out[i] = 0;
-		for (size_t k = 0; k < gf_ref_seen(h, t); k++)
-			gf_ref_add_scaled(out, p[k],
-					  h->in[GF_REF_VALUES] + k * h->pitch,
-					  h->width);
+		gf_kernels()->softmax_f32(p, scale_of(h), seen);
+		memset(p + seen, 0, (h->steps - seen) * sizeof(*p));
 	}
+	weigh(h, rows(h->p, h->steps), input(h, VALUES), false, h->out,
+	      h->out_pitch);
 }
 
-/* The gradient of one query's scores, from that of its output. */
-static void scores_backward(const struct gf_ref_head *h, size_t t)
+static void head_backward(const struct head *h)
 {
-	float *dscores = h->dscores;
-	const float *p = h->p + t * h->steps;
-	const float *dout = h->dout + t * h->out_pitch;
-	float sum = 0;
+	const struct gf_ref_matrix p = rows(h->p, h->steps);
+	const struct gf_ref_matrix d = rows(h->dscores, h->steps);
+	const struct gf_ref_matrix dout = rows(h->dout, h->out_pitch);
 
-	for (size_t k = 0; k < gf_ref_seen(h, t); k++) {
-		dscores[k] = gf_ref_dot(
-			dout, h->in[GF_REF_VALUES] + k * h->pitch, h->width);
-		sum += dscores[k] * p[k];
-	}
-	for (size_t k = 0; k < gf_ref_seen(h, t); k++)
-		dscores[k] = p[k] * (dscores[k] - sum) / sqrtf((float)h->width);
-}
-
-static void add_row(float *matrix, const struct gf_ref_head *h, size_t t,
-		    float a, const float *row)
-{
-	if (matrix)
-		gf_ref_add_scaled(matrix + t * h->pitch, a, row, h->width);
-}
-
-static void head_backward(const struct gf_ref_head *h)
-{
-	for (size_t t = 0; t < h->steps; t++) {
-		const float *p = h->p + t * h->steps;
-
-		scores_backward(h, t);
-		for (size_t k = 0; k < gf_ref_seen(h, t); k++) {
-			add_row(h->din[GF_REF_QUERIES], h, t, h->dscores[k],
-				h->in[GF_REF_KEYS] + k * h->pitch);
-			add_row(h->din[GF_REF_KEYS], h, k, h->dscores[k],
-				h->in[GF_REF_QUERIES] + t * h->pitch);
-			add_row(h->din[GF_REF_VALUES], h, k, p[k],
-				h->dout + t * h->out_pitch);
-		}
-	}
+	score(h, dout, input(h, VALUES), h->dscores);
+	for (size_t t = 0; t < h->steps; t++)
+		gf_kernels()->softmax_backward_f32(h->p + t * h->steps,
+						   h->dscores + t * h->steps,
+						   scale_of(h), h->steps);
+	weigh(h, d, input(h, KEYS), true, h->din[QUERIES], h->pitch);
+	weigh(h, transposed(d), input(h, QUERIES), true, h->din[KEYS],
+	      h->pitch);
+	weigh(h, transposed(p), dout, true, h->din[VALUES], h->pitch);
 }
 
 static void forward(const struct gf_ref_io *io)
 {
-	gf_ref_each_head(io, head_forward);
+	each_head(io, head_forward);
 }
 
 static void backward(const struct gf_ref_io *io)
 {
-	gf_ref_each_head(io, head_backward);
+	each_head(io, head_backward);
 }
 
 static size_t saved_bytes(const struct gf_layer *l, size_t batch)
 {
 	const size_t steps = l->in.dims[0];
 
-	return (batch * l->heads * steps + 1) * steps * sizeof(float);
+	return (batch * l->heads + 1) * steps * steps * sizeof(float);
 }
 
 const struct gf_ref_layer gf_ref_attention = {

@@ -20,7 +20,7 @@ static size_t row_inputs(const struct gf_ref_io *io)
 	return io->batch * gf_shape_elems(&io->layer->in) / rows(io);
 }
 
-float gf_ref_dot(const float *a, const float *b, size_t n)
+static float dot(const float *a, const float *b, size_t n)
 {
 	float sum = 0;
 
@@ -29,10 +29,34 @@ float gf_ref_dot(const float *a, const float *b, size_t n)
 	return sum;
 }
 
-void gf_ref_add_scaled(float *y, float a, const float *x, size_t n)
+static void add_scaled(float *y, float a, const float *x, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
 		y[i] += a * x[i];
+}
+
+/* Both loops read b in the order of its memory. */
+void gf_ref_multiply(const struct gf_ref_product *p)
+{
+	const size_t down = p->a.transposed ? 1 : p->a.pitch;
+	const size_t right = p->a.transposed ? p->a.pitch : 1;
+
+	for (size_t i = 0; i < p->m; i++) {
+		const float *a = p->a.at + i * down, *b = p->b.at;
+		float *c = p->c + i * p->pitch;
+
+		if (!p->adds)
+			memset(c, 0, p->n * sizeof(*c));
+		for (size_t j = 0; p->b.transposed && j < p->n; j++) {
+			float sum = c[j];
+
+			for (size_t k = 0; k < p->k; k++)
+				sum += a[k * right] * b[j * p->b.pitch + k];
+			c[j] = sum;
+		}
+		for (size_t k = 0; !p->b.transposed && k < p->k; k++)
+			add_scaled(c, a[k * right], b + k * p->b.pitch, p->n);
+	}
 }
 
 static void forward(const struct gf_ref_io *io)
@@ -44,8 +68,8 @@ static void forward(const struct gf_ref_io *io)
 		for (size_t o = 0; o < outputs; o++)
 			io->out[n * outputs + o] =
 				(io->bias ? io->bias[o] : 0) +
-				gf_ref_dot(io->weight + o * inputs,
-					   io->in[0] + n * inputs, inputs);
+				dot(io->weight + o * inputs,
+				    io->in[0] + n * inputs, inputs);
 }
 
 static void backward(const struct gf_ref_io *io)
@@ -61,14 +85,13 @@ static void backward(const struct gf_ref_io *io)
 		for (size_t o = 0; o < outputs; o++) {
 			float dout = io->dout[n * outputs + o];
 
-			gf_ref_add_scaled(io->dweight + o * inputs, dout,
-					  io->in[0] + n * inputs, inputs);
+			add_scaled(io->dweight + o * inputs, dout,
+				   io->in[0] + n * inputs, inputs);
 			if (io->dbias)
 				io->dbias[o] += dout;
 			if (io->din[0])
-				gf_ref_add_scaled(io->din[0] + n * inputs, dout,
-						  io->weight + o * inputs,
-						  inputs);
+				add_scaled(io->din[0] + n * inputs, dout,
+					   io->weight + o * inputs, inputs);
 		}
 }
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "nn/ref.h"
 
-#include <math.h>
 #include <string.h>
+
+#include "gf_kernels.h"
 
 /*
  * Long short-term memory (Hochreiter and Schmidhuber 1997, with forget gate),
@@ -10,184 +11,173 @@
  *	i, f, g, o = rows of W_ih x[t] + b_ih + W_hh h[t-1] + b_hh
  *	c[t] = sigmoid(f) c[t-1] + sigmoid(i) tanh(g)
  *	h[t] = sigmoid(o) tanh(c[t])
- * out is h. `saved` holds, per sample and position, the four gates after their
- * functions, then c; at its end the running dh, dc and the gates' gradients.
+ * out is h. A product takes the whole batch at once: the inputs of all
+ * positions in one, then one per position for what comes from the position
+ * before. The same in backward, where the weights' gradients wait for the end
+ * and are one product each.
+ *
+ * Rows are (sample, position) pairs, samples outermost, as the caller has
+ * them; those of one position lie `steps` rows apart.
  */
 enum { WEIGHT_IH, WEIGHT_HH, BIAS_IH, BIAS_HH };
 
-struct sizes {
-	size_t steps, inputs, hidden;
+struct lstm {
+	size_t batch, steps, inputs, hidden, gates; /* gates: 4 * hidden */
+	float *gate; /* {rows, gates}: after their functions */
+	float *cell; /* {rows, hidden}, like the next */
+	float *squashed;
+	float *before;  /* {rows, hidden}: h of the position before */
+	float *dgate;   /* {rows, gates} */
+	float *dh, *dc; /* {batch, hidden} */
+	float *zeros;   /* {hidden}: the state before the first position */
 };
 
-struct work {
-	float *gates, *cells;    /* of one sample */
-	float *dh, *dc, *dgates; /* of one position */
-};
-
-static struct sizes sizes_of(const struct gf_layer *l)
+static size_t saved_bytes(const struct gf_layer *l, size_t batch)
 {
-	return (struct sizes){l->in.dims[0], l->in.dims[1], l->filters};
+	return batch * l->filters * (11 * l->in.dims[0] + 3) * sizeof(float);
 }
 
-static struct work work_of(const struct gf_ref_io *io, size_t n)
+static struct lstm lstm_of(const struct gf_ref_io *io)
 {
-	const struct sizes s = sizes_of(io->layer);
-	const size_t sample = s.steps * 5 * s.hidden;
-	float *saved = io->saved, *rest = saved + io->batch * sample;
+	const struct gf_layer *l = io->layer;
+	const size_t block = io->batch * l->in.dims[0] * l->filters;
+	float *at = io->saved;
 
-	return (struct work){
-		.gates = saved + n * sample,
-		.cells = saved + n * sample + s.steps * 4 * s.hidden,
-		.dh = rest,
-		.dc = rest + s.hidden,
-		.dgates = rest + 2 * s.hidden,
+	return (struct lstm){
+		.batch = io->batch,
+		.steps = l->in.dims[0],
+		.inputs = l->in.dims[1],
+		.hidden = l->filters,
+		.gates = 4 * l->filters,
+		.gate = at,
+		.cell = at + 4 * block,
+		.squashed = at + 5 * block,
+		.before = at + 6 * block,
+		.dgate = at + 7 * block,
+		.dh = at + 11 * block,
+		.dc = at + 11 * block + io->batch * l->filters,
+		.zeros = at + 11 * block + 2 * io->batch * l->filters,
 	};
 }
 
-static float sigmoid(float x)
+static struct gf_lstm_cell cell_of(const struct lstm *s, size_t n, size_t t)
 {
-	return 1 / (1 + expf(-x));
-}
+	const size_t row = n * s->steps + t, h = s->hidden;
 
-/* to += matrix * x */
-static void add_product(float *to, const float *matrix, const float *x,
-			size_t rows, size_t columns)
-{
-	for (size_t r = 0; r < rows; r++)
-		for (size_t c = 0; c < columns; c++)
-			to[r] += matrix[r * columns + c] * x[c];
-}
-
-/* to += matrix' * y */
-static void add_transposed(float *to, const float *matrix, const float *y,
-			   size_t rows, size_t columns)
-{
-	for (size_t r = 0; r < rows; r++)
-		for (size_t c = 0; c < columns; c++)
-			to[c] += matrix[r * columns + c] * y[r];
-}
-
-/* matrix += y x' */
-static void add_outer(float *matrix, const float *y, const float *x,
-		      size_t rows, size_t columns)
-{
-	for (size_t r = 0; r < rows; r++)
-		for (size_t c = 0; c < columns; c++)
-			matrix[r * columns + c] += y[r] * x[c];
-}
-
-static void step_forward(const struct gf_ref_io *io, const struct work *w,
-			 size_t n, size_t t)
-{
-	const struct sizes s = sizes_of(io->layer);
-	float *gates = w->gates + t * 4 * s.hidden;
-	float *cell = w->cells + t * s.hidden;
-	float *out = io->out + (n * s.steps + t) * s.hidden;
-
-	for (size_t k = 0; k < 4 * s.hidden; k++)
-		gates[k] = io->param[BIAS_IH][k] + io->param[BIAS_HH][k];
-	add_product(gates, io->param[WEIGHT_IH],
-		    io->in[0] + (n * s.steps + t) * s.inputs, 4 * s.hidden,
-		    s.inputs);
-	if (t > 0)
-		add_product(gates, io->param[WEIGHT_HH], out - s.hidden,
-			    4 * s.hidden, s.hidden);
-	for (size_t k = 0; k < s.hidden; k++) {
-		float i = sigmoid(gates[k]), f = sigmoid(gates[s.hidden + k]);
-		float g = tanhf(gates[2 * s.hidden + k]);
-		float o = sigmoid(gates[3 * s.hidden + k]);
-
-		cell[k] = i * g + (t > 0 ? f * cell[k - s.hidden] : 0);
-		out[k] = o * tanhf(cell[k]);
-		gates[k] = i;
-		gates[s.hidden + k] = f;
-		gates[2 * s.hidden + k] = g;
-		gates[3 * s.hidden + k] = o;
-	}
+	return (struct gf_lstm_cell){
+		.gate = s->gate + row * s->gates,
+		.before = t > 0 ? s->cell + (row - 1) * h : s->zeros,
+		.cell = s->cell + row * h,
+		.squashed = s->squashed + row * h,
+	};
 }
 
 static void forward(const struct gf_ref_io *io)
 {
-	for (size_t n = 0; n < io->batch; n++) {
-		const struct work w = work_of(io, n);
+	const struct lstm s = lstm_of(io);
+	const size_t rows = s.batch * s.steps, h = s.hidden;
+	const struct gf_ref_matrix x = {io->in[0], s.inputs, false};
+	const struct gf_ref_matrix ih = {io->param[WEIGHT_IH], s.inputs, true};
+	const struct gf_ref_matrix hh = {io->param[WEIGHT_HH], h, true};
 
-		for (size_t t = 0; t < io->layer->in.dims[0]; t++)
-			step_forward(io, &w, n, t);
+	memset(s.zeros, 0, h * sizeof(float));
+	for (size_t k = 0; k < s.gates; k++)
+		s.gate[k] = io->param[BIAS_IH][k] + io->param[BIAS_HH][k];
+	for (size_t row = 1; row < rows; row++)
+		memcpy(s.gate + row * s.gates, s.gate, s.gates * sizeof(float));
+	io->multiply(&(struct gf_ref_product){x, ih, rows, s.gates, s.inputs,
+					      true, s.gate, s.gates});
+	for (size_t t = 0; t < s.steps; t++) {
+		const struct gf_ref_matrix before = {io->out + (t - 1) * h,
+						     s.steps * h, false};
+
+		if (t > 0)
+			io->multiply(&(struct gf_ref_product){
+				before, hh, s.batch, s.gates, h, true,
+				s.gate + t * s.gates, s.steps * s.gates});
+		for (size_t n = 0; n < s.batch; n++) {
+			struct gf_lstm_cell c = cell_of(&s, n, t);
+
+			c.out = io->out + (n * s.steps + t) * h;
+			gf_kernels()->lstm_cell_f32(&c, h);
+		}
 	}
 }
 
-/* dh: the gradient of h from the next position; on return the one for the
- * position before. dc: the same of c. */
-static void gates_backward(const struct gf_ref_io *io, const struct work *w,
-			   size_t n, size_t t)
+static void cell_backward(const struct lstm *s, size_t n, size_t t,
+			  const float *dout)
 {
-	const struct sizes s = sizes_of(io->layer);
-	const float *gates = w->gates + t * 4 * s.hidden;
-	const float *cell = w->cells + t * s.hidden;
-	const float *dout = io->dout + (n * s.steps + t) * s.hidden;
+	const size_t h = s->hidden, row = n * s->steps + t;
+	const struct gf_lstm_cell c = cell_of(s, n, t);
+	const struct gf_lstm_gradient d = {
+		.out = dout + row * h,
+		.next = s->dh + n * h,
+		.cell = s->dc + n * h,
+		.gate = s->dgate + row * s->gates,
+	};
 
-	for (size_t k = 0; k < s.hidden; k++) {
-		float i = gates[k], f = gates[s.hidden + k];
-		float g = gates[2 * s.hidden + k];
-		float o = gates[3 * s.hidden + k];
-		float squashed = tanhf(cell[k]), dh = dout[k] + w->dh[k];
-		float dc = w->dc[k] + dh * o * (1 - squashed * squashed);
-		float before = t > 0 ? cell[k - s.hidden] : 0;
+	gf_kernels()->lstm_cell_backward_f32(&c, &d, h);
+}
 
-		w->dgates[k] = dc * g * i * (1 - i);
-		w->dgates[s.hidden + k] = dc * before * f * (1 - f);
-		w->dgates[2 * s.hidden + k] = dc * i * (1 - g * g);
-		w->dgates[3 * s.hidden + k] = dh * squashed * o * (1 - o);
-		w->dc[k] = dc * f;
-		w->dh[k] = 0;
+/* Through time, from the last position to the first. */
+static void unroll(const struct gf_ref_io *io, const struct lstm *s)
+{
+	const struct gf_ref_matrix hh = {io->param[WEIGHT_HH], s->hidden,
+					 false};
+
+	memset(s->dh, 0, s->batch * s->hidden * sizeof(float));
+	memset(s->dc, 0, s->batch * s->hidden * sizeof(float));
+	for (size_t t = s->steps; t-- > 0;) {
+		const struct gf_ref_matrix d = {s->dgate + t * s->gates,
+						s->steps * s->gates, false};
+
+		for (size_t n = 0; n < s->batch; n++)
+			cell_backward(s, n, t, io->dout);
+		if (t > 0)
+			io->multiply(&(struct gf_ref_product){
+				d, hh, s->batch, s->hidden, s->gates, false,
+				s->dh, s->hidden});
 	}
 }
 
-static void step_backward(const struct gf_ref_io *io, const struct work *w,
-			  size_t n, size_t t)
+static void gather_before(const struct gf_ref_io *io, const struct lstm *s)
 {
-	const struct sizes s = sizes_of(io->layer);
-	const size_t rows = 4 * s.hidden, at = n * s.steps + t;
+	const size_t sample = s->steps * s->hidden, h = s->hidden;
 
-	gates_backward(io, w, n, t);
-	for (size_t k = 0; k < rows; k++)
-		io->dparam[BIAS_IH][k] += w->dgates[k];
-	add_outer(io->dparam[WEIGHT_IH], w->dgates, io->in[0] + at * s.inputs,
-		  rows, s.inputs);
-	if (io->din[0])
-		add_transposed(io->din[0] + at * s.inputs, io->param[WEIGHT_IH],
-			       w->dgates, rows, s.inputs);
-	if (t == 0)
-		return;
-	add_outer(io->dparam[WEIGHT_HH], w->dgates,
-		  io->out + (at - 1) * s.hidden, rows, s.hidden);
-	add_transposed(w->dh, io->param[WEIGHT_HH], w->dgates, rows, s.hidden);
+	for (size_t n = 0; n < s->batch; n++) {
+		memset(s->before + n * sample, 0, h * sizeof(float));
+		memcpy(s->before + n * sample + h, io->out + n * sample,
+		       (sample - h) * sizeof(float));
+	}
 }
 
 static void backward(const struct gf_ref_io *io)
 {
-	const struct sizes s = sizes_of(io->layer);
-	const size_t rows = 4 * s.hidden;
+	const struct lstm s = lstm_of(io);
+	const size_t rows = s.batch * s.steps, h = s.hidden;
+	const struct gf_ref_matrix dt = {s.dgate, s.gates, true};
+	const struct gf_ref_matrix d = {s.dgate, s.gates, false};
+	const struct gf_ref_matrix x = {io->in[0], s.inputs, false};
+	const struct gf_ref_matrix before = {s.before, h, false};
+	const struct gf_ref_matrix ih = {io->param[WEIGHT_IH], s.inputs, false};
+	float *bias = io->dparam[BIAS_IH];
 
-	memset(io->dparam[WEIGHT_IH], 0, rows * s.inputs * sizeof(float));
-	memset(io->dparam[WEIGHT_HH], 0, rows * s.hidden * sizeof(float));
-	memset(io->dparam[BIAS_IH], 0, rows * sizeof(float));
-	for (size_t n = 0; n < io->batch; n++) {
-		const struct work w = work_of(io, n);
-
-		memset(w.dh, 0, s.hidden * sizeof(float));
-		memset(w.dc, 0, s.hidden * sizeof(float));
-		for (size_t t = s.steps; t-- > 0;)
-			step_backward(io, &w, n, t);
-	}
-	memcpy(io->dparam[BIAS_HH], io->dparam[BIAS_IH], rows * sizeof(float));
-}
-
-static size_t saved_bytes(const struct gf_layer *l, size_t batch)
-{
-	const struct sizes s = sizes_of(l);
-
-	return (batch * s.steps * 5 + 6) * s.hidden * sizeof(float);
+	unroll(io, &s);
+	gather_before(io, &s);
+	io->multiply(&(struct gf_ref_product){dt, x, s.gates, s.inputs, rows,
+					      false, io->dparam[WEIGHT_IH],
+					      s.inputs});
+	io->multiply(&(struct gf_ref_product){dt, before, s.gates, h, rows,
+					      false, io->dparam[WEIGHT_HH], h});
+	if (io->din[0])
+		io->multiply(&(struct gf_ref_product){d, ih, rows, s.inputs,
+						      s.gates, true, io->din[0],
+						      s.inputs});
+	memset(bias, 0, s.gates * sizeof(float));
+	for (size_t row = 0; row < rows; row++)
+		for (size_t k = 0; k < s.gates; k++)
+			bias[k] += s.dgate[row * s.gates + k];
+	memcpy(io->dparam[BIAS_HH], bias, s.gates * sizeof(float));
 }
 
 const struct gf_ref_layer gf_ref_lstm = {

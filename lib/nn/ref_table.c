@@ -40,6 +40,7 @@ void gf_ref_io_init(struct gf_ref_io *io, const struct gf_net *net, size_t l)
 		.in = gf_xcalloc(layer->ninputs, sizeof(*io->in)),
 		.din = gf_xcalloc(layer->ninputs, sizeof(*io->din)),
 		.running = net->running + net->running_at[l],
+		.multiply = gf_ref_multiply,
 	};
 }
 
