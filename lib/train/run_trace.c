@@ -14,80 +14,68 @@
 #define SHOWN_S    1e-6 /* a shorter wait is none */
 #define COMPUTE    0    /* thread; lane l is thread 1 + l */
 
-/* One step of one process, times on the trace's axis. */
-struct picture {
-	int pid;
-	size_t step;
-	double load_s, start_s, forward_s, backward_s, exchanged_s, end_s;
-	double outer_s; /* of the end: an outer exchange */
-	const double *gradient_s;
-	const struct gf_message_times *messages;
-	const struct gf_step_wait *late; /* nmessages, or NULL */
-	double late_shift_s;             /* what takes its times to the axis */
-};
-
 struct drawing {
 	const struct gf_plan *plan;
 	struct gf_trace *trace;
-	double *lane_free_s; /* lanes */
-	int *lanes_of;       /* the process that they were last drawn for */
+	double *lane_free_s; /* lanes, on the trace's axis */
+	/* What is drawn: one step of one process. */
+	int pid;
+	const struct gf_step_times *step;
+	double shift_s; /* what takes its times to the axis */
 };
 
-/* Forward waits for what messages of the step before bring. */
-static void draw_late(const struct drawing *d, const struct picture *p)
+static void slice(const struct drawing *d, const char *category,
+		  const char *name, double from_s, double to_s)
 {
+	const double start_s = from_s - d->shift_s;
+
+	gf_trace_slice(d->trace, d->pid, COMPUTE, category, name, start_s,
+		       to_s - d->shift_s - start_s, NULL);
+}
+
+/* Forward waits for what messages of the step before bring. */
+static void draw_late(const struct drawing *d)
+{
+	const struct gf_step_wait *w = d->step->late;
 	char name[64];
 	size_t i;
 
-	for (i = 0; p->late && i < d->plan->nmessages; i++) {
-		const struct gf_step_wait *w = &p->late[i];
-
-		if (w->end_s <= w->start_s)
+	for (i = 0; w && i < d->plan->nmessages; i++) {
+		if (w[i].end_s <= w[i].start_s)
 			continue;
 		snprintf(name, sizeof(name), "wait for message %zu", i);
-		gf_trace_slice(d->trace, p->pid, COMPUTE, "late", name,
-			       w->start_s - p->late_shift_s,
-			       w->end_s - w->start_s, NULL);
+		slice(d, "late", name, w[i].start_s, w[i].end_s);
 	}
 }
 
-static void draw_compute(const struct drawing *d, const struct picture *p)
+static void draw_compute(const struct drawing *d)
 {
 	const struct gf_model_profile *m = d->plan->model;
-	double from = p->forward_s;
-	char *name = gf_xasprintf("step %zu", p->step);
+	const struct gf_step_times *s = d->step;
+	const double updated_s = s->end_s - s->outer_s;
+	double from_s = s->forward_s;
+	char *name = gf_xasprintf("step %zu", s->step);
 	size_t i;
 
-	if (p->load_s > SHOWN_S)
-		gf_trace_slice(d->trace, p->pid, COMPUTE, "load", "load",
-			       p->start_s - p->load_s, p->load_s, NULL);
-	gf_trace_slice(d->trace, p->pid, COMPUTE, "step", name, p->start_s,
-		       p->end_s - p->start_s, NULL);
+	if (s->load_s > SHOWN_S)
+		slice(d, "load", "load", s->start_s - s->load_s, s->start_s);
+	slice(d, "step", name, s->start_s, s->end_s);
 	free(name);
-	gf_trace_slice(d->trace, p->pid, COMPUTE, "forward", "forward",
-		       p->start_s, p->forward_s - p->start_s, NULL);
-	draw_late(d, p);
-	gf_trace_slice(d->trace, p->pid, COMPUTE, "backward", "backward",
-		       p->forward_s, p->backward_s - p->forward_s, NULL);
+	slice(d, "forward", "forward", s->start_s, s->forward_s);
+	draw_late(d);
+	slice(d, "backward", "backward", s->forward_s, s->backward_s);
 	for (i = 0; i < m->ntensors; i++) {
-		gf_trace_slice(d->trace, p->pid, COMPUTE, "backward",
-			       m->tensors[i].name, from,
-			       p->gradient_s[i] - from, NULL);
-		gf_trace_instant(d->trace, p->pid, COMPUTE, "ready",
-				 m->tensors[i].name, p->gradient_s[i]);
-		from = p->gradient_s[i];
+		slice(d, "backward", m->tensors[i].name, from_s,
+		      s->gradient_s[i]);
+		from_s = s->gradient_s[i];
+		gf_trace_instant(d->trace, d->pid, COMPUTE, "ready",
+				 m->tensors[i].name, from_s - d->shift_s);
 	}
-	if (p->exchanged_s > p->backward_s)
-		gf_trace_slice(d->trace, p->pid, COMPUTE, "wait", "wait",
-			       p->backward_s, p->exchanged_s - p->backward_s,
-			       NULL);
-	gf_trace_slice(d->trace, p->pid, COMPUTE, "update", "update",
-		       p->exchanged_s, p->end_s - p->outer_s - p->exchanged_s,
-		       NULL);
-	if (p->outer_s > SHOWN_S)
-		gf_trace_slice(d->trace, p->pid, COMPUTE, "outer",
-			       "outer exchange", p->end_s - p->outer_s,
-			       p->outer_s, NULL);
+	if (s->exchanged_s > s->backward_s)
+		slice(d, "wait", "wait", s->backward_s, s->exchanged_s);
+	slice(d, "update", "update", s->exchanged_s, updated_s);
+	if (s->outer_s > SHOWN_S)
+		slice(d, "outer", "outer exchange", updated_s, s->end_s);
 }
 
 /* The first lane that is free at start_s, else the one that is free first:
@@ -106,10 +94,9 @@ static int take_lane(const struct drawing *d, double start_s)
 }
 
 /* Messages that are cut anew: the last of the plan that went with the i-th. */
-static size_t last_with(const struct drawing *d, const struct picture *p,
-			size_t i)
+static size_t last_with(const struct drawing *d, size_t i)
 {
-	const struct gf_message_times *t = p->messages;
+	const struct gf_message_times *t = d->step->messages;
 	size_t last = i;
 
 	while (gf_selection_has(&d->plan->selection, GF_SELECT_RECUTS) &&
@@ -120,66 +107,65 @@ static size_t last_with(const struct drawing *d, const struct picture *p,
 	return last;
 }
 
-static size_t bytes_of(const struct drawing *d, const struct picture *p,
-		       size_t i, size_t last)
+static size_t bytes_of(const struct drawing *d, size_t i, size_t last)
 {
 	double bytes = 0;
 
-	if (p->messages[i].elems)
-		return p->messages[i].elems * sizeof(float);
+	if (d->step->messages[i].elems)
+		return d->step->messages[i].elems * sizeof(float);
 	for (; i <= last; i++)
 		bytes += (double)gf_plan_message_bytes(d->plan, i);
 	return (size_t)(gf_plan_update_share(d->plan) * bytes);
 }
 
-static void draw_message(const struct drawing *d, const struct picture *p,
-			 size_t i, size_t last)
+static void draw_message(const struct drawing *d, size_t i, size_t last)
 {
 	const struct gf_message *m = &d->plan->messages[i];
-	const struct gf_message_times *t = &p->messages[i];
-	int lane = take_lane(d, t->start_s);
-	double start_s = t->start_s > d->lane_free_s[lane]
-				 ? t->start_s
-				 : d->lane_free_s[lane];
+	const struct gf_message_times *t = &d->step->messages[i];
+	int lane = take_lane(d, t->start_s - d->shift_s);
+	double start_s = fmax(t->start_s - d->shift_s, d->lane_free_s[lane]);
+	double end_s = t->end_s - d->shift_s;
 	char *name = gf_xasprintf("message %zu", i);
 	char *args = gf_xasprintf(
 		"{\"message\": %zu, \"first\": %zu, \"last\":"
 		" %zu, \"bytes\": %zu, \"algorithm\": \"%s\"}",
-		i, m->first, d->plan->messages[last].last,
-		bytes_of(d, p, i, last),
+		i, m->first, d->plan->messages[last].last, bytes_of(d, i, last),
 		gf_plan_runs(d->plan, m->first, m->last,
 			     &d->plan->messages[t->elems ? t->like : last]));
 
-	if (t->end_s > start_s) {
-		gf_trace_slice(d->trace, p->pid, 1 + lane, "message", name,
-			       start_s, t->end_s - start_s, args);
-		gf_trace_flow(d->trace, p->pid, COMPUTE, t->ready_s, 1 + lane,
-			      start_s,
-			      ((size_t)p->pid << 40) +
-				      p->step * d->plan->nmessages + i);
-		d->lane_free_s[lane] = t->end_s;
+	if (end_s > start_s) {
+		gf_trace_slice(d->trace, d->pid, 1 + lane, "message", name,
+			       start_s, end_s - start_s, args);
+		gf_trace_flow(d->trace, d->pid, COMPUTE,
+			      t->ready_s - d->shift_s, 1 + lane, start_s,
+			      ((size_t)d->pid << 40) +
+				      d->step->step * d->plan->nmessages + i);
+		d->lane_free_s[lane] = end_s;
 	}
 	free(name);
 	free(args);
 }
 
-static void draw(const struct drawing *d, const struct picture *p)
+static void draw(struct drawing *d, int pid, const struct gf_step_times *s,
+		 double shift_s)
 {
+	const bool synchronous = d->plan->staleness == 1;
 	size_t i, last;
 	int lane;
 
 	/* stale gradients travel while later steps compute */
-	if (*d->lanes_of != p->pid || d->plan->staleness == 1)
+	if (synchronous || d->pid != pid)
 		for (lane = 0; lane < d->plan->lanes; lane++)
-			d->lane_free_s[lane] = d->plan->staleness == 1
-						       ? p->start_s
-						       : -INFINITY;
-	*d->lanes_of = p->pid;
-	draw_compute(d, p);
-	for (i = 0; i < d->plan->nmessages && !isnan(p->messages[i].end_s);
+			d->lane_free_s[lane] =
+				synchronous ? s->start_s - shift_s : -INFINITY;
+	d->pid = pid;
+	d->step = s;
+	d->shift_s = shift_s;
+	draw_compute(d);
+	for (i = 0; i < d->plan->nmessages && !isnan(s->messages[i].end_s);
 	     i = last + 1) {
-		last = last_with(d, p, i);
-		draw_message(d, p, i, last);
+		last = last_with(d, i);
+		draw_message(d, i, last);
 	}
 }
 
@@ -197,46 +183,6 @@ static void draw_names(const struct drawing *d, int pid, const char *process)
 	}
 }
 
-/* --- measured ------------------------------------------------------------- */
-
-static void draw_measured(const struct drawing *d, int rank,
-			  const struct gf_step_times *s, double shift_s)
-{
-	size_t ntensors = d->plan->model->ntensors, i;
-	double *gradient_s = gf_xcalloc(ntensors, sizeof(double));
-	struct gf_message_times *messages =
-		gf_xcalloc(d->plan->nmessages, sizeof(*messages));
-	struct picture p = {
-		.pid = rank,
-		.step = s->step,
-		.load_s = s->load_s,
-		.start_s = s->start_s - shift_s,
-		.forward_s = s->forward_s - shift_s,
-		.backward_s = s->backward_s - shift_s,
-		.exchanged_s = s->exchanged_s - shift_s,
-		.outer_s = s->outer_s,
-		.end_s = s->end_s - shift_s,
-		.gradient_s = gradient_s,
-		.messages = messages,
-		.late = s->late,
-		.late_shift_s = shift_s,
-	};
-
-	for (i = 0; i < ntensors; i++)
-		gradient_s[i] = s->gradient_s[i] - shift_s;
-	for (i = 0; i < d->plan->nmessages; i++) {
-		messages[i].ready_s = s->messages[i].ready_s - shift_s;
-		messages[i].start_s = s->messages[i].start_s - shift_s;
-		messages[i].end_s = s->messages[i].end_s - shift_s;
-		messages[i].elems = s->messages[i].elems;
-		messages[i].like = s->messages[i].like;
-		messages[i].place = s->messages[i].place;
-	}
-	draw(d, &p);
-	free(gradient_s);
-	free(messages);
-}
-
 static void draw_alone(const struct drawing *d, int rank,
 		       const struct gf_speed_pass *p, double shift_s)
 {
@@ -246,75 +192,41 @@ static void draw_alone(const struct drawing *d, int rank,
 			       p->seconds, NULL);
 }
 
-/* --- predicted ------------------------------------------------------------ */
-
-/* A predicted step's compute, from the step's start. */
-struct computed {
-	double forward_end_s, backward_end_s;
-	double *gradient_s; /* owned */
-};
-
-/* As messages slow it; where that cannot be said, as the profile has it. */
-static struct computed compute_of(const struct gf_plan *plan)
+/* A predicted step, from its start: compute as messages slow it; where that
+ * cannot be said, as the profile has it. The caller frees the arrays. */
+static struct gf_step_times step_of(const struct gf_plan *plan,
+				    const struct gf_prediction *prediction)
 {
 	const struct gf_model_profile *m = plan->model;
 	const struct gf_fabric fabric = gf_plan_fabric(plan);
 	struct gf_sim_result result = {0};
-	struct computed c = {.gradient_s =
-				     gf_xcalloc(m->ntensors, sizeof(double))};
+	struct gf_step_times s = {
+		.exchanged_s = prediction->iteration_s - gf_plan_update_s(plan),
+		.end_s = prediction->iteration_s,
+		.gradient_s = gf_xcalloc(m->ntensors, sizeof(double)),
+		.messages = gf_xcalloc(plan->nmessages, sizeof(*s.messages)),
+	};
 	struct gf_error ignored;
 	size_t i;
 
-	if (gf_predict_gradients(plan, &fabric, &result, c.gradient_s,
-				 &ignored) == 0) {
-		c.forward_end_s = result.forward_end_s;
-		c.backward_end_s = result.backward_end_s;
-		return c;
+	if (gf_predict_gradients(plan, &fabric, &result, s.gradient_s,
+				 &ignored)) {
+		result.forward_end_s = m->forward_s;
+		result.backward_end_s = m->forward_s + m->backward_s;
+		for (i = 0; i < m->ntensors; i++)
+			s.gradient_s[i] = m->forward_s + m->tensors[i].ready_s;
 	}
-	c.forward_end_s = m->forward_s;
-	c.backward_end_s = m->forward_s + m->backward_s;
-	for (i = 0; i < m->ntensors; i++)
-		c.gradient_s[i] = m->forward_s + m->tensors[i].ready_s;
-	return c;
-}
-
-static void draw_predicted(const struct drawing *d, int pid,
-			   const struct gf_prediction *prediction,
-			   const struct computed *c, size_t step, double at_s)
-{
-	const struct gf_model_profile *m = d->plan->model;
-	size_t i;
-	double *gradient_s = gf_xcalloc(m->ntensors, sizeof(double));
-	struct gf_message_times *messages =
-		gf_xcalloc(d->plan->nmessages, sizeof(*messages));
-	struct picture p = {
-		.pid = pid,
-		.step = step,
-		.start_s = at_s,
-		.forward_s = at_s + c->forward_end_s,
-		.backward_s = at_s + c->backward_end_s,
-		.exchanged_s = at_s + prediction->iteration_s -
-			       gf_plan_update_s(d->plan),
-		.end_s = at_s + prediction->iteration_s,
-		.gradient_s = gradient_s,
-		.messages = messages,
-	};
-
-	for (i = 0; i < m->ntensors; i++)
-		gradient_s[i] = at_s + c->gradient_s[i];
-	for (i = 0; i < d->plan->nmessages; i++) {
+	s.forward_s = result.forward_end_s;
+	s.backward_s = result.backward_end_s;
+	for (i = 0; i < plan->nmessages; i++) {
 		const struct gf_predicted_message *t = &prediction->messages[i];
 
-		messages[i].ready_s = at_s + t->ready_s;
-		messages[i].start_s = at_s + t->start_s;
-		messages[i].end_s = at_s + t->end_s;
+		s.messages[i].ready_s = t->ready_s;
+		s.messages[i].start_s = t->start_s;
+		s.messages[i].end_s = t->end_s;
 	}
-	draw(d, &p);
-	free(gradient_s);
-	free(messages);
+	return s;
 }
-
-/* --- all together --------------------------------------------------------- */
 
 static size_t first_shown(const struct gf_plan *plan,
 			  const struct gf_timeline *timeline)
@@ -335,16 +247,15 @@ static void draw_rank(struct gf_comm *comm, const struct gf_plan *plan,
 		      struct gf_trace *trace)
 {
 	size_t i = first_shown(plan, timeline);
-	int lanes_of = -1;
 	struct drawing d = {
 		.plan = plan,
 		.trace = trace,
 		.lane_free_s = gf_xcalloc((size_t)plan->lanes, sizeof(double)),
-		.lanes_of = &lanes_of,
+		.pid = -1,
 	};
 	bool predicts = comm->rank == 0 && prediction;
 	double predicted_s = -INFINITY;
-	struct computed computed = {0};
+	struct gf_step_times predicted = {0};
 	char *name = gf_xasprintf("rank %d", comm->rank);
 
 	draw_names(&d, comm->rank, name);
@@ -352,22 +263,23 @@ static void draw_rank(struct gf_comm *comm, const struct gf_plan *plan,
 	draw_alone(&d, comm->rank, &speed->last, shift_s);
 	if (predicts) {
 		draw_names(&d, comm->ranks, "predicted");
-		computed = compute_of(plan);
+		predicted = step_of(plan, prediction);
 	}
 	for (; i < gf_timeline_count(timeline); i++) {
 		const struct gf_step_times *s = gf_timeline_at(timeline, i);
 
-		draw_measured(&d, comm->rank, s, shift_s);
+		draw(&d, comm->rank, s, shift_s);
 		if (!predicts)
 			continue;
 		/* where the step began, but not over the one before */
 		predicted_s = fmax(predicted_s, s->start_s - shift_s);
-		draw_predicted(&d, comm->ranks, prediction, &computed, s->step,
-			       predicted_s);
+		predicted.step = s->step;
+		draw(&d, comm->ranks, &predicted, -predicted_s);
 		predicted_s += prediction->iteration_s;
 	}
 	free(name);
-	free(computed.gradient_s);
+	free(predicted.gradient_s);
+	free(predicted.messages);
 	free(d.lane_free_s);
 }
 
