@@ -330,8 +330,9 @@ def distributed():
 
 if __name__ == "__main__":
     if "fully_sharded" in sys.argv:
-        try:
-            from torch.distributed.fsdp import fully_shard as _  # noqa: F401
-        except (ImportError, ValueError):  # 1.13 does not import it on Python 3.11
-            sys.exit("skipped: no fully_shard in this PyTorch")
+        try:  # PyTorch 2.6 has one for GPUs alone; 1.13 does not import it on Python 3.11
+            from torch.distributed.fsdp import FSDPModule
+            _ = FSDPModule.set_all_reduce_hook
+        except (ImportError, ValueError, AttributeError):
+            sys.exit("skipped: no fully_shard on processors in this PyTorch")
     forked.main(globals())
