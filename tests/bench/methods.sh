@@ -114,7 +114,7 @@ measure() { # hosts label plan-options...
 		"$work/log.jsonl" > "$work/figures.txt"
 	read -ra f < "$work/figures.txt"
 	# commas part cells, and these are seconds
-	jq -nr --arg label "${label//,/;}" '[$label] + ($ARGS.positional | map(tonumber / 1e3)) | map(tostring) | join(",")' \
+	jq -nr --arg method "${label//,/;}" '[$method] + ($ARGS.positional | map(tonumber / 1e3)) | map(tostring) | join(",")' \
 		--args "${f[@]:1:4}" >> "$work/rows.txt"
 	[ "${f[9]}" = never ] || f[9]=$(printf '%.2f s' "${f[9]}")
 	printf '%-20s %8.2f %8.2f %8.2f %8.2f %8.2f %8.2f %8.2f %9.3f %8.2f %% %10s\n' "$label" "${f[@]}"
