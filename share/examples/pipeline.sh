@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Pipe-SGD where exchange takes one to three times as long as compute, on an emulated
+# Pipe-SGD where exchange takes several times as long as compute, on an emulated
 # cluster (root, gf-lab). Each method trains with each rate from each seed, and the table
 # has the one that reaches the accuracy first: medians of the seeds. gnuplot draws accuracy
 # over seconds, as in the paper's Figure 4, where it is installed. All hosts share this
