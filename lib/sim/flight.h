@@ -89,9 +89,9 @@ void gf_sim_start(struct gf_sim_state *s, const struct gf_sim_start *m);
  * to_work_s. Else the state moves to to_s alone, and the answer is false. */
 bool gf_sim_start_by(struct gf_sim_state *s, const struct gf_sim_start *m,
 		     double to_s, double to_work_s);
-/* For states that go from one step to the next (sim/pipeline.h), where all of
- * a step's compute is what `backward` is above: it begins, and will have ended
- * once end_work_s is done; it has ended. Between steps it slows no message. */
+/* A state that goes from one step to the next (sim/pipeline.h) treats all of a
+ * step's compute as backward. Compute begins, and will have ended once
+ * end_work_s is done; compute has ended. Between steps it slows no message. */
 void gf_sim_begin_compute(struct gf_sim_state *s, double end_work_s);
 void gf_sim_end_compute(struct gf_sim_state *s);
 /* Time passes and nothing starts: until backward has done work_s, until that
