@@ -462,7 +462,7 @@ deps:
 # The longest suites begin first, so that no processor is idle at the end.
 check: deps
 	+$(Q)$(MAKE) --no-print-directory $(every_processor) WERROR=1 check-build
-	$(Q)BUILD=$(BUILD) tests/run.sh layers lint docs mpi python build cli unit fuzz
+	$(Q)BUILD=$(BUILD) tests/run.sh layers lint docs mpi python build fence cli unit fuzz
 
 # The tests of the Python package again, with the newest PyTorch.
 check-torch: deps
@@ -475,7 +475,7 @@ check-torch: deps
 # the commands run in pairs.
 check-long: deps
 	+$(Q)$(MAKE) --no-print-directory $(every_processor) WERROR=1 check-build
-	$(Q)FUZZ_SECONDS=$${FUZZ_SECONDS:-20} BUILD=$(BUILD) tests/run.sh --long fuzz unit cli mpi python
+	$(Q)FUZZ_SECONDS=$${FUZZ_SECONDS:-20} BUILD=$(BUILD) tests/run.sh --long fence fuzz unit cli mpi python
 	$(Q)BUILD=$(BUILD) JOBS=1 TEST_TIMEOUT=7200 tests/run.sh --long build
 	$(Q)BUILD=$(BUILD) tests/run.sh lab
 	+$(Q)$(MAKE) --no-print-directory SUITES='unit fuzz two-ranks' asan

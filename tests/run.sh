@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Builds what it runs, but for a BUILD with flags of its own, and runs suites and closes with the slowest tests and "N passed, N failed, N skipped".
 #   tests/run.sh [--long | --threads] SUITE...
-#                  layers build unit fuzz cli docs lint python mpi two-ranks lab
+#                  layers build unit fuzz cli docs lint python mpi fence two-ranks lab
 # --long runs the bats tests and scripts tagged "long" instead of the others, and of
 # programs the fuzzers, and the unit tests that leave cases out of a sweep otherwise; --threads
-# leaves out the programs of unit that start no thread.
+# leaves out the programs of unit that start no thread. fence compares a tenth without --long.
 # JOBS programs or bats files run beside each other, in the order of the suites: three
 # more than there are processors, at most 8, since many wait more than they compute.
 # FILTER=regex limits programs and bats files by name. A test program exits 0, 1, or
@@ -136,6 +136,7 @@ bats_files() {
 for suite in "$@"; do
 	case $suite in
 	layers) program layers tests/layers.sh; program traits tests/traits.sh; program machine-code tests/machine_code.sh ;;
+	fence) if [ "$tags" = long ]; then begin program fence tests/fence.sh; else program fence tests/fence.sh --tenth; fi ;;
 	build)
 		for t in tests/build/*.sh; do
 			[ ! -x "$t" ] || ! is_wanted "$t" || begin program "build/${t##*/}" "$t"
