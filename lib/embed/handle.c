@@ -3,74 +3,224 @@
 #include "embed/handle.h"
 
 #include <errno.h>
+#include <math.h>
+#include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/array.h"
 #include "base/heap.h"
 #include "base/text.h"
 #include "comm/join.h"
+#include "doc/plan_brief.h"
 #include "lane/nccl.h"
 #include "train/choose_ways.h"
 #include "train/scale.h"
 
 #define API __attribute__((visibility("default")))
 
-/* --- what a job needs ----------------------------------------------------- */
-
-static struct gradflow_exchange *exchange_of(const struct gf_job *job)
+int gf_embed_start(struct gradflow_exchange *x, struct gf_error *err)
 {
-	return (struct gradflow_exchange *)job;
-}
-
-int gf_embed_start(struct gf_job *job, struct gf_error *err)
-{
-	struct gradflow_exchange *x = exchange_of(job);
 	const struct gf_exchange_env env = {
-		.comm = job->comm,
-		.plan = &job->plan,
-		.shapes = job->shapes,
-		.epoch_steps = job->epoch_steps,
+		.comm = x->comm,
+		.plan = &x->plan,
+		.shapes = x->shapes,
+		.epoch_steps = x->epoch_steps,
 		.momentum = x->momentum,
-		.scaled = gf_loss_scale_wanted(&job->plan) &&
-			  gf_selection_has(&job->plan.selection,
-					   GF_SELECT_SCALES),
-		.timeout_s = job->timeout_s,
+		.scaled =
+			gf_loss_scale_wanted(&x->plan) &&
+			gf_selection_has(&x->plan.selection, GF_SELECT_SCALES),
+		.timeout_s = x->timeout_s,
 		.threads = 1, /* the caller's, at least */
 		.dtypes = x->dtypes,
 		.place = {.gpu = x->device.gpu,
 			  .nccl = x->device.nccl,
 			  .stream = x->stream,
 			  .grads = x->pool,
-			  .stride = job->offset[job->ntensors]},
+			  .stride = x->offset[x->ntensors]},
 	};
-	int rc = gf_exchange_open(&job->exchange, &env, err);
+	int rc;
 
+	free(x->codecs);
+	x->codecs = gf_plan_codecs_text(&x->plan);
+	free(x->ways);
+	x->ways = gf_train_ways(&x->plan);
+	rc = gf_exchange_open(&x->exchange, &env, err);
 	if (rc)
 		return rc;
-	gf_exchange_state(job->exchange, &job->state);
-	gf_exchange_on_back(job->exchange, gf_embed_done, x);
+	gf_exchange_state(x->exchange, &x->state);
+	gf_exchange_on_back(x->exchange, gf_embed_done, x);
+	return gf_state_check_names(&x->state, err);
+}
+
+void gf_embed_stop(struct gradflow_exchange *x)
+{
+	gf_exchange_close(x->exchange);
+	x->exchange = NULL;
+	gf_state_release(&x->state);
+}
+
+/* --- what the caller gives ------------------------------------------------ */
+
+/* Structs of later versions of gradflow.h: both of them only ever grow. No
+ * version's is so large: a size that nobody has set. */
+#define MOST_BYTES 4096
+
+/* Copies what this version knows; the rest must be zero. */
+static int take(const void *from, size_t given, void *to, size_t known,
+		struct gf_error *err)
+{
+	const unsigned char *bytes = from;
+	size_t i;
+
+	for (i = known; i < given; i++)
+		if (bytes[i])
+			return gf_error_set(
+				err, -EINVAL,
+				"want zeros after the %zu bytes that this "
+				"version knows, got %d in byte %zu of %zu",
+				known, bytes[i], i, given);
+	memcpy(to, from, known);
 	return 0;
 }
 
-void gf_embed_stop(struct gf_job *job)
+static int check_size(size_t size, size_t least, struct gf_error *err)
 {
-	gf_exchange_close(job->exchange);
-	job->exchange = NULL;
-	gf_state_release(&job->state);
+	if (size >= least && size <= MOST_BYTES && size % sizeof(size_t) == 0)
+		return 0;
+	return gf_error_set(err, -EINVAL,
+			    "want their size, %zu to %d bytes in words of %zu, "
+			    "got %zu",
+			    least, MOST_BYTES, sizeof(size_t), size);
 }
 
-int gf_embed_settle(struct gf_job *job, struct gf_error *err)
+static int check_seconds(const char *name, double seconds, struct gf_error *err)
 {
-	bool bad; /* all of it has come back as NaN */
-	int rc = gf_exchange_learn(job->exchange, &bad, err);
-
-	return rc < 0 ? rc : gf_exchange_settle(job->exchange, err);
+	return seconds >= 0 && !isinf(seconds)
+		       ? 0
+		       : gf_error_set(err, -EINVAL,
+				      "%s: want 0 or more, got %g", name,
+				      seconds);
 }
 
-int gf_embed_restore(struct gf_job *job, struct gf_error *err)
+/* What the caller gives, of this version or a later one, as this one has it;
+ * its strings are borrowed. */
+static int take_options(const struct gradflow_exchange_options *from,
+			struct gradflow_exchange_options *to,
+			struct gf_error *err)
 {
-	return gf_exchange_restore(job->exchange, err);
+	int rc = check_size(from ? from->size : 0, sizeof(*to), err);
+
+	rc = rc ? rc : take(from, from->size, to, sizeof(*to), err);
+	if (rc)
+		gf_error_prefix(err, "options");
+	return rc ? rc : check_seconds("join_s", to->join_s, err);
+}
+
+static int check_options(const struct gradflow_exchange_options *o,
+			 struct gf_error *err)
+{
+	int rc = check_seconds("timeout_s", o->timeout_s, err);
+
+	if (!rc && !(o->momentum >= 0 && o->momentum < 1))
+		rc = gf_error_set(err, -EINVAL,
+				  "momentum: want 0 or more, below 1, got %g",
+				  o->momentum);
+	if (!rc && !!o->plan + !!o->plan_text + !!o->messages > 1)
+		rc = gf_error_set(err, -EINVAL,
+				  "want one of plan, plan_text and messages at "
+				  "most, got several");
+	if (!rc && (o->messages || o->nmessages) &&
+	    !(o->messages && o->nmessages))
+		rc = gf_error_set(err, -EINVAL,
+				  "want messages and nmessages, got one of "
+				  "them");
+	return rc;
+}
+
+/* The same of tensors, which are the caller's to free. */
+static int take_tensors(const struct gradflow_tensor *from, size_t ntensors,
+			size_t size, struct gradflow_tensor **to,
+			struct gf_error *err)
+{
+	const size_t step = size ? size : sizeof(**to);
+	int rc = check_size(step, sizeof(**to), err);
+	struct gradflow_tensor *t;
+	size_t i;
+
+	if (rc) {
+		gf_error_prefix(err, "tensor_size");
+		return rc;
+	}
+	if (!from || !ntensors)
+		return gf_error_set(err, -EINVAL,
+				    "want one tensor or more, got none");
+	t = ntensors <= PTRDIFF_MAX / MOST_BYTES ? calloc(ntensors, sizeof(*t))
+						 : NULL;
+	if (!t) /* a caller who has counted wrong */
+		return gf_error_set(err, -ENOMEM, "no memory for %zu tensors",
+				    ntensors);
+	for (i = 0; i < ntensors && !rc; i++) {
+		rc = take((const char *)from + i * step, step, &t[i],
+			  sizeof(*t), err);
+		if (rc)
+			gf_error_prefix(err, "tensor %zu", i);
+	}
+	if (rc)
+		free(t);
+	else
+		*to = t;
+	return rc;
+}
+
+/* Of at most *left elements, which it takes its own from. */
+static int check_one(const struct gradflow_tensor *t, size_t index,
+		     size_t *left, struct gf_error *err)
+{
+	size_t most = *left, count = 1, i;
+
+	if (!t->name || !t->name[0])
+		return gf_error_set(err, -EINVAL,
+				    "tensor %zu: want a name, got none", index);
+	if (t->dimensions < 1 || t->dimensions > GRADFLOW_DIMENSIONS)
+		return gf_error_set(err, -EINVAL,
+				    "tensor %zu (%s): want 1 to %d dimensions, "
+				    "got %zu",
+				    index, t->name, GRADFLOW_DIMENSIONS,
+				    t->dimensions);
+	for (i = 0; i < t->dimensions; i++) {
+		if (!t->shape[i] || t->shape[i] > most)
+			return gf_error_set(err, -EINVAL,
+					    "tensor %zu (%s): dimension %zu: "
+					    "want 1 or more, and memory for "
+					    "them, got %zu",
+					    index, t->name, i, t->shape[i]);
+		most /= t->shape[i];
+		count *= t->shape[i];
+	}
+	*left -= count;
+	return 0;
+}
+
+/* On this rank alone: -EINVAL names the first that is none. */
+static int check_tensors(const struct gradflow_tensor *tensors, size_t ntensors,
+			 struct gf_error *err)
+{
+	size_t left = SIZE_MAX / 16, i, k;
+	int rc = 0;
+
+	for (i = 0; i < ntensors && !rc; i++)
+		rc = check_one(&tensors[i], i, &left, err);
+	for (i = 0; i < ntensors && !rc; i++)
+		for (k = 0; k < i && !rc; k++)
+			if (!strcmp(tensors[i].name, tensors[k].name))
+				rc = gf_error_set(
+					err, -EINVAL,
+					"tensor %zu: want a name of its own, "
+					"got tensor %zu's, %s",
+					i, k, tensors[i].name);
+	return rc;
 }
 
 /* --- open ----------------------------------------------------------------- */
@@ -97,101 +247,42 @@ static int same_options(struct gf_comm *comm,
 		o->epoch_steps, o->timeout_s, o->momentum, o->on_device != 0,
 		o->flat != 0);
 	char *messages = list_messages(o);
-	const struct gf_said said[] = {
-		{"call", "gradflow_exchange_open"},
-		{"plan", o->plan},
-		{"plan_text", o->plan_text},
-		{"options", numbers},
-		{"messages", messages},
+	const struct {
+		const char *what, *text; /* NULL: none */
+	} said[] = {
+		{"version", GF_VERSION}, {"call", "gradflow_exchange_open"},
+		{"plan", o->plan},       {"plan_text", o->plan_text},
+		{"options", numbers},    {"messages", messages},
 		{"ways", o->ways},
 	};
-	int rc = gf_job_same(comm, said, GF_ARRAY_LENGTH(said), err);
+	size_t i;
+	int rc = 0;
 
+	for (i = 0; i < GF_ARRAY_LENGTH(said) && !rc; i++)
+		rc = gf_comm_same_text(comm, said[i].what,
+				       said[i].text ? said[i].text : "none",
+				       err);
 	free(numbers);
 	free(messages);
 	return rc;
 }
 
-/* The GPU, and the memory that messages are packed into. */
-static int open_device(struct gradflow_exchange *x,
-		       const struct gradflow_exchange_options *o,
-		       struct gf_error *err)
-{
-	const size_t count = x->job.offset[x->job.ntensors];
-	struct gf_embed_device *d = &x->device;
-	int rc = 0;
-
-	x->stream = o->stream;
-	if (!d->gpu) {
-		rc = gf_gpu_open(o->device, &d->gpu, err);
-		x->owns_gpu = !rc;
-		rc = rc ? rc : gf_nccl_load(&d->nccl, err);
-	}
-	if (!rc && !x->stream)
-		rc = gf_error_set(err, -EINVAL,
-				  "stream: want the one that makes gradients, "
-				  "got NULL");
-	return rc ? rc
-		  : d->gpu->ops->alloc(d->gpu, count * sizeof(float), &x->pool,
-				       err);
-}
-
-struct settle {
-	struct gradflow_exchange *x;
-	const struct gradflow_exchange_options *options;
-};
-
-/* A plan that fits: it becomes the caller's, and is one that can be done. */
-static int adapt(struct gf_job *job, void *ctx, struct gf_error *err)
-{
-	const struct settle *s = ctx;
-	struct gf_plan *plan = &job->plan;
-	int rc = s->options->messages ? gf_embed_plan_cut(plan, s->options, err)
-				      : 0;
-
-	rc = rc ? rc : gf_embed_take_dtypes(s->x, s->options->dtypes, err);
-	if (!rc && plan->staleness > 1)
-		rc = gf_error_set(err, -ENOTSUP,
-				  "staleness %d: an exchange gives back the "
-				  "means of the step itself: want 1, and for "
-				  "stale gradients wait for a step when the "
-				  "next one has been computed",
-				  plan->staleness);
-	if (!rc && s->options->flat &&
-	    gf_selection_has(&plan->selection, GF_SELECT_SHAPES))
-		rc = gf_error_set(
-			err, -ENOTSUP,
-			"selection %s: it works on the shapes of "
-			"tensors, and these are flat pieces of others: "
-			"want another selection",
-			gf_selection_name(&plan->selection));
-	if (rc)
-		return rc;
-	gf_exchange_set_codecs(plan, s->x->dtypes);
-	if (s->x->job.on_device) /* without a plan as NCCL has it */
-		gf_train_use_library(plan,
-				     s->options->plan || s->options->plan_text);
-	rc = gf_embed_plan_check(plan, s->x->job.on_device, err);
-	return rc || !s->x->job.on_device ? rc
-					  : open_device(s->x, s->options, err);
-}
-
 static int same_dtypes(struct gradflow_exchange *x, struct gf_error *err)
 {
-	char *text = gf_xcalloc(x->job.ntensors + 1, 1);
+	char *text = gf_xcalloc(x->ntensors + 1, 1);
 	size_t i;
 	int rc;
 
-	for (i = 0; i < x->job.ntensors; i++)
+	for (i = 0; i < x->ntensors; i++)
 		text[i] = (char)('0' + x->dtypes[i]);
-	rc = gf_comm_same_text(x->job.comm, "dtypes", text, err);
+	rc = gf_comm_same_text(x->comm, "dtypes", text, err);
 	free(text);
 	return rc;
 }
 
 static int show_hosts(struct gradflow_exchange *x, struct gf_error *err)
 {
-	struct gf_comm *c = x->job.comm;
+	struct gf_comm *c = x->comm;
 	struct gf_embed_host own = {""};
 
 	x->hosts = gf_xcalloc((size_t)c->ranks, sizeof(*x->hosts));
@@ -204,39 +295,49 @@ static int open_all(struct gradflow_exchange *x,
 		    const struct gradflow_exchange_options *o,
 		    struct gf_error *err)
 {
-	struct settle s = {x, o};
-	struct gf_job_plan plan = {.settle = adapt, .ctx = &s};
-	struct gf_job *job = &x->job;
 	struct gradflow_tensor *tensors = NULL;
-	int rc = gf_embed_check_exchange(o, err);
+	int rc = check_options(o, err);
 
-	job->epoch_steps = o->epoch_steps;
-	job->on_device = o->on_device;
-	job->timeout_s = o->timeout_s;
-	job->former = o->former;
+	x->epoch_steps = o->epoch_steps;
+	x->on_device = o->on_device;
+	x->timeout_s = o->timeout_s;
+	x->former = o->former;
 	x->momentum = o->momentum;
 	rc = rc ? rc
-		: gf_embed_take_tensors(given, job->ntensors, o->tensor_size,
-					&tensors, err);
-	rc = rc ? rc : gf_embed_check(tensors, job->ntensors, err);
+		: take_tensors(given, x->ntensors, o->tensor_size, &tensors,
+			       err);
+	rc = rc ? rc : check_tensors(tensors, x->ntensors, err);
 	if (!rc && o->plan_text)
-		rc = gf_embed_plan_text(&job->plan, o->plan_text, err);
+		rc = gf_embed_plan_text(&x->plan, o->plan_text, err);
 	/* one rank's mistake is every rank's failure, told alike */
-	rc = gf_comm_agree(job->comm, rc, err);
-	rc = rc ? rc : same_options(job->comm, o, err);
+	rc = gf_comm_agree(x->comm, rc, err);
+	rc = rc ? rc : same_options(x->comm, o, err);
 	rc = rc ? rc : show_hosts(x, err);
-	plan.file = o->plan;
-	plan.given = o->plan_text != NULL;
-	plan.ways = o->ways;
-	rc = rc ? rc : gf_job_bind(job, tensors, &plan, err);
+	rc = rc ? rc : gf_embed_bind(x, tensors, o, err);
 	free(tensors);
 	rc = rc ? rc : same_dtypes(x, err);
-	return rc ? rc : gf_job_start(job, err);
+	return rc ? rc : gf_embed_start(x, err);
 }
 
+/* Accepts one that was never started. */
 static void free_all(struct gradflow_exchange *x)
 {
-	gf_job_close(&x->job);
+	size_t i;
+
+	if (x->exchange)
+		gf_embed_stop(x);
+	gf_watch_release(&x->watch);
+	gf_comm_close(x->comm);
+	gf_plan_release(&x->plan);
+	free(x->shapes);
+	free(x->order);
+	free(x->offset);
+	free(x->codecs);
+	free(x->asked);
+	free(x->ways);
+	for (i = 0; i < x->nfolders; i++)
+		gf_folder_release(&x->folders[i]);
+	free(x->folders);
 	if (x->pool)
 		x->device.gpu->ops->free(x->device.gpu, x->pool);
 	if (x->owns_gpu)
@@ -249,16 +350,18 @@ static void free_all(struct gradflow_exchange *x)
 	free(x);
 }
 
-/* A transport that cannot give messages up may yet write to memory, and a GPU
- * may wait for ever for what others would send. */
+/* A transport that cannot give messages up may yet write to memory, which then
+ * stays, and a GPU may wait for ever for what others would send. */
 static void close_all(struct gradflow_exchange *x)
 {
-	struct gf_comm *comm = x->job.comm;
+	struct gf_comm *comm = x->comm;
 
-	if (comm->broken && (x->job.on_device || !gf_comm_sever(comm)))
-		gf_job_stay(&x->job);
-	else
+	if (comm->broken && (x->on_device || !gf_comm_sever(comm))) {
+		gf_comm_leave(comm, &x->left);
+		gf_comm_close(comm);
+	} else {
 		free_all(x);
+	}
 }
 
 int gf_embed_exchange_open(struct gf_comm *comm,
@@ -272,7 +375,7 @@ int gf_embed_exchange_open(struct gf_comm *comm,
 	int rc;
 
 	*out = NULL;
-	gf_job_init(&x->job, comm, ntensors, options->join_s);
+	gf_embed_init(x, comm, ntensors, options->join_s);
 	if (device)
 		x->device = *device;
 	rc = open_all(x, tensors, options, err);
@@ -306,7 +409,7 @@ static int join(const struct gradflow_tensor *tensors, size_t ntensors,
 	struct gf_comm_how how;
 	struct gf_comm *comm;
 	/* ranks of an unknown kind cannot be told: each finds out alone */
-	int rc = gf_embed_take_exchange(options, &o, err);
+	int rc = take_options(options, &o, err);
 
 	if (rc)
 		return rc;
@@ -359,16 +462,16 @@ API void gradflow_exchange_close(struct gradflow_exchange *x)
 	struct gf_error ignored;
 
 	/* a child's exchange has no thread, and its memory is a copy */
-	if (!gf_job_is_here(x ? &x->job : NULL))
+	if (!gf_embed_is_here(x))
 		return;
 	if (GF_HEAP_FAILS(guard))
 		return;
-	if (gf_job_is_lost(&x->job)) {
-		gf_exchange_abandon(x->job.exchange);
+	if (gf_embed_is_lost(x)) {
+		gf_exchange_abandon(x->exchange);
 		return;
 	}
-	if (x->job.comm->broken)
-		gf_exchange_abandon(x->job.exchange);
+	if (x->comm->broken)
+		gf_exchange_abandon(x->exchange);
 	else if (x->begun)
 		(void)gf_embed_flush(x, &ignored);
 	close_all(x);

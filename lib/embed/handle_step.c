@@ -1,26 +1,109 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* An exchange's steps, and the order of calls. */
+/* The order of calls, which thread of which process is in one, why the last
+ * call of a thread failed; and an exchange's steps. */
 #include <errno.h>
+#include <pthread.h>
 #include <string.h>
 
+#include "base/timeout.h"
 #include "embed/handle.h"
 
 #define API __attribute__((visibility("default")))
 
 /* --- which calls are allowed ---------------------------------------------- */
 
+static _Thread_local struct gf_error reason;
 static _Thread_local bool in_callback;
+
+struct gf_error *gf_embed_error(void)
+{
+	return &reason;
+}
+
+API const char *gradflow_error(void)
+{
+	return reason.text;
+}
+
+API const char *gradflow_version(void)
+{
+	return GF_VERSION;
+}
+
+/* Counted up in a child: threads are not forked. */
+static _Atomic unsigned long generation = 1;
+static pthread_once_t watched = PTHREAD_ONCE_INIT;
+
+static void count_child(void)
+{
+	atomic_fetch_add(&generation, 1);
+}
+
+static void watch_forks(void)
+{
+	(void)pthread_atfork(NULL, NULL, count_child);
+}
+
+void gf_embed_init(struct gradflow_exchange *x, struct gf_comm *comm,
+		   size_t ntensors, double wait_s)
+{
+	pthread_once(&watched, watch_forks);
+	x->comm = comm;
+	x->ntensors = ntensors;
+	x->generation = atomic_load(&generation);
+	gf_watch_init(&x->watch, comm, wait_s > 0 ? wait_s : GF_TIMEOUT_S);
+	x->watch.self.phase = GF_PHASE_CALL;
+}
+
+bool gf_embed_is_here(const struct gradflow_exchange *x)
+{
+	return x && x->generation == atomic_load(&generation);
+}
+
+int gf_embed_keep(struct gradflow_exchange *x, int rc,
+		  const struct gf_error *err)
+{
+	if (rc && !x->failed) {
+		x->failed = rc < 0 ? rc : -EDOM;
+		x->why = *err;
+	}
+	return x->failed;
+}
+
+/* The failure that has ended the exchange, and its reason. */
+static int failed(const struct gradflow_exchange *x, struct gf_error *err)
+{
+	if (x->failed)
+		*err = x->why;
+	return x->failed;
+}
 
 int gf_embed_reach(struct gradflow_exchange *x, const char *call,
 		   struct gf_error *err)
 {
+	const char *other = NULL;
+
 	if (in_callback)
 		return gf_error_set(err, -EBUSY,
 				    "%s: called by a callback of "
 				    "gradflow_on_done, which may call "
 				    "gradflow_test alone",
 				    call);
-	return gf_job_reach(x ? &x->job : NULL, call, err);
+	if (!x)
+		return gf_error_set(err, -EINVAL,
+				    "%s: want an open handle, got NULL", call);
+	if (!gf_embed_is_here(x))
+		return gf_error_set(err, -EINVAL,
+				    "%s: a forked child has nothing open: open "
+				    "after the fork",
+				    call);
+	if (!atomic_compare_exchange_strong(&x->calling, &other, call))
+		return gf_error_set(err, -EBUSY,
+				    "%s: another thread is in %s: one at a "
+				    "time",
+				    call, other);
+	x->locale = gf_locale_enter();
+	return 0;
 }
 
 int gf_embed_enter(struct gradflow_exchange *x, const char *call,
@@ -28,14 +111,29 @@ int gf_embed_enter(struct gradflow_exchange *x, const char *call,
 {
 	int rc = gf_embed_reach(x, call, err);
 
-	if (!rc && gf_job_failed(&x->job, err))
-		rc = gf_embed_leave(x, x->job.failed);
+	if (!rc && failed(x, err))
+		rc = gf_embed_leave(x, x->failed);
 	return rc;
 }
 
 int gf_embed_leave(struct gradflow_exchange *x, int rc)
 {
-	return gf_job_leave(&x->job, rc);
+	if (rc == -ENOMEM)
+		(void)gf_embed_keep(x, rc, &reason);
+	gf_locale_leave(x->locale);
+	atomic_store(&x->calling, NULL);
+	return rc;
+}
+
+int gf_embed_no_memory(struct gradflow_exchange *x,
+		       const struct gf_heap_guard *guard)
+{
+	gf_error_set(&reason, -ENOMEM, "%s: %s", atomic_load(&x->calling),
+		     guard->line);
+	x->failed = 0; /* what was before is of less account */
+	if (x->exchange)
+		gf_exchange_fail(x->exchange, -ENOMEM, &reason);
+	return gf_embed_leave(x, -ENOMEM);
 }
 
 int gf_embed_between(const struct gradflow_exchange *x, const char *call,
@@ -45,7 +143,7 @@ int gf_embed_between(const struct gradflow_exchange *x, const char *call,
 				       "%s: want it between steps, got it "
 				       "within step %zu: call gradflow_wait "
 				       "for GRADFLOW_ALL first",
-				       call, (size_t)x->job.steps + 1)
+				       call, (size_t)x->steps + 1)
 			: 0;
 }
 
@@ -53,7 +151,7 @@ int gf_embed_between(const struct gradflow_exchange *x, const char *call,
 static int on_host(const struct gradflow_exchange *x, const char *call,
 		   struct gf_error *err)
 {
-	return x->job.on_device
+	return x->on_device
 		       ? gf_error_set(
 				 err, -ENOTSUP,
 				 "%s: on a GPU want gradflow_wait for "
@@ -64,17 +162,17 @@ static int on_host(const struct gradflow_exchange *x, const char *call,
 
 static const char *name_of(const struct gradflow_exchange *x, size_t at)
 {
-	return x->job.plan.model->tensors[at].name;
+	return x->plan.model->tensors[at].name;
 }
 
 static int check_tensor(const struct gradflow_exchange *x, const char *call,
 			size_t tensor, struct gf_error *err)
 {
-	return tensor < x->job.ntensors
+	return tensor < x->ntensors
 		       ? 0
 		       : gf_error_set(err, -EINVAL,
 				      "%s: want a tensor below %zu, got %zu",
-				      call, x->job.ntensors, tensor);
+				      call, x->ntensors, tensor);
 }
 
 /* --- steps ---------------------------------------------------------------- */
@@ -82,15 +180,15 @@ static int check_tensor(const struct gradflow_exchange *x, const char *call,
 /* On a GPU what the step before has decided holds from now on. */
 static int begin(struct gradflow_exchange *x, struct gf_error *err)
 {
-	struct gf_exchange *e = x->job.exchange;
+	struct gf_exchange *e = x->exchange;
 	bool bad; /* all of it has come back as NaN */
 	int rc = gf_exchange_learn(e, &bad, err);
 
 	if (rc < 0)
-		return gf_job_keep(&x->job, rc, err);
+		return gf_embed_keep(x, rc, err);
 	x->begun = true;
 	x->flushed = false;
-	(void)gf_exchange_begin(e, (size_t)x->job.steps + 1, 1);
+	(void)gf_exchange_begin(e, (size_t)x->steps + 1, 1);
 	gf_exchange_list(e, 1);
 	return 0;
 }
@@ -102,17 +200,16 @@ int gf_embed_flush(struct gradflow_exchange *x, struct gf_error *err)
 	if (rc)
 		return rc;
 	if (!x->flushed)
-		gf_exchange_backward_end(x->job.exchange);
+		gf_exchange_backward_end(x->exchange);
 	x->flushed = true;
-	return gf_job_keep(&x->job, gf_exchange_check(x->job.exchange, err),
-			   err);
+	return gf_embed_keep(x, gf_exchange_check(x->exchange, err), err);
 }
 
 static int check_memory(const struct gradflow_exchange *x, const char *call,
 			const struct gradflow_gradient *g, struct gf_error *err)
 {
-	const size_t at = x->job.order[g->tensor];
-	const struct gf_tensor *t = &x->job.plan.model->tensors[at];
+	const size_t at = x->order[g->tensor];
+	const struct gf_tensor *t = &x->plan.model->tensors[at];
 	const enum gf_dtype *dtype = gf_embed_dtype(g->dtype);
 	const size_t bytes = gf_dtype_bytes(x->dtypes[at]);
 
@@ -135,15 +232,15 @@ static int check_memory(const struct gradflow_exchange *x, const char *call,
 static int check_post(const struct gradflow_exchange *x,
 		      const struct gradflow_gradient *g, struct gf_error *err)
 {
-	const char *call = atomic_load(&x->job.calling);
-	const size_t step = (size_t)x->job.steps + 1, tensor = g->tensor;
+	const char *call = atomic_load(&x->calling);
+	const size_t step = (size_t)x->steps + 1, tensor = g->tensor;
 	size_t at;
 	int rc = check_tensor(x, call, tensor, err);
 
 	rc = rc ? rc : check_memory(x, call, g, err);
 	if (rc)
 		return rc;
-	at = x->job.order[tensor];
+	at = x->order[tensor];
 	if (x->begun && x->flushed)
 		return gf_error_set(err, -EINVAL,
 				    "%s: tensor %zu (%s): step %zu "
@@ -169,7 +266,7 @@ static int mark(struct gradflow_exchange *x, const struct gradflow_gradient *g,
 		rc = check_post(x, &g[i], err);
 		if (rc)
 			break;
-		x->batch[i] = x->job.order[g[i].tensor];
+		x->batch[i] = x->order[g[i].tensor];
 		x->posted[x->batch[i]] = true;
 	}
 	while (rc && i-- > 0)
@@ -180,11 +277,11 @@ static int mark(struct gradflow_exchange *x, const struct gradflow_gradient *g,
 static int post(struct gradflow_exchange *x, const struct gradflow_gradient *g,
 		size_t n, struct gf_error *err)
 {
-	struct gf_exchange *e = x->job.exchange;
+	struct gf_exchange *e = x->exchange;
 	size_t i;
 	int rc = mark(x, g, n, err);
 
-	rc = rc ? rc : gf_job_keep(&x->job, gf_exchange_check(e, err), err);
+	rc = rc ? rc : gf_embed_keep(x, gf_exchange_check(e, err), err);
 	if (!rc && n && !x->begun)
 		rc = begin(x, err);
 	if (rc || !n)
@@ -193,9 +290,9 @@ static int post(struct gradflow_exchange *x, const struct gradflow_gradient *g,
 		gf_exchange_post(e, x->batch[i], g[i].data);
 	gf_exchange_ready(e, x->batch, n);
 	x->nposted += n;
-	while (x->front < x->job.ntensors && x->posted[x->front])
+	while (x->front < x->ntensors && x->posted[x->front])
 		x->front++;
-	return x->nposted == x->job.ntensors ? gf_embed_flush(x, err) : 0;
+	return x->nposted == x->ntensors ? gf_embed_flush(x, err) : 0;
 }
 
 API int gradflow_post_gradients(struct gradflow_exchange *x,
@@ -233,35 +330,35 @@ API int gradflow_test(struct gradflow_exchange *x, size_t tensor)
 	size_t i, first = 0, last;
 	int rc;
 
-	if (!gf_job_is_here(x ? &x->job : NULL))
+	if (!gf_embed_is_here(x))
 		return gf_error_set(err, -EINVAL,
 				    "gradflow_test: want an exchange that this "
 				    "process has opened");
-	e = x->job.exchange;
+	e = x->exchange;
 	rc = on_host(x, "gradflow_test", err);
-	if (!rc && (!e || gf_job_is_lost(&x->job))) /* or half a load */
-		rc = gf_job_failed(&x->job, err);
+	if (!rc && (!e || gf_embed_is_lost(x))) /* or half a load */
+		rc = failed(x, err);
 	if (!rc && tensor != GRADFLOW_ALL)
 		rc = check_tensor(x, "gradflow_test", tensor, err);
 	if (rc)
 		return rc;
-	last = x->job.ntensors - 1;
+	last = x->ntensors - 1;
 	if (tensor != GRADFLOW_ALL)
-		first = last = x->job.order[tensor];
+		first = last = x->order[tensor];
 	for (i = first; i <= last && gf_exchange_is_back(e, i); i++)
 		;
 	if (i > last)
 		return 1;
 	/* a callback may be one of a thread that has the engine's lock */
-	return in_callback ? 0 : gf_exchange_check(x->job.exchange, err);
+	return in_callback ? 0 : gf_exchange_check(x->exchange, err);
 }
 
 /* The last tensor of the plan that a tensor's mean waits for. */
 static size_t needs(const struct gradflow_exchange *x, size_t tensor)
 {
-	return tensor == GRADFLOW_ALL ? x->job.ntensors - 1
-				      : gf_exchange_needs(x->job.exchange,
-							  x->job.order[tensor]);
+	return tensor == GRADFLOW_ALL
+		       ? x->ntensors - 1
+		       : gf_exchange_needs(x->exchange, x->order[tensor]);
 }
 
 /* Would it end? */
@@ -279,20 +376,20 @@ static int check_wait(const struct gradflow_exchange *x, size_t tensor,
 	return gf_error_set(err, -EINVAL,
 			    "gradflow_wait, step %zu: tensor %zu (%s) has not "
 			    "been posted: post it, or call gradflow_flush",
-			    (size_t)x->job.steps + 1, x->caller[x->front],
+			    (size_t)x->steps + 1, x->caller[x->front],
 			    name_of(x, x->front));
 }
 
 static int wait_all(struct gradflow_exchange *x, struct gf_error *err)
 {
-	int rc = gf_exchange_take_all(x->job.exchange, err);
+	int rc = gf_exchange_take_all(x->exchange, err);
 
 	if (rc)
 		return rc;
 	x->begun = false;
 	x->nposted = x->front = 0;
-	memset(x->posted, 0, x->job.ntensors * sizeof(*x->posted));
-	x->job.steps++;
+	memset(x->posted, 0, x->ntensors * sizeof(*x->posted));
+	x->steps++;
 	return 0;
 }
 
@@ -310,9 +407,9 @@ static int wait(struct gradflow_exchange *x, size_t tensor,
 		return rc;
 	rc = tensor == GRADFLOW_ALL
 		     ? wait_all(x, err)
-		     : gf_exchange_wait_tensor(x->job.exchange,
-					       x->job.order[tensor], err);
-	return gf_job_keep(&x->job, rc, err);
+		     : gf_exchange_wait_tensor(x->exchange, x->order[tensor],
+					       err);
+	return gf_embed_keep(x, rc, err);
 }
 
 API int gradflow_wait(struct gradflow_exchange *x, size_t tensor)

@@ -511,8 +511,8 @@ static void stopped(struct caller_rank *r)
 
 	if (!opened(&c, r->comm[0], r->c))
 		return;
-	gf_embed_stop(&c.x->job);
-	(void)gf_job_keep(&c.x->job, -ECONNRESET, &why);
+	gf_embed_stop(c.x);
+	(void)gf_embed_keep(c.x, -ECONNRESET, &why);
 	refused(gradflow_test(c.x, 0), -ECONNRESET, "lost");
 	refused(gradflow_test(c.x, GRADFLOW_ALL), -ECONNRESET, "lost");
 	refused(caller_post(&c, 0), -ECONNRESET, "lost");

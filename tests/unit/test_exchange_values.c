@@ -236,7 +236,7 @@ static void train(struct caller_rank *r, const struct gradflow_exchange *x,
 		.comm = r->comm[1],
 		.plan = &plan,
 		.params = params,
-		.shapes = x->job.shapes,
+		.shapes = x->shapes,
 		.epoch_steps = 3,
 		.optim = &optim,
 		.timeout_s = TEST_PATIENCE_S,
@@ -246,7 +246,7 @@ static void train(struct caller_rank *r, const struct gradflow_exchange *x,
 	struct gf_error err = {""};
 	size_t step, i;
 
-	gf_plan_copy(&plan, &x->job.plan);
+	gf_plan_copy(&plan, &x->plan);
 	plan.staleness += stale;
 	if (gf_method_open(&m, &env, &err)) {
 		EXPECT(0, "%s", err.text);
@@ -312,13 +312,12 @@ static void beside(struct caller_rank *r)
 		return;
 	}
 	/* pieces leave velocities alone, and dgc has its own momentum */
-	momentum =
-		gf_selection_has(&c.x->job.plan.selection, GF_SELECT_PIECES) ||
-				gf_selection_has(&c.x->job.plan.selection,
-						 GF_SELECT_MOMENTUM)
-			? 0
-			: 0.9f;
-	c.x->job.plan.ranks = r->ranks;
+	momentum = gf_selection_has(&c.x->plan.selection, GF_SELECT_PIECES) ||
+				   gf_selection_has(&c.x->plan.selection,
+						    GF_SELECT_MOMENTUM)
+			   ? 0
+			   : 0.9f;
+	c.x->plan.ranks = r->ranks;
 	for (step = 1; step <= STEPS; step++) {
 		fill(grads, CALLER_ELEMS, r->rank, step);
 		if (b->stale && step > 1)
@@ -328,7 +327,7 @@ static void beside(struct caller_rank *r)
 			take_step(&c, params, velocity, momentum);
 	}
 	train(r, c.x, want, b->stale,
-	      gf_selection_has(&c.x->job.plan.selection, GF_SELECT_MOMENTUM)
+	      gf_selection_has(&c.x->plan.selection, GF_SELECT_MOMENTUM)
 		      ? 0.9f
 		      : momentum);
 	for (i = 0; i < CALLER_ELEMS && params[i] == want[i]; i++)
