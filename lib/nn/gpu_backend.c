@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/heap.h"
-#include "nn/gpu_memory.h"
+#include "nn/gpu_net.h"
 
 /*
  * The CUDA backend: products by cuBLAS, convolutions by cuDNN, all else by
@@ -162,6 +162,39 @@ static int build(struct gf_net *net, struct gf_gpu_net *g, struct gf_error *err)
 	return rc ? rc : start(g, err);
 }
 
+static bool is_image(const struct gf_shape *s)
+{
+	return s->rank == 3 && s->dims[1] * s->dims[2] > 1;
+}
+
+/* These go by the place of a value in a sample; fc turns it back. */
+static bool minds_order(const struct gf_layer *l)
+{
+	return l->type == GF_LAYER_DROPOUT || l->type == GF_LAYER_LAYERNORM;
+}
+
+/* Can images lie channels last without other layers noticing? */
+static bool wants_channels_last(const struct gf_model *m, enum gf_dtype dtype)
+{
+	if (dtype == GF_F32 || is_image(&m->layers[m->nlayers - 1].out))
+		return false;
+	for (size_t l = 0; l < m->nlayers; l++) {
+		const struct gf_layer *layer = &m->layers[l];
+
+		if (minds_order(layer) && is_image(&layer->in))
+			return false;
+		for (size_t i = 0; i < layer->ninputs; i++) {
+			const int from = layer->inputs[i];
+			const struct gf_shape *in =
+				from < 0 ? &m->input : &m->layers[from].out;
+
+			if (is_image(in) != is_image(&layer->in))
+				return false;
+		}
+	}
+	return true;
+}
+
 /* A logit's gradient is at most 1 by the number of labels. */
 static float start_scale(const struct gf_net *net)
 {
@@ -202,7 +235,7 @@ static int net_new(const struct gf_model *m, size_t max_batch,
 		.stream = options->stream,
 		.kernels = &gf_gpu_nn_kernels_cuda,
 		.dtype = n->precision,
-		.channels_last = gf_gpu_wants_channels_last(m, n->precision),
+		.channels_last = wants_channels_last(m, n->precision),
 		.io = gf_xcalloc(m->nlayers, sizeof(*g->io)),
 	};
 	n->tell = tell;

@@ -1,13 +1,317 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "nn/gpu_net.h"
 
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+
+#include <cudnn.h>
+
 #include "base/array.h"
-#include "nn/gpu_memory.h"
+#include "base/heap.h"
+#include "base/library.h"
 
 /*
- * Convolution by cuDNN. Filters are copied in each pass, to where they are
- * aligned and lie as the images do; so is their gradient.
+ * Convolutions by cuDNN's calls with descriptors, which every cuDNN 9 has.
+ * cuDNN's heuristics rank its algorithms; the first deterministic one that fits
+ * is taken, so the choice depends on the sizes and the device alone. If the
+ * heuristics offer none, a default is taken that is deterministic and exists
+ * for every shape. f32 is computed as f32, not in TF32.
  */
+#define CALLS(CALL)                                                            \
+	CALL(Create)                                                           \
+	CALL(Destroy)                                                          \
+	CALL(SetStream)                                                        \
+	CALL(GetErrorString)                                                   \
+	CALL(CreateTensorDescriptor)                                           \
+	CALL(DestroyTensorDescriptor)                                          \
+	CALL(SetTensor4dDescriptor)                                            \
+	CALL(CreateFilterDescriptor)                                           \
+	CALL(DestroyFilterDescriptor)                                          \
+	CALL(SetFilter4dDescriptor)                                            \
+	CALL(CreateConvolutionDescriptor)                                      \
+	CALL(DestroyConvolutionDescriptor)                                     \
+	CALL(SetConvolution2dDescriptor)                                       \
+	CALL(SetConvolutionGroupCount)                                         \
+	CALL(SetConvolutionMathType)                                           \
+	CALL(GetConvolutionForwardAlgorithm_v7)                                \
+	CALL(GetConvolutionBackwardDataAlgorithm_v7)                           \
+	CALL(GetConvolutionBackwardFilterAlgorithm_v7)                         \
+	CALL(GetConvolutionForwardWorkspaceSize)                               \
+	CALL(GetConvolutionBackwardDataWorkspaceSize)                          \
+	CALL(GetConvolutionBackwardFilterWorkspaceSize)                        \
+	CALL(ConvolutionForward)                                               \
+	CALL(ConvolutionBackwardData)                                          \
+	CALL(ConvolutionBackwardFilter)
+
+#define POINTER(name) __typeof__(cudnn##name) *name;
+static struct {
+	CALLS(POINTER)
+} cudnn;
+
+#define SYMBOL(name) {"cudnn" #name, offsetof(__typeof__(cudnn), name)},
+static const struct gf_symbol symbols[] = {CALLS(SYMBOL)};
+
+#define STRING(x) #x
+#define NUMBER(x) STRING(x)
+#define FILE_NAME "libcudnn.so." NUMBER(CUDNN_MAJOR)
+
+/* Written once, under pthread_once. */
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static struct gf_error reason;
+static int loaded;
+
+static void load(void)
+{
+	loaded = gf_library_open(FILE_NAME, symbols, GF_ARRAY_LENGTH(symbols),
+				 &cudnn, &reason);
+}
+
+static int check(cudnnStatus_t status, const char *what, struct gf_error *err)
+{
+	if (status == CUDNN_STATUS_SUCCESS)
+		return 0;
+	return gf_error_set(err, -EIO, "%s: %s", what,
+			    cudnn.GetErrorString(status));
+}
+
+/* Sets rc and the reason, and goes to out. */
+#define CUDNN_TRY(name, ...)                                                   \
+	do {                                                                   \
+		rc = check(cudnn.name(__VA_ARGS__), "cudnn" #name, err);       \
+		if (rc)                                                        \
+			goto out;                                              \
+	} while (0)
+
+struct gf_gpu_dnn {
+	cudnnHandle_t handle;
+};
+
+int gf_gpu_dnn_new(struct gf_gpu_stream *s, struct gf_gpu_dnn **dnn,
+		   struct gf_error *err)
+{
+	struct gf_gpu_dnn *d;
+	int rc;
+
+	pthread_once(&once, load);
+	if (loaded)
+		return gf_error_set(err, loaded, "no cuDNN here: %s",
+				    reason.text);
+	d = gf_xcalloc(1, sizeof(*d));
+	CUDNN_TRY(Create, &d->handle);
+	CUDNN_TRY(SetStream, d->handle, (cudaStream_t)s);
+out:
+	if (rc)
+		gf_gpu_dnn_free(d);
+	else
+		*dnn = d;
+	return rc;
+}
+
+void gf_gpu_dnn_free(struct gf_gpu_dnn *dnn)
+{
+	if (dnn && dnn->handle)
+		(void)cudnn.Destroy(dnn->handle);
+	free(dnn);
+}
+
+struct gf_gpu_conv {
+	struct gf_gpu_dnn *dnn;
+	cudnnTensorDescriptor_t in, out;
+	cudnnFilterDescriptor_t filter;
+	cudnnConvolutionDescriptor_t conv;
+	cudnnConvolutionFwdAlgo_t forward;
+	cudnnConvolutionBwdDataAlgo_t data;
+	cudnnConvolutionBwdFilterAlgo_t weight;
+	size_t forward_bytes, data_bytes, weight_bytes;
+};
+
+void gf_gpu_conv_free(struct gf_gpu_conv *c)
+{
+	if (!c)
+		return;
+	if (c->in)
+		(void)cudnn.DestroyTensorDescriptor(c->in);
+	if (c->out)
+		(void)cudnn.DestroyTensorDescriptor(c->out);
+	if (c->filter)
+		(void)cudnn.DestroyFilterDescriptor(c->filter);
+	if (c->conv)
+		(void)cudnn.DestroyConvolutionDescriptor(c->conv);
+	free(c);
+}
+
+static int describe(struct gf_gpu_conv *c, const struct gf_gpu_conv_shape *s,
+		    struct gf_error *err)
+{
+	const cudnnTensorFormat_t format =
+		s->channels_last ? CUDNN_TENSOR_NHWC : CUDNN_TENSOR_NCHW;
+	const cudnnDataType_t type = s->dtype == GF_F16    ? CUDNN_DATA_HALF
+				     : s->dtype == GF_BF16 ? CUDNN_DATA_BFLOAT16
+							   : CUDNN_DATA_FLOAT;
+	int rc;
+
+	CUDNN_TRY(CreateTensorDescriptor, &c->in);
+	CUDNN_TRY(SetTensor4dDescriptor, c->in, format, type, (int)s->batch,
+		  (int)s->in[0], (int)s->in[1], (int)s->in[2]);
+	CUDNN_TRY(CreateTensorDescriptor, &c->out);
+	CUDNN_TRY(SetTensor4dDescriptor, c->out, format, type, (int)s->batch,
+		  (int)s->out[0], (int)s->out[1], (int)s->out[2]);
+	CUDNN_TRY(CreateFilterDescriptor, &c->filter);
+	CUDNN_TRY(SetFilter4dDescriptor, c->filter, type, format,
+		  (int)s->out[0], (int)(s->in[0] / s->groups),
+		  (int)s->kernel[0], (int)s->kernel[1]);
+	CUDNN_TRY(CreateConvolutionDescriptor, &c->conv);
+	CUDNN_TRY(SetConvolution2dDescriptor, c->conv, (int)s->pad[0],
+		  (int)s->pad[1], (int)s->stride, (int)s->stride, 1, 1,
+		  CUDNN_CROSS_CORRELATION, CUDNN_DATA_FLOAT);
+	CUDNN_TRY(SetConvolutionGroupCount, c->conv, (int)s->groups);
+	CUDNN_TRY(SetConvolutionMathType, c->conv,
+		  s->dtype == GF_F32 ? CUDNN_FMA_MATH : CUDNN_TENSOR_OP_MATH);
+out:
+	return rc;
+}
+
+#define RANKED 16 /* more than there are algorithms */
+
+/* One of them, whatever it computes. */
+struct way {
+	bool usable;
+	size_t memory;
+	int algo;
+};
+
+/* The first that fits; else the smallest, which for a smaller batch is not
+ * larger than it was for a larger one; else `otherwise`. */
+static int pick(const struct way *ways, int n, size_t most, int otherwise)
+{
+	const struct way *smallest = NULL;
+
+	for (int i = 0; i < n; i++) {
+		if (!ways[i].usable)
+			continue;
+		if (ways[i].memory <= most)
+			return ways[i].algo;
+		if (!smallest || ways[i].memory < smallest->memory)
+			smallest = &ways[i];
+	}
+	return smallest ? smallest->algo : otherwise;
+}
+
+#define WAYS(to, perf, n)                                                      \
+	do {                                                                   \
+		for (int i_ = 0; i_ < (n); i_++)                               \
+			(to)[i_] = (struct way){                               \
+				(perf)[i_].status == CUDNN_STATUS_SUCCESS &&   \
+					(perf)[i_].determinism ==              \
+						CUDNN_DETERMINISTIC,           \
+				(perf)[i_].memory, (int)(perf)[i_].algo};      \
+	} while (0)
+
+static int choose(struct gf_gpu_conv *c, size_t most, struct gf_error *err)
+{
+	cudnnConvolutionFwdAlgoPerf_t forward[RANKED];
+	cudnnConvolutionBwdDataAlgoPerf_t data[RANKED];
+	cudnnConvolutionBwdFilterAlgoPerf_t weight[RANKED];
+	cudnnHandle_t h = c->dnn->handle;
+	struct way ways[RANKED];
+	int rc, n = 0;
+
+	CUDNN_TRY(GetConvolutionForwardAlgorithm_v7, h, c->in, c->filter,
+		  c->conv, c->out, RANKED, &n, forward);
+	WAYS(ways, forward, n);
+	c->forward = (cudnnConvolutionFwdAlgo_t)pick(
+		ways, n, most, CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_GEMM);
+	CUDNN_TRY(GetConvolutionBackwardDataAlgorithm_v7, h, c->filter, c->out,
+		  c->conv, c->in, RANKED, &n, data);
+	WAYS(ways, data, n);
+	c->data = (cudnnConvolutionBwdDataAlgo_t)pick(
+		ways, n, most, CUDNN_CONVOLUTION_BWD_DATA_ALGO_1);
+	CUDNN_TRY(GetConvolutionBackwardFilterAlgorithm_v7, h, c->in, c->out,
+		  c->conv, c->filter, RANKED, &n, weight);
+	WAYS(ways, weight, n);
+	c->weight = (cudnnConvolutionBwdFilterAlgo_t)pick(
+		ways, n, most, CUDNN_CONVOLUTION_BWD_FILTER_ALGO_1);
+	CUDNN_TRY(GetConvolutionForwardWorkspaceSize, h, c->in, c->filter,
+		  c->conv, c->out, c->forward, &c->forward_bytes);
+	CUDNN_TRY(GetConvolutionBackwardDataWorkspaceSize, h, c->filter, c->out,
+		  c->conv, c->in, c->data, &c->data_bytes);
+	CUDNN_TRY(GetConvolutionBackwardFilterWorkspaceSize, h, c->in, c->out,
+		  c->conv, c->filter, c->weight, &c->weight_bytes);
+out:
+	return rc;
+}
+
+int gf_gpu_conv_new(struct gf_gpu_dnn *dnn,
+		    const struct gf_gpu_conv_shape *shape, size_t most,
+		    struct gf_gpu_conv **conv, struct gf_error *err)
+{
+	struct gf_gpu_conv *c = gf_xcalloc(1, sizeof(*c));
+	int rc;
+
+	c->dnn = dnn;
+	rc = describe(c, shape, err);
+	rc = rc ? rc : choose(c, most, err);
+	if (rc)
+		gf_gpu_conv_free(c);
+	else
+		*conv = c;
+	return rc;
+}
+
+size_t gf_gpu_conv_work_bytes(const struct gf_gpu_conv *c)
+{
+	size_t bytes = c->forward_bytes;
+
+	bytes = c->data_bytes > bytes ? c->data_bytes : bytes;
+	return c->weight_bytes > bytes ? c->weight_bytes : bytes;
+}
+
+static const float one = 1, zero = 0;
+
+static int run_forward(struct gf_gpu_conv *c, const void *in,
+		       const void *filter, void *out, void *work,
+		       struct gf_error *err)
+{
+	int rc;
+
+	CUDNN_TRY(ConvolutionForward, c->dnn->handle, &one, c->in, in,
+		  c->filter, filter, c->conv, c->forward, work,
+		  c->forward_bytes, &zero, c->out, out);
+out:
+	return rc;
+}
+
+/* din = beta * din + ... */
+static int run_data(struct gf_gpu_conv *c, const void *filter, const void *dout,
+		    float beta, void *din, void *work, struct gf_error *err)
+{
+	int rc;
+
+	CUDNN_TRY(ConvolutionBackwardData, c->dnn->handle, &one, c->filter,
+		  filter, c->out, dout, c->conv, c->data, work, c->data_bytes,
+		  &beta, c->in, din);
+out:
+	return rc;
+}
+
+static int run_filter(struct gf_gpu_conv *c, const void *in, const void *dout,
+		      void *dfilter, void *work, struct gf_error *err)
+{
+	int rc;
+
+	CUDNN_TRY(ConvolutionBackwardFilter, c->dnn->handle, &one, c->in, in,
+		  c->out, dout, c->conv, c->weight, work, c->weight_bytes,
+		  &zero, c->filter, dfilter);
+out:
+	return rc;
+}
+
+/* --- the layer -------------------------------------------------------------
+ */
+
+/* Filters are copied in each pass, to where they are aligned and lie as the
+ * images do; so is their gradient. */
 #define WORK_MOST ((size_t)1 << 30) /* faster ways that want more are left */
 
 static void filter_sizes(const struct gf_layer *l, size_t sizes[3])
@@ -25,8 +329,8 @@ static size_t filter_bytes(const struct gf_gpu_io *io)
 	return gf_gpu_bytes(io->g, sizes[0] * sizes[1] * sizes[2]);
 }
 
-static int describe(struct gf_gpu_io *io, size_t batch, size_t most,
-		    struct gf_gpu_conv **conv, struct gf_error *err)
+static int open_conv(struct gf_gpu_io *io, size_t batch, size_t most,
+		     struct gf_gpu_conv **conv, struct gf_error *err)
 {
 	const struct gf_layer *l = io->layer;
 	const struct gf_gpu_conv_shape shape = {
@@ -57,7 +361,7 @@ static int prepare(struct gf_gpu_io *io, struct gf_error *err)
 	struct gf_gpu_net *g = io->g;
 	struct gf_gpu_conv *c;
 	size_t bytes;
-	int rc = describe(io, g->net->max_batch, WORK_MOST, &c, err);
+	int rc = open_conv(io, g->net->max_batch, WORK_MOST, &c, err);
 
 	if (rc)
 		return rc;
@@ -65,6 +369,27 @@ static int prepare(struct gf_gpu_io *io, struct gf_error *err)
 	bytes = gf_gpu_conv_work_bytes(c);
 	if (bytes > g->work_bytes)
 		g->work_bytes = bytes;
+	return 0;
+}
+
+/* From here on passes have a workspace of so many bytes, or more. Work that is
+ * enqueued keeps the one before. */
+static int grow_work(struct gf_gpu_net *g, size_t bytes, struct gf_error *err)
+{
+	void *work;
+	int rc;
+
+	if (bytes <= g->work_bytes)
+		return 0;
+	rc = g->gpu->ops->alloc(g->gpu, bytes, &work, err);
+	if (rc) {
+		gf_error_prefix(err, "a workspace of %zu bytes", bytes);
+		return rc;
+	}
+	*gf_array_push(&g->grown, &g->ngrown, &g->grown_capacity) = work;
+	g->work = work;
+	g->work_bytes = bytes;
+	g->bytes.workspace_bytes += bytes;
 	return 0;
 }
 
@@ -82,10 +407,10 @@ static int conv_of(struct gf_gpu_io *io, struct gf_gpu_conv **conv,
 			*conv = io->convs[i].conv;
 			return 0;
 		}
-	rc = describe(io, io->batch, io->g->work_bytes, &c, err);
+	rc = open_conv(io, io->batch, io->g->work_bytes, &c, err);
 	if (rc)
 		return rc;
-	rc = gf_gpu_grow_work(io->g, gf_gpu_conv_work_bytes(c), err);
+	rc = grow_work(io->g, gf_gpu_conv_work_bytes(c), err);
 	if (rc) {
 		gf_error_prefix(err, "batch of %zu", io->batch);
 		gf_gpu_conv_free(c);
@@ -109,11 +434,28 @@ static int forward(struct gf_gpu_io *io, struct gf_error *err)
 		return rc;
 	filter_sizes(io->layer, sizes);
 	gf_gpu_from_plain(g, io->param[0], io->weight, sizes);
-	rc = gf_gpu_conv_forward(conv, io->in[0], io->weight, io->out, g->work,
-				 err);
+	rc = run_forward(conv, io->in[0], io->weight, io->out, g->work, err);
 	if (!rc && io->param[1])
 		g->kernels->add_bias(g->stream, &v, io->param[1], io->out);
 	return rc;
+}
+
+/* What gf_gpu_from_plain does, the other way. */
+static void to_plain(const struct gf_gpu_net *g, const void *from, float *to,
+		     const size_t sizes[3])
+{
+	const struct gf_gpu_permute p = {
+		.from_type = g->dtype,
+		.to_type = GF_F32,
+		.from = from,
+		.to = to,
+		.outer = sizes[0],
+		.a = g->channels_last ? sizes[2] : sizes[1] * sizes[2],
+		.b = g->channels_last ? sizes[1] : 1,
+		.scale = g->unscale,
+	};
+
+	g->kernels->permute(g->stream, &p);
 }
 
 static int backward(struct gf_gpu_io *io, struct gf_error *err)
@@ -127,18 +469,17 @@ static int backward(struct gf_gpu_io *io, struct gf_error *err)
 
 	if (!rc && io->dparam[0]) {
 		filter_sizes(io->layer, sizes);
-		rc = gf_gpu_conv_filter(conv, io->in[0], io->dout, g->scratch,
-					g->work, err);
+		rc = run_filter(conv, io->in[0], io->dout, g->scratch, g->work,
+				err);
 		if (!rc)
-			gf_gpu_to_plain(g, g->scratch, io->dparam[0], sizes);
+			to_plain(g, g->scratch, io->dparam[0], sizes);
 	}
 	if (!rc && io->dparam[1])
 		g->kernels->channel_sums(g->stream, &v, io->dout, g->unscale,
 					 io->dparam[1], g->scratch);
 	if (!rc && io->din[0])
-		rc = gf_gpu_conv_data(conv, io->weight, io->dout,
-				      io->add[0] ? 1 : 0, io->din[0], g->work,
-				      err);
+		rc = run_data(conv, io->weight, io->dout, io->add[0] ? 1 : 0,
+			      io->din[0], g->work, err);
 	return rc;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "nn/gpu_memory.h"
+#include "nn/gpu_net.h"
 
 #include <stdlib.h>
 

@@ -66,15 +66,5 @@ int gf_gpu_conv_new(struct gf_gpu_dnn *dnn,
 		    struct gf_gpu_conv **conv, struct gf_error *err);
 void gf_gpu_conv_free(struct gf_gpu_conv *conv);
 size_t gf_gpu_conv_work_bytes(const struct gf_gpu_conv *conv);
-int gf_gpu_conv_forward(struct gf_gpu_conv *conv, const void *in,
-			const void *filter, void *out, void *work,
-			struct gf_error *err);
-/* din = beta * din + ... */
-int gf_gpu_conv_data(struct gf_gpu_conv *conv, const void *filter,
-		     const void *dout, float beta, void *din, void *work,
-		     struct gf_error *err);
-int gf_gpu_conv_filter(struct gf_gpu_conv *conv, const void *in,
-		       const void *dout, void *dfilter, void *work,
-		       struct gf_error *err);
 
 #endif

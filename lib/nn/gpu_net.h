@@ -27,8 +27,8 @@ size_t gf_gpu_plan(struct gf_gpu_thing *things, size_t count);
 /*
  * A net on a GPU (private to lib/nn). Values of layers have the net's
  * precision. Their layout is {N, C, H, W}; with channels_last it is {N, H, W,
- * C}. All lie in one allocation, at places planned beforehand (gpu_plan.h). The
- * functions of layers only enqueue work.
+ * C}. All lie in one allocation, at places planned beforehand (gpu_memory.c).
+ * The functions of layers only enqueue work.
  */
 struct gf_gpu_net {
 	struct gf_net *net;
@@ -121,8 +121,13 @@ extern const struct gf_gpu_layer gf_gpu_conv_layer, gf_gpu_fc, gf_gpu_relu,
 	gf_gpu_avgpool, gf_gpu_globalpool, gf_gpu_embedding, gf_gpu_lstm_layer,
 	gf_gpu_attention;
 
-/* Can images lie channels last without other layers noticing? */
-bool gf_gpu_wants_channels_last(const struct gf_model *m, enum gf_dtype dtype);
+/* Plans and takes the net's memory, in one piece and zeroed, and connects its
+ * layers. g has everything that sizes depend on; *blas_work is
+ * GF_GPU_BLAS_BYTES of it. -ENOMEM says how much was wanted for what. */
+int gf_gpu_memory(struct gf_gpu_net *g, void **blas_work, struct gf_error *err);
+/* Finds what is done together, and whose gradients share memory; before memory
+ * is planned. */
+void gf_gpu_fuse(struct gf_gpu_net *g);
 
 static inline size_t gf_gpu_bytes(const struct gf_gpu_net *g, size_t elems)
 {
@@ -138,12 +143,10 @@ static inline size_t gf_gpu_align(size_t bytes)
 struct gf_gpu_view gf_gpu_view_of(const struct gf_gpu_net *g,
 				  const struct gf_shape *s, size_t batch);
 
-/* Between plain f32 and the net's precision; outer matrices {a, b} are turned
- * over if the net has channels last. */
+/* From plain f32 to the net's precision; outer matrices {a, b} are turned over
+ * if the net has channels last. */
 void gf_gpu_from_plain(const struct gf_gpu_net *g, const float *from, void *to,
 		       const size_t sizes[3]);
-void gf_gpu_to_plain(const struct gf_gpu_net *g, const void *from, float *to,
-		     const size_t sizes[3]);
 
 /* A weight matrix to multiply by: the parameter itself in f32, else its copy
  * `at` bytes from the start of io->weight. */

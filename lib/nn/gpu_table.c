@@ -22,38 +22,6 @@ const struct gf_gpu_layer *const gf_gpu_layers[GF_LAYER_NTYPES] = {
 	[GF_LAYER_LSTM] = &gf_gpu_lstm_layer,
 };
 
-static bool is_image(const struct gf_shape *s)
-{
-	return s->rank == 3 && s->dims[1] * s->dims[2] > 1;
-}
-
-/* These go by the place of a value in a sample; fc turns it back. */
-static bool minds_order(const struct gf_layer *l)
-{
-	return l->type == GF_LAYER_DROPOUT || l->type == GF_LAYER_LAYERNORM;
-}
-
-bool gf_gpu_wants_channels_last(const struct gf_model *m, enum gf_dtype dtype)
-{
-	if (dtype == GF_F32 || is_image(&m->layers[m->nlayers - 1].out))
-		return false;
-	for (size_t l = 0; l < m->nlayers; l++) {
-		const struct gf_layer *layer = &m->layers[l];
-
-		if (minds_order(layer) && is_image(&layer->in))
-			return false;
-		for (size_t i = 0; i < layer->ninputs; i++) {
-			const int from = layer->inputs[i];
-			const struct gf_shape *in =
-				from < 0 ? &m->input : &m->layers[from].out;
-
-			if (is_image(in) != is_image(&layer->in))
-				return false;
-		}
-	}
-	return true;
-}
-
 struct gf_gpu_view gf_gpu_view_of(const struct gf_gpu_net *g,
 				  const struct gf_shape *s, size_t batch)
 {
@@ -84,23 +52,6 @@ void gf_gpu_from_plain(const struct gf_gpu_net *g, const float *from, void *to,
 		.a = g->channels_last ? sizes[1] : sizes[1] * sizes[2],
 		.b = g->channels_last ? sizes[2] : 1,
 		.scale = 1,
-	};
-
-	g->kernels->permute(g->stream, &p);
-}
-
-void gf_gpu_to_plain(const struct gf_gpu_net *g, const void *from, float *to,
-		     const size_t sizes[3])
-{
-	const struct gf_gpu_permute p = {
-		.from_type = g->dtype,
-		.to_type = GF_F32,
-		.from = from,
-		.to = to,
-		.outer = sizes[0],
-		.a = g->channels_last ? sizes[2] : sizes[1] * sizes[2],
-		.b = g->channels_last ? sizes[1] : 1,
-		.scale = g->unscale,
 	};
 
 	g->kernels->permute(g->stream, &p);
