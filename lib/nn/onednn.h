@@ -125,10 +125,6 @@ extern const struct gf_onednn_layer gf_onednn_conv, gf_onednn_fc,
 	gf_onednn_add, gf_onednn_maxpool, gf_onednn_avgpool,
 	gf_onednn_globalpool, gf_onednn_plain_ops;
 
-/* What layers of onednn_plain.c multiply by (onednn_build.c). */
-struct gf_ref_product;
-void gf_onednn_multiply(const struct gf_ref_product *p);
-
 /* Building blocks (onednn_build.c). */
 bool gf_onednn_ok(struct gf_onednn *p, dnnl_status_t status, const char *what);
 /* A description of f32 values, which p owns; NULL after an error. */
@@ -153,9 +149,6 @@ dnnl_memory_t gf_onednn_memory(struct gf_onednn *p, const_dnnl_memory_desc_t md,
 			       void *handle);
 dnnl_memory_t gf_onednn_bound(struct gf_onednn *p, const_dnnl_memory_desc_t md,
 			      enum gf_onednn_base base, size_t at);
-/* The same bytes under another description. */
-dnnl_memory_t gf_onednn_view(struct gf_onednn *p, dnnl_memory_t memory,
-			     const_dnnl_memory_desc_t md);
 /* The same contents in another layout; a reorder only where it is needed. */
 dnnl_memory_t gf_onednn_as(struct gf_onednn *p, struct gf_onednn_ops *ops,
 			   dnnl_memory_t memory, const_dnnl_memory_desc_t md);
@@ -215,14 +208,6 @@ void gf_onednn_add_to(struct gf_onednn *p, dnnl_memory_t to,
 /* Layer l's parameter gradients stand from here on. */
 void gf_onednn_report(struct gf_onednn *p, size_t l);
 
-/* A program for one batch size and mode. */
-int gf_onednn_new(struct gf_net *net, size_t batch, bool training,
-		  struct gf_onednn **program, struct gf_error *err);
-void gf_onednn_free(struct gf_onednn *p);
 void gf_onednn_free_plain(struct gf_onednn_plain_layer *plain);
-void gf_onednn_bind(struct gf_onednn *p, enum gf_onednn_base base,
-		    const float *to);
-int gf_onednn_run(struct gf_onednn *p, const struct gf_onednn_ops *ops,
-		  struct gf_error *err);
 
 #endif

@@ -5,7 +5,6 @@
 #include <errno.h>
 
 #include "base/array.h"
-#include "nn/ref.h"
 
 bool gf_onednn_ok(struct gf_onednn *p, dnnl_status_t status, const char *what)
 {
@@ -116,18 +115,6 @@ dnnl_memory_t gf_onednn_bound(struct gf_onednn *p, const_dnnl_memory_desc_t md,
 			       &p->bindings_capacity) =
 			(struct gf_onednn_binding){memory, base, at};
 	return memory;
-}
-
-dnnl_memory_t gf_onednn_view(struct gf_onednn *p, dnnl_memory_t memory,
-			     const_dnnl_memory_desc_t md)
-{
-	void *handle = NULL;
-
-	if (p->rc ||
-	    !gf_onednn_ok(p, dnnl_memory_get_data_handle(memory, &handle),
-			  "view"))
-		return NULL;
-	return gf_onednn_memory(p, md, handle);
 }
 
 dnnl_memory_t gf_onednn_as(struct gf_onednn *p, struct gf_onednn_ops *ops,
@@ -260,12 +247,4 @@ void gf_onednn_reorder(struct gf_onednn *p, struct gf_onednn_ops *ops,
 	op = gf_onednn_add_op(p, ops, pd);
 	gf_onednn_arg(op, DNNL_ARG_FROM, from);
 	gf_onednn_arg(op, DNNL_ARG_TO, to);
-}
-
-void gf_onednn_multiply(const struct gf_ref_product *p)
-{
-	dnnl_sgemm(p->a.transposed ? 'T' : 'N', p->b.transposed ? 'T' : 'N',
-		   (dnnl_dim_t)p->m, (dnnl_dim_t)p->n, (dnnl_dim_t)p->k, 1,
-		   p->a.at, (dnnl_dim_t)p->a.pitch, p->b.at,
-		   (dnnl_dim_t)p->b.pitch, p->adds, p->c, (dnnl_dim_t)p->pitch);
 }

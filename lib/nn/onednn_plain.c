@@ -60,6 +60,14 @@ static void run_backward(struct gf_onednn *p, size_t l)
 	gf_ref_layers[io->layer->type]->backward(io);
 }
 
+static void multiply(const struct gf_ref_product *p)
+{
+	dnnl_sgemm(p->a.transposed ? 'T' : 'N', p->b.transposed ? 'T' : 'N',
+		   (dnnl_dim_t)p->m, (dnnl_dim_t)p->n, (dnnl_dim_t)p->k, 1,
+		   p->a.at, (dnnl_dim_t)p->a.pitch, p->b.at,
+		   (dnnl_dim_t)p->b.pitch, p->adds, p->c, (dnnl_dim_t)p->pitch);
+}
+
 static void forward(struct gf_onednn *p, size_t l)
 {
 	const struct gf_layer *layer = &p->net->model->layers[l];
@@ -69,7 +77,7 @@ static void forward(struct gf_onednn *p, size_t l)
 
 	p->plain[l] = plain;
 	gf_ref_io_init(&plain->io, p->net, l);
-	plain->io.multiply = gf_onednn_multiply;
+	plain->io.multiply = multiply;
 	plain->in = gf_xcalloc(layer->ninputs, sizeof(*plain->in));
 	plain->din = gf_xcalloc(layer->ninputs, sizeof(*plain->din));
 	for (size_t i = 0; i < layer->ninputs; i++) {

@@ -108,12 +108,25 @@ static const_dnnl_memory_desc_t flat(struct gf_onednn *p,
 	return gf_onednn_plain(p, l.dims, 2);
 }
 
+/* The same bytes under another description. */
+static dnnl_memory_t view(struct gf_onednn *p, dnnl_memory_t memory,
+			  const_dnnl_memory_desc_t md)
+{
+	void *handle = NULL;
+
+	if (p->rc ||
+	    !gf_onednn_ok(p, dnnl_memory_get_data_handle(memory, &handle),
+			  "view"))
+		return NULL;
+	return gf_onednn_memory(p, md, handle);
+}
+
 static void global_forward(struct gf_onednn *p, size_t l)
 {
 	const_dnnl_memory_desc_t dst = describe(p, l);
 	const_dnnl_memory_desc_t plain = window_of(p, l).dst;
 	struct gf_onednn_value *v = gf_onednn_output(p, l, flat(p, plain));
-	dnnl_memory_t out = gf_onednn_view(p, v->data, plain), own = out;
+	dnnl_memory_t out = view(p, v->data, plain), own = out;
 
 	if (!gf_onednn_same(dst, plain))
 		own = gf_onednn_memory(p, dst, DNNL_MEMORY_ALLOCATE);
@@ -125,9 +138,9 @@ static void global_forward(struct gf_onednn *p, size_t l)
 static void global_backward(struct gf_onednn *p, size_t l)
 {
 	if (gf_onednn_wants_gradient(p, l, 0))
-		run_backward(p, l,
-			     gf_onednn_view(p, p->values[l]->gradient,
-					    window_of(p, l).dst));
+		run_backward(
+			p, l,
+			view(p, p->values[l]->gradient, window_of(p, l).dst));
 }
 
 const struct gf_onednn_layer gf_onednn_maxpool = {
