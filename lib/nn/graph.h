@@ -67,14 +67,8 @@ extern int (*const gf_net_layer_checks[GF_LAYER_NTYPES])(
 	const struct gf_layer *l, struct gf_error *err);
 
 /* Checks that every layer can be computed, naming the layer that cannot. */
-int gf_net_check(const struct gf_model *m, size_t max_batch,
-		 struct gf_error *err);
-
 int gf_net_init(struct gf_net *net, const struct gf_model *m, size_t max_batch,
 		const struct gf_net_options *options, struct gf_error *err);
-/* -ENOTSUP for another precision than f32; names the backend. */
-int gf_net_want_f32(const struct gf_net_options *options, const char *backend,
-		    struct gf_error *err);
 void gf_net_release(struct gf_net *net);
 
 /* The order of calls: forward, loss, backward; sets stage and batch. The
