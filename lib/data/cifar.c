@@ -2,6 +2,7 @@
 #include "data/data_parts.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -99,6 +100,55 @@ static int take(struct gf_dataset *d, enum gf_part part,
 	return rc;
 }
 
+/* A byte's value is (byte / MAX_BYTE - mean[c]) / deviation[c] in channel c;
+ * deviations are positive. */
+static void normalise(const struct gf_dataset *d, const double *mean,
+		      const double *deviation)
+{
+	struct gf_images *m = d->priv;
+	size_t c, i;
+
+	m->nvalues = d->shape.dims[0];
+	m->value = gf_xcalloc(m->nvalues, sizeof(*m->value));
+	for (c = 0; c < m->nvalues; c++)
+		for (i = 0; i < 256; i++)
+			m->value[c][i] =
+				(float)(((double)i / MAX_BYTE - mean[c]) /
+					deviation[c]);
+}
+
+/* Mean and standard deviation of byte / MAX_BYTE in each channel of the
+ * training part, exact up to the rounding of the last steps; the deviation of a
+ * single value is 1. */
+static void statistics(const struct gf_dataset *d, double *mean,
+		       double *deviation)
+{
+	const struct gf_images *m = d->priv;
+	size_t channels = d->shape.dims[0];
+	size_t plane = gf_shape_elems(&d->shape) / channels, c, i, k;
+	const unsigned char *at = m->bytes[GF_PART_TRAIN];
+	size_t(*seen)[256] = gf_xcalloc(channels, sizeof(*seen));
+
+	for (i = 0; i < d->count[GF_PART_TRAIN]; i++)
+		for (c = 0; c < channels; c++, at += plane)
+			for (k = 0; k < plane; k++)
+				seen[c][at[k]]++;
+	for (c = 0; c < channels; c++) {
+		double n = (double)(d->count[GF_PART_TRAIN] * plane);
+		double sum = 0, square = 0, off;
+
+		for (i = 0; i < 256; i++)
+			sum += (double)(seen[c][i] * i);
+		for (i = 0; i < 256; i++) {
+			off = (double)i - sum / n;
+			square += (double)seen[c][i] * off * off;
+		}
+		mean[c] = sum / n / MAX_BYTE;
+		deviation[c] = square > 0 ? sqrt(square / n) / MAX_BYTE : 1;
+	}
+	free(seen);
+}
+
 static int open_cifar(const char *folder, const struct kind *kind,
 		      const struct gf_dataset_want *want, struct gf_dataset *d,
 		      struct gf_error *err)
@@ -123,8 +173,8 @@ static int open_cifar(const char *folder, const struct kind *kind,
 		}
 	if (rc)
 		return rc;
-	gf_images_statistics(d, MAX_BYTE, mean, deviation);
-	gf_images_normalise(d, MAX_BYTE, mean, deviation);
+	statistics(d, mean, deviation);
+	normalise(d, mean, deviation);
 	return 0;
 }
 

@@ -63,20 +63,6 @@ struct gf_images {
 	size_t nvalues;
 };
 
-/* A byte's value is byte / max, max being the largest of the training part. */
-void gf_images_scale(const struct gf_dataset *d);
-
-/* In place of that: (byte / max - mean[c]) / deviation[c] in channel c;
- * deviations are positive. */
-void gf_images_normalise(const struct gf_dataset *d, unsigned max,
-			 const double *mean, const double *deviation);
-
-/* Mean and standard deviation of byte / max in each channel of the training
- * part, exact up to the rounding of the last steps; the deviation of a single
- * value is 1. */
-void gf_images_statistics(const struct gf_dataset *d, unsigned max,
-			  double *mean, double *deviation);
-
 /* One of the d->count[part] labels of `file` by its number; want->classes 0:
  * any. Raises d->classes. */
 int gf_images_label(struct gf_dataset *d, enum gf_part part, size_t index,
@@ -88,39 +74,18 @@ int gf_images_sample(const struct gf_dataset *d, const struct gf_draw *draw,
 		     float *values, int32_t *label, struct gf_error *err);
 void gf_images_close(struct gf_dataset *d);
 
-/*
- * Words and their numbers (private to lib/data). Words are counted as they are
- * met; gf_vocabulary_rank then numbers them, the most frequent first, equal
- * ones in the order of their bytes: the same numbers on every machine.
- */
-#define GF_VOCABULARY_UNKNOWN "<unk>"
-
-struct gf_word {
-	const char *text; /* borrowed */
-	size_t length, count;
-	int32_t number; /* once ranked */
+/* A text, and its numbers from 0, as text_data.c reads and cuts it. */
+struct gf_text_parts {
+	unsigned char *bytes[GF_PARTS];
+	size_t size[GF_PARTS];
+	int32_t *numbers[GF_PARTS];
+	size_t length[GF_PARTS]; /* of numbers */
 };
 
-struct gf_vocabulary {
-	struct gf_word *words; /* in the order in which they were met */
-	size_t nwords, capacity;
-	size_t *slots; /* open addressing: 1 + index into words, or 0 */
-	size_t nslots;
-	size_t size; /* once ranked: how many have a number of their own */
-	int32_t unknown;
-};
-
-void gf_vocabulary_release(struct gf_vocabulary *v);
-
-/* The text must live as long as the vocabulary. */
-void gf_vocabulary_count(struct gf_vocabulary *v, const char *text,
-			 size_t length);
-/* Numbers the most frequent words from 0, at most `limit` (>= 1) in all, and
- * "<unk>" among them, which stands for every other one. */
-void gf_vocabulary_rank(struct gf_vocabulary *v, size_t limit);
-/* v->unknown for what was never counted. */
-int32_t gf_vocabulary_number(const struct gf_vocabulary *v, const char *text,
-			     size_t length);
+/* Numbers the words, at most `limit` (>= 1) and "<unk>" among them, which
+ * stands for every other one (vocabulary.c). */
+int gf_words_number(const char *folder, struct gf_text_parts *t, size_t limit,
+		    size_t *vocabulary, struct gf_error *err);
 
 /*
  * Masked words, for a model that reads ahead (Devlin et al. 2019, "BERT",
@@ -133,11 +98,9 @@ int32_t gf_vocabulary_number(const struct gf_vocabulary *v, const char *text,
  * the samples of all ranks is the mean over their labels.
  */
 
-/* The mask is d->vocabulary, the number after the text's own. */
-void gf_mask_init(struct gf_dataset *d);
-
-/* One sample, in place; its labels become the numbers that were masked. Other
- * data stay. The test part is masked the same in each epoch. */
+/* One sample, in place; its labels become the numbers that were masked. The
+ * mask is d->vocabulary, the number after the text's own. Other data stay. The
+ * test part is masked the same in each epoch. */
 void gf_mask_sample(const struct gf_dataset *d, enum gf_part part,
 		    uint64_t seed, size_t epoch, size_t index, float *values,
 		    int32_t *labels);

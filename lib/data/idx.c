@@ -282,6 +282,22 @@ static int open_part(const char *folder, enum gf_part part,
 	return rc;
 }
 
+/* A byte's value is byte / max, max being the largest of the training part. */
+static void scale(const struct gf_dataset *d)
+{
+	struct gf_images *m = d->priv;
+	size_t total = d->count[GF_PART_TRAIN] * gf_shape_elems(&d->shape), i;
+	const unsigned char *bytes = m->bytes[GF_PART_TRAIN];
+	unsigned max = 0;
+
+	for (i = 0; i < total; i++)
+		max = bytes[i] > max ? bytes[i] : max;
+	m->value = gf_xcalloc(1, sizeof(*m->value));
+	m->nvalues = 1;
+	for (i = 0; i < 256; i++)
+		m->value[0][i] = (float)i / (float)(max ? max : 1);
+}
+
 static int open_idx(const char *path, const struct gf_dataset_want *want,
 		    struct gf_dataset *d, struct gf_error *err)
 {
@@ -291,7 +307,7 @@ static int open_idx(const char *path, const struct gf_dataset_want *want,
 	for (part = 0; part < GF_PARTS && !rc; part++)
 		rc = open_part(path, (enum gf_part)part, want, d, err);
 	if (!rc)
-		gf_images_scale(d);
+		scale(d);
 	return rc;
 }
 

@@ -23,25 +23,11 @@ struct gf_crop {
 struct gf_crop gf_crop_draw(const struct gf_draw *draw, size_t picture_width,
 			    size_t picture_height, size_t width, size_t height);
 
-/* Red, green and blue bytes of each pixel, row by row. */
-struct gf_pixels {
-	unsigned char *bytes;
-	size_t width, height;
-	size_t stride; /* bytes of a row, a multiple of GF_PIXELS_STEP */
-};
-#define GF_PIXELS_STEP 16
-
 /* What a sample wants: byte b of channel c becomes gain[c] * b + offset[c]. */
 struct gf_picture_want {
 	size_t width, height;
 	float gain[3], offset[3];
 };
-
-/* The window, whose pixels are all there, as {3, height, width} values. Each is
- * a mean of pixels weighted by a triangle, as wide as the window is shrunk
- * (PIL's and torchvision's bilinear, without their rounding to bytes). */
-void gf_crop_values(const struct gf_pixels *p, const struct gf_crop *w,
-		    const struct gf_picture_want *want, float *values);
 
 /*
  * A JPEG file's window as a sample's values, by libjpeg-turbo (private to

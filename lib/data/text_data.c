@@ -20,18 +20,10 @@
  * CHARS are bytes, numbered in their order; the model must have room for all
  * that occur.
  */
-#define END_OF_LINE  "<eos>"
 #define TEST_SHARE   10 /* of a single file: one part in ten */
 #define MAX_TXT      64
 #define TRAIN_SUFFIX "train.txt"
 #define TEST_SUFFIX  "test.txt"
-
-struct text {
-	unsigned char *bytes[GF_PARTS];
-	size_t size[GF_PARTS];
-	int32_t *numbers[GF_PARTS];
-	size_t length[GF_PARTS]; /* of numbers */
-};
 
 /* --- which files --------------------------------------------------------- */
 
@@ -139,7 +131,7 @@ static int read_file(const char *folder, const char *name,
 }
 
 /* Lines are not cut in two, unless the last one is too long for that. */
-static void split(struct text *t)
+static void split(struct gf_text_parts *t)
 {
 	size_t size = t->size[GF_PART_TRAIN];
 	size_t tenth = size - size / TEST_SHARE, at = tenth;
@@ -154,7 +146,8 @@ static void split(struct text *t)
 	t->size[GF_PART_TRAIN] = at;
 }
 
-static int read_parts(const char *folder, struct text *t, struct gf_error *err)
+static int read_parts(const char *folder, struct gf_text_parts *t,
+		      struct gf_error *err)
 {
 	struct names names;
 	const char *train;
@@ -188,8 +181,8 @@ static int read_parts(const char *folder, struct text *t, struct gf_error *err)
 
 /* --- characters ---------------------------------------------------------- */
 
-static int number_chars(const char *folder, struct text *t, size_t limit,
-			size_t *vocabulary, struct gf_error *err)
+static int number_chars(const char *folder, struct gf_text_parts *t,
+			size_t limit, size_t *vocabulary, struct gf_error *err)
 {
 	int32_t number[256];
 	size_t count = 0, part, i;
@@ -216,80 +209,12 @@ static int number_chars(const char *folder, struct text *t, size_t limit,
 	return 0;
 }
 
-/* --- words --------------------------------------------------------------- */
-
-struct walk {
-	const char *at, *end;
-};
-
-static int blank(char c)
-{
-	return c == ' ' || c == '\t' || c == '\r' || c == '\v' || c == '\f';
-}
-
-/* The next word and its length; 0 at the end. */
-static size_t next_word(struct walk *w, const char **word)
-{
-	while (w->at < w->end && blank(*w->at))
-		w->at++;
-	if (w->at == w->end)
-		return 0;
-	if (*w->at == '\n') {
-		w->at++;
-		*word = END_OF_LINE;
-		return strlen(END_OF_LINE);
-	}
-	*word = w->at;
-	while (w->at < w->end && !blank(*w->at) && *w->at != '\n')
-		w->at++;
-	return (size_t)(w->at - *word);
-}
-
-static struct walk walk_of(const struct text *t, size_t part)
-{
-	const char *bytes = (const char *)t->bytes[part];
-
-	return (struct walk){bytes, bytes + t->size[part]};
-}
-
-static void number_part(struct text *t, size_t part,
-			const struct gf_vocabulary *v)
-{
-	struct walk w = walk_of(t, part);
-	size_t capacity = 0, n;
-	const char *word;
-
-	while ((n = next_word(&w, &word)) > 0)
-		*gf_array_push(&t->numbers[part], &t->length[part], &capacity) =
-			gf_vocabulary_number(v, word, n);
-}
-
-static int number_words(const char *folder, struct text *t, size_t limit,
-			size_t *vocabulary, struct gf_error *err)
-{
-	struct walk w = walk_of(t, GF_PART_TRAIN);
-	struct gf_vocabulary v = {0};
-	const char *word;
-	size_t part, n;
-
-	(void)folder;
-	(void)err;
-	while ((n = next_word(&w, &word)) > 0)
-		gf_vocabulary_count(&v, word, n);
-	gf_vocabulary_rank(&v, limit);
-	for (part = 0; part < GF_PARTS; part++)
-		number_part(t, part, &v);
-	*vocabulary = v.size;
-	gf_vocabulary_release(&v);
-	return 0;
-}
-
 /* --- a data set ---------------------------------------------------------- */
 
 /* Samples of T numbers; the number after the last one is its label. */
 static int cut(const char *folder, struct gf_dataset *d, struct gf_error *err)
 {
-	const struct text *t = d->priv;
+	const struct gf_text_parts *t = d->priv;
 	size_t length = d->shape.dims[0], part;
 
 	for (part = 0; part < GF_PARTS; part++) {
@@ -306,7 +231,7 @@ static int cut(const char *folder, struct gf_dataset *d, struct gf_error *err)
 }
 
 /* From bytes to numbers, of which there are at most `limit`. */
-typedef int number_fn(const char *folder, struct text *t, size_t limit,
+typedef int number_fn(const char *folder, struct gf_text_parts *t, size_t limit,
 		      size_t *vocabulary, struct gf_error *err);
 
 static int open_text(const char *folder, number_fn *number,
@@ -314,7 +239,7 @@ static int open_text(const char *folder, number_fn *number,
 		     struct gf_error *err)
 {
 	size_t limit = want->vocabulary;
-	struct text *t;
+	struct gf_text_parts *t;
 	int rc;
 
 	if (want->input.rank != 1 || !want->vocabulary)
@@ -342,7 +267,7 @@ static int open_text(const char *folder, number_fn *number,
 static int open_words(const char *path, const struct gf_dataset_want *want,
 		      struct gf_dataset *d, struct gf_error *err)
 {
-	return open_text(path, number_words, want, d, err);
+	return open_text(path, gf_words_number, want, d, err);
 }
 
 static int open_chars(const char *path, const struct gf_dataset_want *want,
@@ -354,7 +279,7 @@ static int open_chars(const char *path, const struct gf_dataset_want *want,
 static int sample(const struct gf_dataset *d, const struct gf_draw *draw,
 		  float *values, int32_t *labels, struct gf_error *err)
 {
-	const struct text *t = d->priv;
+	const struct gf_text_parts *t = d->priv;
 	size_t length = d->shape.dims[0], i;
 	const int32_t *at = t->numbers[draw->part] + draw->index * length;
 
@@ -368,7 +293,7 @@ static int sample(const struct gf_dataset *d, const struct gf_draw *draw,
 
 static void close_text(struct gf_dataset *d)
 {
-	struct text *t = d->priv;
+	struct gf_text_parts *t = d->priv;
 	int part;
 
 	if (!t)

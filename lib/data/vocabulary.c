@@ -7,7 +7,29 @@
 #include "base/array.h"
 #include "base/heap.h"
 
+/*
+ * Words are what white space separates; the end of a line is the word <eos>.
+ * They are counted as they are met, then numbered: the most frequent first,
+ * equal ones in the order of their bytes, the same numbers on every machine.
+ */
+#define END_OF_LINE "<eos>"
+#define UNKNOWN     "<unk>"
 #define FIRST_SLOTS 1024
+
+struct word {
+	const char *text; /* borrowed */
+	size_t length, count;
+	int32_t number; /* once ranked */
+};
+
+struct vocabulary {
+	struct word *words; /* in the order in which they were met */
+	size_t nwords, capacity;
+	size_t *slots; /* open addressing: 1 + index into words, or 0 */
+	size_t nslots;
+	size_t size; /* once ranked: how many have a number of their own */
+	int32_t unknown;
+};
 
 /* FNV-1a (Fowler, Noll and Vo). */
 static size_t hash(const char *text, size_t length)
@@ -21,13 +43,13 @@ static size_t hash(const char *text, size_t length)
 }
 
 /* The slot that holds the word, or the free one where it belongs. */
-static size_t *slot_of(const struct gf_vocabulary *v, const char *text,
+static size_t *slot_of(const struct vocabulary *v, const char *text,
 		       size_t length)
 {
 	size_t at = hash(text, length) & (v->nslots - 1);
 
 	for (;; at = (at + 1) & (v->nslots - 1)) {
-		const struct gf_word *w;
+		const struct word *w;
 
 		if (!v->slots[at])
 			return &v->slots[at];
@@ -38,7 +60,7 @@ static size_t *slot_of(const struct gf_vocabulary *v, const char *text,
 }
 
 /* At most half full, so that searches stay short. */
-static void grow(struct gf_vocabulary *v)
+static void grow(struct vocabulary *v)
 {
 	size_t i;
 
@@ -49,8 +71,7 @@ static void grow(struct gf_vocabulary *v)
 		*slot_of(v, v->words[i].text, v->words[i].length) = i + 1;
 }
 
-static struct gf_word *enter(struct gf_vocabulary *v, const char *text,
-			     size_t length)
+static struct word *enter(struct vocabulary *v, const char *text, size_t length)
 {
 	size_t *slot;
 
@@ -58,42 +79,44 @@ static struct gf_word *enter(struct gf_vocabulary *v, const char *text,
 		grow(v);
 	slot = slot_of(v, text, length);
 	if (!*slot) {
-		struct gf_word *w =
+		struct word *w =
 			gf_array_push(&v->words, &v->nwords, &v->capacity);
 
-		*w = (struct gf_word){.text = text, .length = length};
+		*w = (struct word){.text = text, .length = length};
 		*slot = v->nwords;
 	}
 	return &v->words[*slot - 1];
 }
 
-void gf_vocabulary_release(struct gf_vocabulary *v)
+static void release(struct vocabulary *v)
 {
 	free(v->words);
 	free(v->slots);
 	memset(v, 0, sizeof(*v));
 }
 
-void gf_vocabulary_count(struct gf_vocabulary *v, const char *text,
-			 size_t length)
+/* The text must live as long as the vocabulary. */
+static void count_word(struct vocabulary *v, const char *text, size_t length)
 {
 	enter(v, text, length)->count++;
 }
 
-static int by_bytes(const struct gf_word *a, const struct gf_word *b)
+static int by_bytes(const struct word *a, const struct word *b)
 {
 	size_t shorter = a->length < b->length ? a->length : b->length;
 
 	return memcmp(a->text, b->text, shorter) ?: GF_BY(a->length, b->length);
 }
 
-GF_ORDER(by_count, struct gf_word *,
+GF_ORDER(by_count, struct word *,
 	 GF_BY((*y)->count, (*x)->count) ?: by_bytes(*x, *y))
 
-void gf_vocabulary_rank(struct gf_vocabulary *v, size_t limit)
+/* Numbers the most frequent words from 0, at most `limit` (>= 1) in all, and
+ * "<unk>" among them, which stands for every other one. */
+static void rank(struct vocabulary *v, size_t limit)
 {
-	const char *const unknown = GF_VOCABULARY_UNKNOWN;
-	struct gf_word **order, *rest;
+	const char *const unknown = UNKNOWN;
+	struct word **order, *rest;
 	size_t i, at = 0;
 
 	rest = enter(v, unknown, strlen(unknown));
@@ -119,10 +142,79 @@ void gf_vocabulary_rank(struct gf_vocabulary *v, size_t limit)
 	free(order);
 }
 
-int32_t gf_vocabulary_number(const struct gf_vocabulary *v, const char *text,
-			     size_t length)
+/* v->unknown for what was never counted. */
+static int32_t number_of(const struct vocabulary *v, const char *text,
+			 size_t length)
 {
 	size_t slot = v->nslots ? *slot_of(v, text, length) : 0;
 
 	return slot ? v->words[slot - 1].number : v->unknown;
+}
+
+/* --- a text --------------------------------------------------------------- */
+
+struct walk {
+	const char *at, *end;
+};
+
+static int blank(char c)
+{
+	return c == ' ' || c == '\t' || c == '\r' || c == '\v' || c == '\f';
+}
+
+/* The next word and its length; 0 at the end. */
+static size_t next_word(struct walk *w, const char **word)
+{
+	while (w->at < w->end && blank(*w->at))
+		w->at++;
+	if (w->at == w->end)
+		return 0;
+	if (*w->at == '\n') {
+		w->at++;
+		*word = END_OF_LINE;
+		return strlen(END_OF_LINE);
+	}
+	*word = w->at;
+	while (w->at < w->end && !blank(*w->at) && *w->at != '\n')
+		w->at++;
+	return (size_t)(w->at - *word);
+}
+
+static struct walk walk_of(const struct gf_text_parts *t, size_t part)
+{
+	const char *bytes = (const char *)t->bytes[part];
+
+	return (struct walk){bytes, bytes + t->size[part]};
+}
+
+static void number_part(struct gf_text_parts *t, size_t part,
+			const struct vocabulary *v)
+{
+	struct walk w = walk_of(t, part);
+	size_t capacity = 0, n;
+	const char *word;
+
+	while ((n = next_word(&w, &word)) > 0)
+		*gf_array_push(&t->numbers[part], &t->length[part], &capacity) =
+			number_of(v, word, n);
+}
+
+int gf_words_number(const char *folder, struct gf_text_parts *t, size_t limit,
+		    size_t *vocabulary, struct gf_error *err)
+{
+	struct walk w = walk_of(t, GF_PART_TRAIN);
+	struct vocabulary v = {0};
+	const char *word;
+	size_t part, n;
+
+	(void)folder;
+	(void)err;
+	while ((n = next_word(&w, &word)) > 0)
+		count_word(&v, word, n);
+	rank(&v, limit);
+	for (part = 0; part < GF_PARTS; part++)
+		number_part(t, part, &v);
+	*vocabulary = v.size;
+	release(&v);
+	return 0;
 }
