@@ -18,7 +18,7 @@
 #include "train/run_log.h"
 #include "train/options.h"
 #include "train/compute_place.h"
-#include "train/expected.h"
+#include "train/speed.h"
 #include "train/run_report.h"
 #include "train/train.h"
 

@@ -71,6 +71,17 @@ const char *gf_train_doing(const struct gf_train_options *o)
 				   : "train";
 }
 
+/* The kind of a checked device: "auto", "cuda" or "cpu", which also stands for
+ * the host's backends. Ranks of one job must want the same. */
+static const char *kind_of(const char *device)
+{
+	size_t index;
+
+	if (!gf_own_gpu_read(device, &index, NULL))
+		return "cuda";
+	return strcmp(device, "auto") == 0 ? "auto" : "cpu";
+}
+
 int gf_train_same(struct gf_comm *comm, const struct gf_train_options *o,
 		  struct gf_error *err)
 {
@@ -84,7 +95,7 @@ int gf_train_same(struct gf_comm *comm, const struct gf_train_options *o,
 		{"training", o->training_file ? o->training_file : "options"},
 		{"options", text},
 		{"training", training},
-		{"device", gf_train_place_kind(o->device)},
+		{"device", kind_of(o->device)},
 		{"transport", gf_train_transports[o->transport]},
 		{"precision",
 		 gf_dtype_names[gf_train_precisions[o->precision]]},
@@ -99,10 +110,9 @@ int gf_train_same(struct gf_comm *comm, const struct gf_train_options *o,
 	return rc;
 }
 
-/* A file with a document of the format, read by rank 0 alone. */
-static int read_documents(struct gf_comm *comm, int rc, const char *path,
-			  const char *format, struct gf_documents *d,
-			  struct gf_error *err)
+int gf_train_read(struct gf_comm *comm, int rc, const char *path,
+		  const char *format, struct gf_documents *d,
+		  struct gf_error *err)
 {
 	size_t length = 0;
 	char *text = NULL;
@@ -129,38 +139,10 @@ int gf_train_read_plan(struct gf_comm *comm, int rc, const char *path,
 {
 	struct gf_documents d = {0};
 
-	rc = read_documents(comm, rc, path, "gf-plan", &d, err);
+	rc = gf_train_read(comm, rc, path, "gf-plan", &d, err);
 	if (!rc) {
 		*plan = *d.plan;
 		memset(d.plan, 0, sizeof(*d.plan));
-	}
-	gf_documents_release(&d);
-	return rc;
-}
-
-int gf_train_read_model(struct gf_comm *comm, int rc, const char *path,
-			struct gf_model *model, struct gf_error *err)
-{
-	struct gf_documents d = {0};
-
-	rc = read_documents(comm, rc, path, "gf-model", &d, err);
-	if (!rc) {
-		*model = *d.model;
-		memset(d.model, 0, sizeof(*d.model));
-	}
-	gf_documents_release(&d);
-	return rc;
-}
-
-int gf_train_read_training(struct gf_comm *comm, int rc, const char *path,
-			   struct gf_training *training, struct gf_error *err)
-{
-	struct gf_documents d = {0};
-
-	rc = read_documents(comm, rc, path, "gf-training", &d, err);
-	if (!rc) {
-		*training = *d.training;
-		memset(d.training, 0, sizeof(*d.training));
 	}
 	gf_documents_release(&d);
 	return rc;

@@ -9,6 +9,7 @@
 #include "data/dataset.h"
 #include "doc/model.h"
 #include "doc/plan.h"
+#include "doc/stream.h"
 #include "doc/training.h"
 #include "train/options.h"
 
@@ -27,15 +28,15 @@ int gf_train_same(struct gf_comm *comm, const struct gf_train_options *o,
 
 /*
  * Collective: rank 0 reads a file ("-": standard input, which reaches no other
- * rank) that must hold a plan, a model or a training, and all get it. rc is
- * what a rank came to before, which all agree on first.
+ * rank) that must hold a document of the format, and all get it: the caller
+ * releases d, also after a failure. rc is what a rank came to before, which all
+ * agree on first. The same for a plan.
  */
+int gf_train_read(struct gf_comm *comm, int rc, const char *path,
+		  const char *format, struct gf_documents *d,
+		  struct gf_error *err);
 int gf_train_read_plan(struct gf_comm *comm, int rc, const char *path,
 		       struct gf_plan *plan, struct gf_error *err);
-int gf_train_read_model(struct gf_comm *comm, int rc, const char *path,
-			struct gf_model *model, struct gf_error *err);
-int gf_train_read_training(struct gf_comm *comm, int rc, const char *path,
-			   struct gf_training *training, struct gf_error *err);
 
 /* Collective: opens the data that the model takes; path is this rank's. */
 int gf_train_open_data(struct gf_comm *comm, const char *path,

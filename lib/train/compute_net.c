@@ -238,7 +238,8 @@ int gf_compute_fetch(struct gf_compute *c, struct gf_error *err)
 
 	if (!n->device || !count)
 		return 0;
-	return gf_train_device_fetch(n->device, n->running, own, count, err);
+	return gf_train_device_copy(n->device, n->running, own, count,
+				    GF_GPU_TO_HOST, err);
 }
 
 /* Running statistics for the following passes. */
@@ -250,7 +251,8 @@ static int set_running(struct net *n, const float *from, struct gf_error *err)
 	if (!count)
 		return 0;
 	if (n->device)
-		return gf_train_device_send(n->device, own, from, count, err);
+		return gf_train_device_copy(n->device, own, from, count,
+					    GF_GPU_TO_DEVICE, err);
 	memcpy(own, from, count * sizeof(*own));
 	return 0;
 }
@@ -262,31 +264,18 @@ int gf_compute_send(struct gf_compute *c, struct gf_error *err)
 
 	if (!n->device)
 		return 0;
-	rc = gf_train_device_send(n->device, gf_train_device_params(n->device),
-				  n->config.params,
-				  gf_model_param_count(n->config.model), err);
+	rc = gf_train_device_copy(
+		n->device, gf_compute_arrays(c).params, n->config.params,
+		gf_model_param_count(n->config.model), GF_GPU_TO_DEVICE, err);
 	return rc ? rc : set_running(n, n->running, err);
 }
 
-float *gf_compute_device_params(const struct gf_compute *c)
+struct gf_train_arrays gf_compute_arrays(const struct gf_compute *c)
 {
 	const struct net *n = c->priv;
 
-	return n->device ? gf_train_device_params(n->device) : NULL;
-}
-
-float *gf_compute_device_grads(const struct gf_compute *c)
-{
-	const struct net *n = c->priv;
-
-	return n->device ? gf_train_device_grads(n->device) : NULL;
-}
-
-size_t gf_compute_device_stride(const struct gf_compute *c)
-{
-	const struct net *n = c->priv;
-
-	return n->device ? gf_train_device_stride(n->device) : 0;
+	return n->device ? gf_train_device_arrays(n->device)
+			 : (struct gf_train_arrays){0};
 }
 
 struct gf_optim_watch gf_compute_watch(struct gf_compute *c)

@@ -34,15 +34,6 @@ int gf_train_place_check(const char *device, struct gf_error *err)
 			    device);
 }
 
-const char *gf_train_place_kind(const char *device)
-{
-	size_t index;
-
-	if (!gf_own_gpu_read(device, &index, NULL))
-		return "cuda";
-	return strcmp(device, "auto") == 0 ? "auto" : "cpu";
-}
-
 /* --- GPUs ------------------------------------------------------------------
  */
 

@@ -55,9 +55,6 @@ struct gf_train_wish {
 /* "auto", "cpu", "cuda", "cuda:N" or the name of a backend on the host; else
  * -EINVAL. */
 int gf_train_place_check(const char *device, struct gf_error *err);
-/* The kind of a checked device: "auto", "cuda" or "cpu", which also stands for
- * the host's backends. Ranks of one job must want the same. */
-const char *gf_train_place_kind(const char *device);
 /*
  * Collective. auto takes GPUs if every rank can: if the model's net can be made
  * there. -ENODEV: a GPU that was asked for is not there, with what is missing;

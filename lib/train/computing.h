@@ -102,10 +102,13 @@ float *gf_compute_running(struct gf_compute *c, size_t *count);
  * what was read into the host's arrays, parameters too, goes to the device. */
 int gf_compute_fetch(struct gf_compute *c, struct gf_error *err);
 int gf_compute_send(struct gf_compute *c, struct gf_error *err);
-/* The device's; NULL on the host. */
-float *gf_compute_device_params(const struct gf_compute *c);
-float *gf_compute_device_grads(const struct gf_compute *c);
-size_t gf_compute_device_stride(const struct gf_compute *c);
+/* The device's, all 0 on the host: parameters, the first pool of gradients, and
+ * the elements from each pool to the next, a whole number of cache lines. */
+struct gf_train_arrays {
+	float *params, *grads;
+	size_t stride;
+};
+struct gf_train_arrays gf_compute_arrays(const struct gf_compute *c);
 /* The watch that updates of params report to; an empty one if no report is
  * needed. */
 struct gf_optim_watch gf_compute_watch(struct gf_compute *c);

@@ -9,6 +9,21 @@
 
 #define LINE_ELEMS 32
 
+/*
+ * The mean of several micro-batches' gradients, made on a device: those before
+ * the last are added up without a wait on the host. The last one takes the sum
+ * up tensor by tensor, each as soon as it is there. The result has the same
+ * bits as train/train_step.c's on the host.
+ */
+struct sum {
+	struct gf_gpu *gpu; /* all borrowed */
+	struct gf_gpu_stream *stream;
+	const size_t *offsets; /* ntensors + 1 */
+	size_t ntensors, parts;
+	float *grads; /* the device's; in the end the mean */
+	void *sum;    /* own; NULL: one part, nothing to do */
+};
+
 /* A batch on the device: values, then labels, in one piece of memory. */
 struct buffer {
 	void *device;
@@ -21,7 +36,7 @@ struct gf_train_device {
 	void *params, *grads;
 	size_t stride, pool; /* between pools; that this step writes to */
 	bool pinned;
-	struct gf_train_sum sum;
+	struct sum sum;
 	struct gf_train_graphs *graphs;   /* NULL: none */
 	struct gf_train_device_pass pass; /* the one under way */
 	struct gf_grad_stage *stage;      /* NULL: gradients stay */
@@ -67,6 +82,58 @@ static void use_pool(struct gf_train_device *d, const float *grads)
 
 	d->pool = d->k.stays ? (size_t)(grads - first) / d->stride : 0;
 	d->sum.grads = first + d->pool * d->stride;
+}
+
+/* All but sum is filled in. -ENOMEM */
+static int sum_open(struct sum *s, struct gf_error *err)
+{
+	size_t size_bytes = s->offsets[s->ntensors] * sizeof(float);
+	int rc;
+
+	if (s->parts < 2)
+		return 0;
+	rc = s->gpu->ops->alloc(s->gpu, size_bytes, &s->sum, err);
+	if (rc)
+		gf_error_prefix(err, "the sum of %zu batches' gradients",
+				s->parts);
+	return rc;
+}
+
+static void sum_close(struct sum *s)
+{
+	if (s->sum)
+		s->gpu->ops->free(s->gpu, s->sum);
+	s->sum = NULL;
+}
+
+/* Where the backward of a micro-batch writes: the first of several begins the
+ * sum. */
+static float *sum_to(const struct sum *s, size_t part)
+{
+	return s->sum && part == 0 ? s->sum : s->grads;
+}
+
+/* After each but the last. */
+static void sum_keep(const struct sum *s, size_t part)
+{
+	if (part)
+		s->gpu->kernels->add_f32(s->stream, s->sum, s->grads,
+					 s->offsets[s->ntensors]);
+}
+
+/* From the last backward. */
+static void sum_take_up(const struct sum *s, size_t tensor)
+{
+	const size_t first = s->offsets[tensor];
+	const size_t count = s->offsets[tensor + 1] - first;
+	float *grad = s->grads + first;
+
+	if (!s->sum)
+		return;
+	s->gpu->kernels->add_f32(s->stream, grad, (float *)s->sum + first,
+				 count);
+	s->gpu->kernels->scale_f32(s->stream, 1.0f / (float)s->parts, grad,
+				   grad, count);
 }
 
 /* --- making --------------------------------------------------------------- */
@@ -122,7 +189,7 @@ static int make(struct gf_train_device *d, struct gf_error *err)
 	rc = rc ? rc
 		: device_memory(d, d->k.pools * d->stride * sizeof(float),
 				"gradients", &d->grads, err);
-	d->sum = (struct gf_train_sum){
+	d->sum = (struct sum){
 		.gpu = d->k.gpu,
 		.stream = d->k.stream,
 		.offsets = d->offsets,
@@ -130,7 +197,7 @@ static int make(struct gf_train_device *d, struct gf_error *err)
 		.parts = d->k.accumulate,
 		.grads = d->grads,
 	};
-	rc = rc ? rc : gf_train_sum_open(&d->sum, err);
+	rc = rc ? rc : sum_open(&d->sum, err);
 	/* else copies wait for the host, which is slower and no worse */
 	if (!rc)
 		d->pinned = !ops->host_pin(d->k.gpu, d->k.params, size_bytes,
@@ -219,7 +286,7 @@ void gf_train_device_free(struct gf_train_device *d)
 	ops->stream_free(d->k.gpu, d->input);
 	if (d->pinned)
 		ops->host_unpin(d->k.gpu, d->k.params);
-	gf_train_sum_close(&d->sum);
+	sum_close(&d->sum);
 	ops->free(d->k.gpu, d->grads);
 	ops->free(d->k.gpu, d->params);
 	free(d->offsets);
@@ -277,19 +344,9 @@ int gf_train_device_input(struct gf_train_device *d,
 
 /* --- a pass --------------------------------------------------------------- */
 
-float *gf_train_device_params(const struct gf_train_device *d)
+struct gf_train_arrays gf_train_device_arrays(const struct gf_train_device *d)
 {
-	return d->params;
-}
-
-float *gf_train_device_grads(const struct gf_train_device *d)
-{
-	return d->grads;
-}
-
-size_t gf_train_device_stride(const struct gf_train_device *d)
-{
-	return d->stride;
+	return (struct gf_train_arrays){d->params, d->grads, d->stride};
 }
 
 static int run_forward(void *ctx, void (*made)(void *made_ctx, size_t tensor),
@@ -351,7 +408,7 @@ static void take_up(void *ctx, size_t tensor)
 {
 	struct backward *b = ctx;
 
-	gf_train_sum_take_up(&b->d->sum, tensor);
+	sum_take_up(&b->d->sum, tensor);
 	b->made(b->made_ctx, tensor);
 }
 
@@ -372,14 +429,13 @@ static int run_early(void *ctx, void (*made)(void *made_ctx, size_t tensor),
 {
 	struct gf_train_device *d = ctx;
 	const struct gf_train_device_pass *p = &d->pass;
-	int rc = p->backend->backward(p->net, d->params,
-				      gf_train_sum_to(&d->sum, p->part), NULL,
-				      NULL, err);
+	int rc = p->backend->backward(
+		p->net, d->params, sum_to(&d->sum, p->part), NULL, NULL, err);
 
 	(void)made;
 	(void)made_ctx;
 	if (!rc)
-		gf_train_sum_keep(&d->sum, p->part);
+		sum_keep(&d->sum, p->part);
 	return rc;
 }
 
@@ -465,24 +521,13 @@ int gf_train_device_join(struct gf_train_device *d, struct gf_error *err)
 	return d->rc ? d->rc : gf_stage_join(d->stage, err);
 }
 
-static int copy(struct gf_train_device *d, void *to, const void *from,
-		size_t count, enum gf_gpu_copy kind, struct gf_error *err)
+int gf_train_device_copy(struct gf_train_device *d, void *to, const void *from,
+			 size_t count, enum gf_gpu_copy kind,
+			 struct gf_error *err)
 {
 	const struct gf_gpu_ops *ops = d->k.gpu->ops;
 	int rc = ops->copy(d->k.gpu, d->k.stream, to, from,
 			   count * sizeof(float), kind, err);
 
 	return rc ? rc : ops->stream_sync(d->k.gpu, d->k.stream, err);
-}
-
-int gf_train_device_fetch(struct gf_train_device *d, float *to,
-			  const float *from, size_t count, struct gf_error *err)
-{
-	return copy(d, to, from, count, GF_GPU_TO_HOST, err);
-}
-
-int gf_train_device_send(struct gf_train_device *d, float *to,
-			 const float *from, size_t count, struct gf_error *err)
-{
-	return copy(d, to, from, count, GF_GPU_TO_DEVICE, err);
 }

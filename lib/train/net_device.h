@@ -10,6 +10,7 @@
 #include "train/grad_stage.h"
 #include "gpu/gpu.h"
 #include "nn/net.h"
+#include "train/computing.h"
 
 /*
  * The arrays of a net that computes on a GPU (nn/net.h, on_device), and how
@@ -63,11 +64,7 @@ int gf_train_device_input(struct gf_train_device *d,
 /* Waits until the batch that was input last is copied. */
 int gf_train_device_copied(struct gf_train_device *d, struct gf_error *err);
 
-float *gf_train_device_params(const struct gf_train_device *d);
-/* The first pool, and the elements from each pool to the next: a whole number
- * of cache lines. */
-float *gf_train_device_grads(const struct gf_train_device *d);
-size_t gf_train_device_stride(const struct gf_train_device *d);
+struct gf_train_arrays gf_train_device_arrays(const struct gf_train_device *d);
 /* The backend's forward, and the loss, of the batch that was input last. */
 struct gf_train_device_pass {
 	const struct gf_backend *backend;
@@ -101,10 +98,8 @@ void gf_train_device_changed(void *d, size_t first, size_t count);
 int gf_train_device_join(struct gf_train_device *d, struct gf_error *err);
 
 /* Waits for the device: not inside a step. */
-int gf_train_device_fetch(struct gf_train_device *d, float *to,
-			  const float *from, size_t count,
-			  struct gf_error *err);
-int gf_train_device_send(struct gf_train_device *d, float *to,
-			 const float *from, size_t count, struct gf_error *err);
+int gf_train_device_copy(struct gf_train_device *d, void *to, const void *from,
+			 size_t count, enum gf_gpu_copy kind,
+			 struct gf_error *err);
 
 #endif

@@ -39,13 +39,6 @@ void gf_train_options_init(struct gf_train_options *o);
 /* -EINVAL: the options contradict each other, whatever is in the documents.
  * Reads --loss-scale into the training, and --precision into config. */
 int gf_train_options_finish(struct gf_train_options *o, struct gf_error *err);
-/* -EINVAL: the complete training does not heed an option that was given. */
-int gf_train_options_heeded(const struct gf_train_options *o,
-			    const struct gf_training *complete,
-			    struct gf_error *err);
-/* -EINVAL: the optimiser, the schedule or the mode of loss_scale that a
- * document names has no use for another of its keys. */
-int gf_train_document_heeded(const struct gf_training *t, struct gf_error *err);
 /* A complete training as a document of the keys that it uses; the caller
  * frees. */
 char *gf_train_document(const struct gf_training *t);
@@ -65,7 +58,8 @@ struct gf_train_inputs {
 /* Collective: reads them by way of rank 0, binds the plan, and completes
  * config's training. config->comm is set before; plan, model and data will
  * borrow from `in`. A replay has no model and no data, --print-training no
- * data. */
+ * data. -EINVAL: the complete training does not heed an option or a key that
+ * was given. */
 int gf_train_load(const struct gf_train_options *o,
 		  struct gf_train_config *config, struct gf_train_inputs *in,
 		  struct gf_error *err);

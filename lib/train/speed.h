@@ -2,6 +2,9 @@
 #ifndef GF_TRAIN_SPEED_H
 #define GF_TRAIN_SPEED_H
 
+#include <stdbool.h>
+#include <stddef.h>
+
 #include "base/error.h"
 #include "doc/plan.h"
 #include "doc/training.h"
@@ -40,5 +43,19 @@ void gf_speed_compare(const struct gf_plan *plan,
 /* What the exchange of an iteration took by what it was to take there; 0: next
  * to nothing was predicted. */
 double gf_speed_exchange(const struct gf_speed *m, double iteration_s);
+
+/*
+ * The prediction that a run of the plan is compared with. NULL: there is none,
+ * and why has the reason ("" if the plan predicts nothing).
+ *
+ * The plan's own prediction holds for the batch and the number of accumulated
+ * batches that it was made for. The step model is run again for another number.
+ * A replay has overlap_slowdown 1, since sleeping is not slowed by messages in
+ * flight. The new prediction is kept in *own; the caller frees its messages.
+ */
+const struct gf_prediction *
+gf_train_prediction(const struct gf_plan *plan,
+		    const struct gf_training *training, bool replay,
+		    struct gf_prediction *own, struct gf_error *why);
 
 #endif

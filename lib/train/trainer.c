@@ -154,13 +154,14 @@ static int open_method(struct gf_trainer *t, const size_t *order,
 		.timeout_s = k->timeout_s,
 		.threads = k->place.gpu ? 1 : k->threads,
 	};
+	const struct gf_train_arrays there = gf_compute_arrays(&t->compute);
 	struct gf_place *at = &env.place;
 	size_t i;
 	int rc;
 
-	at->params = gf_compute_device_params(&t->compute);
-	at->grads = gf_compute_device_grads(&t->compute);
-	at->stride = gf_compute_device_stride(&t->compute);
+	at->params = there.params;
+	at->grads = there.grads;
+	at->stride = there.stride;
 	for (i = 0; i < k->model->nparams; i++)
 		shapes[i] = k->model->params[order[i]].shape;
 	rc = gf_method_open(&t->method, &env, err);

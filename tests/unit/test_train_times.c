@@ -11,7 +11,6 @@
 #include "ranks.h"
 #include "trace/rank_traces.h"
 #include "train/run_log.h"
-#include "train/expected.h"
 #include "train/run_report.h"
 #include "two_messages.h"
 
