@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "select/csc.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/heap.h"
+#include "comm/pages.h"
 #include "select/selections.h"
 #include "gf_kernels.h"
 #include "select/finite.h"
@@ -21,147 +23,46 @@
  * after the other, so a history is always that of the step before; but what is
  * chosen in a step is taken over when that step is applied, K - 1 steps late.
  */
-/* --- on the thread that moves messages -------------------------------------
- */
 
-static int prepare(void *ctx, size_t slot, size_t message,
-		   struct gf_gpu_stream *q, struct gf_error *err)
+/* --- chunks on their way -------------------------------------------------- */
+
+/* Fills packed message i: gradient plus history. */
+static void pack(struct gf_csc_step *s, size_t message)
 {
-	const struct gf_selector *s = ctx;
-	struct gf_csc_step *t = gf_csc_step_of(s, slot);
-	const struct gf_work *w = &t->list[message];
+	const struct gf_csc *c = s->csc;
+	float *to = s->work[message].data;
+	size_t i, n, first;
 
-	if (gf_csc_is_norms(t, message)) {
-		while (gf_csc_accumulate(t, t->csc->layout->ntensors))
-			;
-		gf_csc_share(t, s->env.rank);
-		return 0;
+	for (i = s->first_chosen[message]; i < s->first_chosen[message + 1];
+	     i++, to += n) {
+		n = gf_csc_chunk_count(c, s->chosen[i]);
+		first = gf_csc_chunk_first(c, s->chosen[i]);
+		memcpy(to, s->data + first, n * sizeof(*to));
+		if (!c->empty[s->chosen[i]])
+			gf_kernels()->add_f32(to, c->history + first, n);
 	}
-	if (t->dense)
-		gf_csc_take_up(t, (size_t)((float *)w->data - t->data),
-			       w->count_elems);
-	else
-		gf_csc_pack(t, message);
-	return gf_select_scale(s, slot, w, q, err);
 }
 
-static int finish(void *ctx, size_t slot, size_t message,
-		  struct gf_gpu_stream *q, struct gf_error *err)
+/* Elements first to first + count - 1 of a dense step take up their history. */
+static void take_up(struct gf_csc_step *s, size_t first, size_t count)
 {
-	const struct gf_selector *s = ctx;
-	struct gf_csc_step *t = gf_csc_step_of(s, slot);
-	int rc;
+	const struct gf_csc *c = s->csc;
+	size_t end = first + count, chunk, n;
 
-	if (gf_csc_is_norms(t, message))
-		return 0;
-	rc = gf_select_unscale(s, slot, &t->list[message], q, err);
-	if (!t->dense)
-		gf_csc_measure(t, message);
-	return rc;
+	for (; first < end; first += n) {
+		chunk = first / c->chunk_elems;
+		n = gf_csc_chunk_first(c, chunk) +
+		    gf_csc_chunk_count(c, chunk) - first;
+		if (n > end - first)
+			n = end - first;
+		if (!c->empty[chunk])
+			gf_kernels()->add_f32(s->data + first,
+					      c->history + first, n);
+	}
 }
 
-static int end(void *ctx, size_t slot, struct gf_gpu_stream *q,
-	       struct gf_error *err)
-{
-	struct gf_csc_step *t = gf_csc_step_of(ctx, slot);
-
-	(void)q;
-	(void)err;
-	gf_csc_look(t);
-	if (!t->bad)
-		gf_csc_commit(t);
-	return 0;
-}
-
-static bool meanwhile(void *ctx, size_t slot, size_t nready)
-{
-	return gf_csc_accumulate(gf_csc_step_of(ctx, slot), nready);
-}
-
-/* --- on the compute thread -------------------------------------------------
- */
-
-static int open_csc(struct gf_selector *s, struct gf_error *err)
-{
-	struct gf_csc *c = gf_xcalloc(1, sizeof(*c));
-	size_t i;
-	int rc;
-
-	s->priv = c;
-	rc = gf_csc_init(c, &s->env, err);
-	for (i = 0; i < s->env.depth && !rc; i++)
-		rc = gf_csc_alloc_packed(&c->steps[i], err);
-	return rc;
-}
-
-static void close_csc(struct gf_selector *s)
-{
-	if (!s->priv)
-		return;
-	gf_csc_release(s->priv);
-	free(s->priv);
-}
-
-struct gf_select_bad gf_csc_inspect(struct gf_selector *s, size_t slot)
-{
-	const struct gf_csc_step *t = gf_csc_step_of(s, slot);
-
-	return t->bad ? gf_select_bad_at(&s->env.pools[slot], gf_csc_bad(t))
-		      : (struct gf_select_bad){.found = false};
-}
-
-void gf_csc_sums(struct gf_selector *s, size_t slot, struct gf_select_sums *out)
-{
-	const struct gf_csc_step *t = gf_csc_step_of(s, slot);
-
-	out->pieces = t->csc->pieces;
-	out->npieces = gf_csc_pieces(t);
-}
-
-void gf_csc_adopt(struct gf_selector *s, size_t slot)
-{
-	const struct gf_csc_step *t = gf_csc_step_of(s, slot);
-
-	memcpy(t->csc->important, t->next, t->csc->nchunks * sizeof(*t->next));
-}
-
-/* Another history has come: which chunks have none is not known any more. */
-static int send(struct gf_selector *s, struct gf_error *err)
-{
-	struct gf_csc *c = s->priv;
-
-	(void)err;
-	memset(c->empty, 0, c->nchunks * sizeof(*c->empty));
-	return 0;
-}
-
-const struct gf_select_ops gf_select_csc = {
-	.hooks = {.prepare = prepare,
-		  .finish = finish,
-		  .end = end,
-		  .meanwhile = meanwhile,
-		  .serial = true},
-	.check = gf_select_check_whole,
-	.open = open_csc,
-	.close = close_csc,
-	.begin = gf_csc_begin,
-	.inspect = gf_csc_inspect,
-	.sums = gf_csc_sums,
-	.adopt = gf_csc_adopt,
-	.state = gf_csc_state,
-	.keep = gf_csc_keep,
-	.restore = gf_csc_restore,
-	.send = send,
-};
-
-/* Norms of chunks: taken while messages move, and shared by ranks, with a word
- * on gradients that are not finite. */
-/* A rank's bad gradient as numbers that f32 holds exactly: 1 + the high, the
- * middle and the low part of its element; zeros: none. */
-#define BAD_PARTS GF_CSC_BAD_PARTS
-#define BAD_BITS  21
-
-void gf_csc_measure(struct gf_csc_step *s, size_t message)
+/* The norms of packed message i, which now holds sums. */
+static void measure(struct gf_csc_step *s, size_t message)
 {
 	const struct gf_csc *c = s->csc;
 	const float *from = s->work[message].data;
@@ -174,7 +75,9 @@ void gf_csc_measure(struct gf_csc_step *s, size_t message)
 	}
 }
 
-bool gf_csc_accumulate(struct gf_csc_step *s, size_t nready)
+/* One chunk that waits and whose tensors are among the first nready takes its
+ * history up and is measured; false: there is none. */
+static bool accumulate(struct gf_csc_step *s, size_t nready)
 {
 	const struct gf_csc *c = s->csc;
 	size_t chunk, n;
@@ -196,6 +99,14 @@ bool gf_csc_accumulate(struct gf_csc_step *s, size_t nready)
 	s->taken++;
 	return true;
 }
+
+/* --- norms, with a word on gradients that are not finite -------------------
+ */
+
+/* A rank's bad gradient as numbers that f32 holds exactly: 1 + the high, the
+ * middle and the low part of its element; zeros: none. */
+#define BAD_PARTS GF_CSC_BAD_PARTS
+#define BAD_BITS  21
 
 /* The lower of `least` and the chunk's first element that is not finite. */
 static size_t bad_in(const struct gf_csc_step *s, size_t chunk,
@@ -233,12 +144,8 @@ static size_t find_bad(const struct gf_csc_step *s)
 	return least;
 }
 
-size_t gf_csc_shared_elems(const struct gf_csc *c)
-{
-	return c->nchunks + BAD_PARTS * (size_t)c->ranks;
-}
-
-void gf_csc_share(struct gf_csc_step *s, int rank)
+/* Everything is measured: fills `shared`, which is then summed over ranks. */
+static void share(struct gf_csc_step *s, int rank)
 {
 	const struct gf_csc *c = s->csc;
 	float *marks = s->shared + c->nchunks;
@@ -267,7 +174,9 @@ void gf_csc_share(struct gf_csc_step *s, int rank)
 	marks[2] = (float)(bad & (((size_t)1 << BAD_BITS) - 1));
 }
 
-size_t gf_csc_bad(const struct gf_csc_step *s)
+/* The element of the pool that is not finite on some rank; count_elems: none.
+ * The same on all ranks. */
+static size_t bad_at(const struct gf_csc_step *s)
 {
 	const float *marks = s->shared + s->csc->nchunks;
 	size_t first = s->csc->layout->count_elems, at;
@@ -283,3 +192,218 @@ size_t gf_csc_bad(const struct gf_csc_step *s)
 	}
 	return first;
 }
+
+/* --- the end of a step ---------------------------------------------------- */
+
+static void choose(struct gf_csc_step *s)
+{
+	const struct gf_csc *c = s->csc;
+	size_t kept = gf_csc_kept(c->params, c->nchunks, s->number + 1), i;
+	struct gf_topk top = {
+		.values = s->shared,
+		.count = c->nchunks,
+		.k = kept,
+		.index = s->pick,
+		.scratch = s->scratch,
+	};
+
+	gf_kernels()->topk_f32(&top);
+	memset(s->next, 0, c->nchunks * sizeof(*s->next));
+	for (i = 0; i < kept; i++)
+		s->next[s->pick[i]] = 1;
+}
+
+/* After the sum: is a gradient bad? If not, `next` is chosen. */
+static void look(struct gf_csc_step *s)
+{
+	s->bad = bad_at(s) < s->csc->layout->count_elems;
+	if (!s->bad)
+		choose(s);
+}
+
+/* The histories become this step's: 0 where a chunk went out, what it had times
+ * decay where it waited. */
+static void commit(struct gf_csc_step *s)
+{
+	struct gf_csc *c = s->csc;
+	size_t i, n, first;
+
+	for (i = 0; i < s->nchosen; i++) {
+		if (!c->empty[s->chosen[i]])
+			memset(c->history + gf_csc_chunk_first(c, s->chosen[i]),
+			       0,
+			       gf_csc_chunk_count(c, s->chosen[i]) *
+				       sizeof(float));
+		c->empty[s->chosen[i]] = true;
+	}
+	for (i = 0; i < s->nwaiting; i++) {
+		n = gf_csc_chunk_count(c, s->waiting[i]);
+		first = gf_csc_chunk_first(c, s->waiting[i]);
+		gf_kernels()->scale_f32(c->decay, s->data + first,
+					c->history + first, n);
+		c->empty[s->waiting[i]] = false;
+	}
+}
+
+/* --- on the thread that moves messages -------------------------------------
+ */
+
+static int prepare(void *ctx, size_t slot, size_t message,
+		   struct gf_gpu_stream *q, struct gf_error *err)
+{
+	const struct gf_selector *s = ctx;
+	struct gf_csc_step *t = gf_csc_step_of(s, slot);
+	const struct gf_work *w = &t->list[message];
+
+	if (gf_csc_is_norms(t, message)) {
+		while (accumulate(t, t->csc->layout->ntensors))
+			;
+		share(t, s->env.rank);
+		return 0;
+	}
+	if (t->dense)
+		take_up(t, (size_t)((float *)w->data - t->data),
+			w->count_elems);
+	else
+		pack(t, message);
+	return gf_select_scale(s, slot, w, q, err);
+}
+
+static int finish(void *ctx, size_t slot, size_t message,
+		  struct gf_gpu_stream *q, struct gf_error *err)
+{
+	const struct gf_selector *s = ctx;
+	struct gf_csc_step *t = gf_csc_step_of(s, slot);
+	int rc;
+
+	if (gf_csc_is_norms(t, message))
+		return 0;
+	rc = gf_select_unscale(s, slot, &t->list[message], q, err);
+	if (!t->dense)
+		measure(t, message);
+	return rc;
+}
+
+static int end(void *ctx, size_t slot, struct gf_gpu_stream *q,
+	       struct gf_error *err)
+{
+	struct gf_csc_step *t = gf_csc_step_of(ctx, slot);
+
+	(void)q;
+	(void)err;
+	look(t);
+	if (!t->bad)
+		commit(t);
+	return 0;
+}
+
+static bool meanwhile(void *ctx, size_t slot, size_t nready)
+{
+	return accumulate(gf_csc_step_of(ctx, slot), nready);
+}
+
+/* --- on the compute thread -------------------------------------------------
+ */
+
+static int alloc_packed(struct gf_csc_step *s, struct gf_error *err)
+{
+	void *packed = NULL;
+
+	if (gf_pages_alloc(s->csc->layout->count_elems * sizeof(float), &packed,
+			   NULL))
+		return gf_error_set(err, -ENOMEM,
+				    "no memory for packed chunks");
+	s->packed = packed;
+	s->own_packed = true;
+	return 0;
+}
+
+static int open_csc(struct gf_selector *s, struct gf_error *err)
+{
+	struct gf_csc *c = gf_xcalloc(1, sizeof(*c));
+	size_t i;
+	int rc;
+
+	s->priv = c;
+	rc = gf_csc_init(c, &s->env, err);
+	for (i = 0; i < s->env.depth && !rc; i++)
+		rc = alloc_packed(&c->steps[i], err);
+	return rc;
+}
+
+static void close_csc(struct gf_selector *s)
+{
+	if (!s->priv)
+		return;
+	gf_csc_release(s->priv);
+	free(s->priv);
+}
+
+static struct gf_select_bad inspect(struct gf_selector *s, size_t slot)
+{
+	const struct gf_csc_step *t = gf_csc_step_of(s, slot);
+
+	return t->bad ? gf_select_bad_at(&s->env.pools[slot], bad_at(t))
+		      : (struct gf_select_bad){.found = false};
+}
+
+static int keep(struct gf_selector *s, size_t slot, size_t age, bool bad,
+		float *values, struct gf_error *err)
+{
+	const struct gf_csc_step *t = gf_csc_step_of(s, slot);
+	struct gf_optim_piece *p = t->csc->pieces;
+	size_t n = gf_csc_pieces(t);
+
+	(void)err;
+	gf_csc_note(t, age, bad);
+	memset(values, 0, t->csc->layout->count_elems * sizeof(*values));
+	for (; n > 0; n--, p++)
+		memcpy(values + p->first, p->grad,
+		       p->count_elems * sizeof(*values));
+	return 0;
+}
+
+static int restore(struct gf_selector *s, size_t slot, size_t age,
+		   const float *values, struct gf_error *err)
+{
+	struct gf_csc_step *t = gf_csc_step_of(s, slot);
+	struct gf_optim_piece *p = t->csc->pieces;
+	size_t n;
+
+	(void)err;
+	gf_csc_recall(t, age);
+	n = gf_csc_pieces(t);
+	for (; n > 0; n--, p++)
+		memcpy((float *)(uintptr_t)p->grad, values + p->first,
+		       p->count_elems * sizeof(*values));
+	return 0;
+}
+
+/* Another history has come: which chunks have none is not known any more. */
+static int send(struct gf_selector *s, struct gf_error *err)
+{
+	struct gf_csc *c = s->priv;
+
+	(void)err;
+	memset(c->empty, 0, c->nchunks * sizeof(*c->empty));
+	return 0;
+}
+
+const struct gf_select_ops gf_select_csc = {
+	.hooks = {.prepare = prepare,
+		  .finish = finish,
+		  .end = end,
+		  .meanwhile = meanwhile,
+		  .serial = true},
+	.check = gf_select_check_whole,
+	.open = open_csc,
+	.close = close_csc,
+	.begin = gf_csc_begin,
+	.inspect = inspect,
+	.sums = gf_csc_sums,
+	.adopt = gf_csc_adopt,
+	.state = gf_csc_state,
+	.keep = keep,
+	.restore = restore,
+	.send = send,
+};

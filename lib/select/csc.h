@@ -94,7 +94,6 @@ static inline struct gf_csc_step *gf_csc_step_of(const struct gf_selector *s,
 int gf_csc_init(struct gf_csc *c, const struct gf_select_env *env,
 		struct gf_error *err);
 void gf_csc_release(struct gf_csc *c);
-int gf_csc_alloc_packed(struct gf_csc_step *s, struct gf_error *err);
 
 /* `begin` of struct gf_select_ops. Takes over what is important; unless that is
  * everything, cuts the packed messages: one closes when more than the plan's
@@ -109,48 +108,24 @@ static inline bool gf_csc_is_norms(const struct gf_csc_step *s, size_t message)
 }
 /* The place of chosen chunk i in `packed`. */
 size_t gf_csc_place(const struct gf_csc *c, size_t i);
-/* Fills packed message i: gradient plus history. */
-void gf_csc_pack(struct gf_csc_step *s, size_t message);
-/* Elements first to first + count - 1 of a dense step take up their history. */
-void gf_csc_take_up(struct gf_csc_step *s, size_t first, size_t count);
-/* The norms of packed message i, which now holds sums. */
-void gf_csc_measure(struct gf_csc_step *s, size_t message);
-/* One chunk that waits and whose tensors are among the first nready takes its
- * history up and is measured; false: there is none. */
-bool gf_csc_accumulate(struct gf_csc_step *s, size_t nready);
 
 /*
  * Norms as ranks share them: after the chunks' there are places for each rank
  * to say where its first gradient is that is not finite.
  */
 size_t gf_csc_shared_elems(const struct gf_csc *c);
-/* Everything is measured: fills `shared`, which is then summed over ranks. */
-void gf_csc_share(struct gf_csc_step *s, int rank);
-/* The element of the pool that is not finite on some rank; count_elems: none.
- * The same on all ranks. */
-size_t gf_csc_bad(const struct gf_csc_step *s);
-/* After the sum: is a gradient bad? If not, `next` is chosen. Then histories
- * become this step's. */
-void gf_csc_look(struct gf_csc_step *s);
-void gf_csc_commit(struct gf_csc_step *s);
 
 /* The important elements of the pool, as ranges from the first on, with their
  * sums: the csc's `pieces`. Returns how many there are. */
 size_t gf_csc_pieces(const struct gf_csc_step *s);
 
-/* Operations of struct gf_select_ops. The last two are for sums on the host, in
- * `packed`, or in `data` if the step is dense. */
-struct gf_select_bad gf_csc_inspect(struct gf_selector *s, size_t slot);
+/* Operations of struct gf_select_ops. */
 void gf_csc_sums(struct gf_selector *s, size_t slot,
 		 struct gf_select_sums *sums);
 void gf_csc_adopt(struct gf_selector *s, size_t slot);
 void gf_csc_state(struct gf_selector *s, struct gf_state *list);
-int gf_csc_keep(struct gf_selector *s, size_t slot, size_t age, bool bad,
-		float *values, struct gf_error *err);
-int gf_csc_restore(struct gf_selector *s, size_t slot, size_t age,
-		   const float *values, struct gf_error *err);
-/* The last two without the sums: the chunks sent and chosen become the age-th
- * of the state, and come from there. */
+/* Of `keep` and `restore` all but the sums: the chunks sent and chosen become
+ * the age-th of the state, and come from there. */
 void gf_csc_note(const struct gf_csc_step *s, size_t age, bool bad);
 void gf_csc_recall(struct gf_csc_step *s, size_t age);
 

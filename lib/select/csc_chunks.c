@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/heap.h"
 #include "comm/pages.h"
 #include "gf_kernels.h"
@@ -36,6 +37,11 @@ size_t gf_csc_chunk_last_tensor(const struct gf_csc *c, size_t chunk)
 	return gf_pool_tensor_at(c->layout,
 				 gf_csc_chunk_first(c, chunk) +
 					 gf_csc_chunk_count(c, chunk) - 1);
+}
+
+size_t gf_csc_shared_elems(const struct gf_csc *c)
+{
+	return c->nchunks + GF_CSC_BAD_PARTS * (size_t)c->ranks;
 }
 
 static void init_step(struct gf_csc_step *s, struct gf_csc *c, float *data,
@@ -71,19 +77,6 @@ static void release_step(struct gf_csc_step *s)
 	free(s->next);
 	free(s->pick);
 	free(s->scratch);
-}
-
-int gf_csc_alloc_packed(struct gf_csc_step *s, struct gf_error *err)
-{
-	void *packed = NULL;
-
-	if (gf_pages_alloc(s->csc->layout->count_elems * sizeof(float), &packed,
-			   NULL))
-		return gf_error_set(err, -ENOMEM,
-				    "no memory for packed chunks");
-	s->packed = packed;
-	s->own_packed = true;
-	return 0;
 }
 
 /* A gradient that waits decays as it would in the optimiser's velocity. Without
@@ -254,90 +247,6 @@ void gf_csc_begin(struct gf_selector *s, size_t slot, size_t step,
 	*n = t->nlist;
 }
 
-void gf_csc_pack(struct gf_csc_step *s, size_t message)
-{
-	const struct gf_csc *c = s->csc;
-	float *to = s->work[message].data;
-	size_t i, n, first;
-
-	for (i = s->first_chosen[message]; i < s->first_chosen[message + 1];
-	     i++, to += n) {
-		n = gf_csc_chunk_count(c, s->chosen[i]);
-		first = gf_csc_chunk_first(c, s->chosen[i]);
-		memcpy(to, s->data + first, n * sizeof(*to));
-		if (!c->empty[s->chosen[i]])
-			gf_kernels()->add_f32(to, c->history + first, n);
-	}
-}
-
-void gf_csc_take_up(struct gf_csc_step *s, size_t first, size_t count)
-{
-	const struct gf_csc *c = s->csc;
-	size_t end = first + count, chunk, n;
-
-	for (; first < end; first += n) {
-		chunk = first / c->chunk_elems;
-		n = gf_csc_chunk_first(c, chunk) +
-		    gf_csc_chunk_count(c, chunk) - first;
-		if (n > end - first)
-			n = end - first;
-		if (!c->empty[chunk])
-			gf_kernels()->add_f32(s->data + first,
-					      c->history + first, n);
-	}
-}
-
-/* --- the end of a step -----------------------------------------------------
- */
-
-static void choose(struct gf_csc_step *s)
-{
-	const struct gf_csc *c = s->csc;
-	size_t kept = gf_csc_kept(c->params, c->nchunks, s->number + 1), i;
-	struct gf_topk top = {
-		.values = s->shared,
-		.count = c->nchunks,
-		.k = kept,
-		.index = s->pick,
-		.scratch = s->scratch,
-	};
-
-	gf_kernels()->topk_f32(&top);
-	memset(s->next, 0, c->nchunks * sizeof(*s->next));
-	for (i = 0; i < kept; i++)
-		s->next[s->pick[i]] = 1;
-}
-
-void gf_csc_look(struct gf_csc_step *s)
-{
-	s->bad = gf_csc_bad(s) < s->csc->layout->count_elems;
-	if (!s->bad)
-		choose(s);
-}
-
-/* hg: 0 where a chunk went out, what it had times decay where it waited. */
-void gf_csc_commit(struct gf_csc_step *s)
-{
-	struct gf_csc *c = s->csc;
-	size_t i, n, first;
-
-	for (i = 0; i < s->nchosen; i++) {
-		if (!c->empty[s->chosen[i]])
-			memset(c->history + gf_csc_chunk_first(c, s->chosen[i]),
-			       0,
-			       gf_csc_chunk_count(c, s->chosen[i]) *
-				       sizeof(float));
-		c->empty[s->chosen[i]] = true;
-	}
-	for (i = 0; i < s->nwaiting; i++) {
-		n = gf_csc_chunk_count(c, s->waiting[i]);
-		first = gf_csc_chunk_first(c, s->waiting[i]);
-		gf_kernels()->scale_f32(c->decay, s->data + first,
-					c->history + first, n);
-		c->empty[s->waiting[i]] = false;
-	}
-}
-
 /* The pool's elements that are important, from chosen chunk *i on: *place is
  * where they are in `packed`; 0: there are no more. */
 static size_t next_range(const struct gf_csc_step *s, size_t *i, size_t *place,
@@ -368,6 +277,119 @@ size_t gf_csc_pieces(const struct gf_csc_step *s)
 			next_range(s, &i, &place, &pieces[n].first)))
 		pieces[n++].grad = sums + place;
 	return n;
+}
+
+void gf_csc_sums(struct gf_selector *s, size_t slot, struct gf_select_sums *out)
+{
+	const struct gf_csc_step *t = gf_csc_step_of(s, slot);
+
+	out->pieces = t->csc->pieces;
+	out->npieces = gf_csc_pieces(t);
+}
+
+void gf_csc_adopt(struct gf_selector *s, size_t slot)
+{
+	const struct gf_csc_step *t = gf_csc_step_of(s, slot);
+
+	memcpy(t->csc->important, t->next, t->csc->nchunks * sizeof(*t->next));
+}
+
+/* --- the sizes that packed messages can have ------------------------------ */
+
+/* Every step sends other chunks, but how many it sends is known: so an engine
+ * that has to prepare for a size can do so before the first step. */
+
+static void expect_size(struct gf_csc *c, const struct gf_message *how,
+			size_t n)
+{
+	struct gf_work *w;
+
+	if (!n)
+		return;
+	w = gf_array_push(&c->sizes, &c->nsizes, &c->sizes_capacity);
+	*w = (struct gf_work){.how = how, .count_elems = n};
+}
+
+/* Expects `nchunks` chunks in one of the plan's messages, also with the pool's
+ * short chunk as the last of them. */
+static void expect_packs(struct gf_selector *s, const struct gf_message *how,
+			 size_t nchunks)
+{
+	struct gf_csc *c = gf_csc_of(s);
+	const size_t whole = nchunks * c->chunk_elems;
+	const size_t last = gf_csc_chunk_count(c, c->nchunks - 1);
+
+	expect_size(c, how, whole);
+	if (whole && last < c->chunk_elems)
+		expect_size(c, how, whole - c->chunk_elems + last);
+}
+
+/* A message closes when more than the threshold waits (gf_csc_begin): all but
+ * the last of a step have as many chunks. */
+static void expect_count(struct gf_selector *s, size_t nchunks)
+{
+	const struct gf_plan *plan = s->env.plan;
+	struct gf_csc *c = gf_csc_of(s);
+	const size_t most = c->pack_chunks;
+	size_t i;
+
+	if (nchunks == c->nchunks) /* the plan's own messages */
+		return;
+	for (i = 0; i < plan->nmessages; i++) {
+		if (nchunks >= most)
+			expect_packs(s, &plan->messages[i], most);
+		expect_packs(s, &plan->messages[i], nchunks % most);
+	}
+}
+
+/* Expects the sizes of every step of the ramp. A ramp of more steps than chunks
+ * passes every count, and may have any number of steps. */
+static void expect_ramp(struct gf_selector *s)
+{
+	struct gf_csc *c = gf_csc_of(s);
+	const size_t n = c->nchunks;
+	const bool every = c->params->warmup_steps >= n;
+	const size_t steps =
+		every ? n - gf_csc_kept(c->params, n,
+					c->params->warmup_steps + 1)
+		      : c->params->warmup_steps + 1;
+	size_t step, kept, before = n;
+
+	for (step = 1; step <= steps; step++) {
+		kept = every ? n - step : gf_csc_kept(c->params, n, step);
+		if (kept != before)
+			expect_count(s, kept);
+		before = kept;
+	}
+	expect_size(c, &gf_select_own_message, gf_csc_shared_elems(c));
+}
+
+static size_t count_marks(const struct gf_csc *c, const uint64_t *marks)
+{
+	size_t count = 0, i;
+
+	for (i = 0; i < c->nchunks; i++)
+		count += marks[i] != 0;
+	return count;
+}
+
+/* After a resume the next chunks are those of the run that wrote the
+ * checkpoint, which may have kept other numbers of them. */
+const struct gf_work *gf_csc_expect(struct gf_selector *s, size_t *n)
+{
+	struct gf_csc *c = gf_csc_of(s);
+	size_t age, count;
+
+	c->nsizes = 0;
+	expect_ramp(s);
+	expect_count(s, count_marks(c, c->important));
+	for (age = 0; age + 1 < c->depth; age++) {
+		count = count_marks(c, c->flight_next + age * c->nchunks);
+		if (count)
+			expect_count(s, count);
+	}
+	*n = c->nsizes;
+	return c->sizes;
 }
 
 /* --- checkpoints ---------------------------------------------------------- */
@@ -421,36 +443,4 @@ void gf_csc_recall(struct gf_csc_step *t, size_t age)
 	t->nwaiting = c->nchunks - t->nchosen;
 	t->dense = !t->nwaiting;
 	memcpy(t->next, next, c->nchunks * sizeof(*next));
-}
-
-int gf_csc_keep(struct gf_selector *s, size_t slot, size_t age, bool bad,
-		float *values, struct gf_error *err)
-{
-	const struct gf_csc_step *t = gf_csc_step_of(s, slot);
-	struct gf_optim_piece *p = t->csc->pieces;
-	size_t n = gf_csc_pieces(t);
-
-	(void)err;
-	gf_csc_note(t, age, bad);
-	memset(values, 0, t->csc->layout->count_elems * sizeof(*values));
-	for (; n > 0; n--, p++)
-		memcpy(values + p->first, p->grad,
-		       p->count_elems * sizeof(*values));
-	return 0;
-}
-
-int gf_csc_restore(struct gf_selector *s, size_t slot, size_t age,
-		   const float *values, struct gf_error *err)
-{
-	struct gf_csc_step *t = gf_csc_step_of(s, slot);
-	struct gf_optim_piece *p = t->csc->pieces;
-	size_t n;
-
-	(void)err;
-	gf_csc_recall(t, age);
-	n = gf_csc_pieces(t);
-	for (; n > 0; n--, p++)
-		memcpy((float *)(uintptr_t)p->grad, values + p->first,
-		       p->count_elems * sizeof(*values));
-	return 0;
 }

@@ -16,8 +16,37 @@
 #include "base/array.h"
 #include "base/heap.h"
 #include "lane/program.h"
-#include "select/csc_gpu.h"
+#include "select/csc.h"
 #include "select/selections.h"
+
+/* Data that the host and the device exchange in a step, in pinned memory. */
+struct told {
+	uint32_t *chosen; /* as the step's */
+	uint8_t *sent;    /* per chunk, 1: it goes */
+	uint32_t *next;   /* nnext chunks, ascending, from the device */
+	size_t nnext;
+};
+
+struct gf_csc_gpu {
+	struct told *told; /* per slot */
+	void *host;        /* their memory */
+	/* The device's. Each slot has its own `packed`. */
+	void *history, *packed, *norms, *chosen, *sent;
+	/* Norms of packed chunks, what ranks add up, and the choice. */
+	void *sums, *shared, *next, *work;
+	/* of the step begun last */
+	size_t slot, taken_tensors, taken_chunks, taken_packs;
+};
+
+static struct gf_csc_gpu *gpu_of(const struct gf_selector *s)
+{
+	return ((struct gf_csc *)s->priv)->gpu;
+}
+
+static size_t elems_of(const struct gf_selector *s)
+{
+	return s->env.pools[0].count_elems;
+}
 
 /* From one slot's `packed` to the next one's, whatever is done to either. */
 static size_t stride(const struct gf_selector *s)
@@ -31,7 +60,7 @@ static size_t stride(const struct gf_selector *s)
 
 static int open_told(struct gf_selector *s, struct gf_error *err)
 {
-	struct gf_csc_gpu *g = gf_csc_gpu(s);
+	struct gf_csc_gpu *g = gpu_of(s);
 	const size_t n = gf_csc_of(s)->nchunks, all = n * s->env.depth;
 	uint32_t *words;
 	size_t i;
@@ -45,7 +74,7 @@ static int open_told(struct gf_selector *s, struct gf_error *err)
 		return rc;
 	words = g->host;
 	for (i = 0; i < s->env.depth; i++)
-		g->told[i] = (struct gf_csc_told){
+		g->told[i] = (struct told){
 			.chosen = words + i * n,
 			.next = words + all + i * n,
 			.sent = (uint8_t *)(words + 2 * all) + i * n,
@@ -55,10 +84,10 @@ static int open_told(struct gf_selector *s, struct gf_error *err)
 
 static int allocate(struct gf_selector *s, struct gf_error *err)
 {
-	struct gf_csc_gpu *g = gf_csc_gpu(s);
+	struct gf_csc_gpu *g = gpu_of(s);
 	const struct gf_csc *c = gf_csc_of(s);
 	const struct gf_gpu_ops *ops = s->env.place.gpu->ops;
-	const size_t n = c->nchunks, bytes = gf_csc_elems(s) * sizeof(float);
+	const size_t n = c->nchunks, bytes = elems_of(s) * sizeof(float);
 	const size_t packed_bytes = stride(s) * s->env.depth * sizeof(float);
 	const struct {
 		void **p;
@@ -148,12 +177,128 @@ static void close_csc(struct gf_selector *s)
 	free(c);
 }
 
+/* --- what is made of gradients before they go ----------------------------- */
+
+static void begin(struct gf_selector *s, size_t slot, size_t step,
+		  const struct gf_work **list, size_t *n)
+{
+	struct gf_csc_gpu *g = gpu_of(s);
+	const struct gf_csc *c = gf_csc_of(s);
+	struct gf_csc_step *t = gf_csc_step_of(s, slot);
+	struct told *told = &g->told[slot];
+	size_t i;
+
+	g->slot = slot;
+	g->taken_tensors = g->taken_chunks = g->taken_packs = 0;
+	gf_csc_begin(s, slot, step, list, n);
+	/* what a message takes is all that was made up to its last tensor */
+	for (i = 0; i < t->nlist; i++)
+		t->list[i].first = 0;
+	t->list[t->nlist - 1].data = g->shared;
+	memcpy(told->chosen, t->chosen, t->nchosen * sizeof(*told->chosen));
+	memset(told->sent, 0, c->nchunks);
+	for (i = 0; i < t->nchosen; i++)
+		told->sent[t->chosen[i]] = 1;
+}
+
+static int send_lists(struct gf_selector *s, struct gf_gpu_stream *q,
+		      struct gf_error *err)
+{
+	const struct gf_csc_gpu *g = gpu_of(s);
+	const struct gf_gpu_ops *ops = s->env.place.gpu->ops;
+	const struct told *told = &g->told[g->slot];
+	int rc = ops->copy(s->env.place.gpu, q, g->sent, told->sent,
+			   gf_csc_of(s)->nchunks, GF_GPU_TO_DEVICE, err);
+
+	return rc ? rc
+		  : ops->copy(s->env.place.gpu, q, g->chosen, told->chosen,
+			      gf_csc_step_of(s, g->slot)->nchosen *
+				      sizeof(uint32_t),
+			      GF_GPU_TO_DEVICE, err);
+}
+
+/* All of it goes. */
+static void take_dense(struct gf_selector *s, size_t ntensors,
+		       struct gf_gpu_stream *q)
+{
+	const struct gf_csc_gpu *g = gpu_of(s);
+	const size_t *offsets = s->env.pools[0].offsets;
+	const size_t first = offsets[g->taken_tensors];
+
+	s->env.place.gpu->kernels->add_f32(
+		q, gf_csc_step_of(s, g->slot)->data + first,
+		(float *)g->history + first, offsets[ntensors] - first);
+}
+
+/* Chunks that are complete. Those that go are measured when they are sums, too:
+ * one pass over neighbours costs less than many over what lies between. */
+static void measure(struct gf_selector *s, size_t ntensors,
+		    struct gf_gpu_stream *q)
+{
+	struct gf_csc_gpu *g = gpu_of(s);
+	const struct gf_csc *c = gf_csc_of(s);
+	const size_t first = g->taken_chunks;
+	size_t end = first, at, n;
+
+	while (end < c->nchunks && gf_csc_chunk_last_tensor(c, end) < ntensors)
+		end++;
+	g->taken_chunks = end;
+	if (end == first)
+		return;
+	at = gf_csc_chunk_first(c, first);
+	n = gf_csc_chunk_first(c, end - 1) + gf_csc_chunk_count(c, end - 1) -
+	    at;
+	s->env.place.gpu->kernels->chunk_norms_f32(
+		q, gf_csc_step_of(s, g->slot)->data + at,
+		(float *)g->history + at, n, c->chunk_elems,
+		(double *)g->norms + first);
+}
+
+/* Packed messages of which every tensor is there. */
+static void pack(struct gf_selector *s, size_t ntensors,
+		 struct gf_gpu_stream *q)
+{
+	struct gf_csc_gpu *g = gpu_of(s);
+	const struct gf_csc *c = gf_csc_of(s);
+	const struct gf_csc_step *t = gf_csc_step_of(s, g->slot);
+	const struct gf_work *w = &t->work[g->taken_packs];
+
+	for (; g->taken_packs < t->nwork && w->last < ntensors; w++) {
+		const size_t *first = &t->first_chosen[g->taken_packs++];
+
+		s->env.place.gpu->kernels->gather_chunks_f32(
+			q, w->data, t->data, elems_of(s), c->chunk_elems,
+			(uint32_t *)g->chosen + first[0], first[1] - first[0]);
+	}
+}
+
+/* On q, after the gradients of the first so many tensors: chunks that they
+ * complete take up their history and are measured; packed messages that they
+ * complete are packed. */
+static int take(struct gf_selector *s, size_t ntensors, struct gf_gpu_stream *q,
+		struct gf_error *err)
+{
+	struct gf_csc_gpu *g = gpu_of(s);
+	int rc = g->taken_tensors ? 0 : send_lists(s, q, err);
+
+	if (rc)
+		return rc;
+	if (gf_csc_step_of(s, g->slot)->dense) {
+		take_dense(s, ntensors, q);
+	} else {
+		measure(s, ntensors, q);
+		pack(s, ntensors, q);
+	}
+	g->taken_tensors = ntensors;
+	return s->env.place.gpu->ops->check(s->env.place.gpu, err);
+}
+
 /* --- hooks ---------------------------------------------------------------- */
 
 static int share(struct gf_selector *s, size_t slot, struct gf_gpu_stream *q,
 		 struct gf_error *err)
 {
-	const struct gf_csc_gpu *g = gf_csc_gpu(s);
+	const struct gf_csc_gpu *g = gpu_of(s);
 	const struct gf_csc *c = gf_csc_of(s);
 	const struct gf_csc_step *t = gf_csc_step_of(s, slot);
 	struct gf_gpu *gpu = s->env.place.gpu;
@@ -176,7 +321,7 @@ static int share(struct gf_selector *s, size_t slot, struct gf_gpu_stream *q,
 	if (rc)
 		return rc;
 	if (t->dense)
-		gpu->kernels->chunk_norms_f32(q, t->data, NULL, gf_csc_elems(s),
+		gpu->kernels->chunk_norms_f32(q, t->data, NULL, elems_of(s),
 					      c->chunk_elems, g->sums);
 	gpu->kernels->share_norms(q, &o);
 	return gpu->ops->check(gpu, err);
@@ -187,7 +332,7 @@ static int prepare(void *ctx, size_t slot, size_t message,
 {
 	struct gf_selector *s = ctx;
 	const struct gf_csc_step *t = gf_csc_step_of(s, slot);
-	int rc = gf_csc_gpu_take(s, t->list[message].last + 1, q, err);
+	int rc = take(s, t->list[message].last + 1, q, err);
 
 	if (rc)
 		return rc;
@@ -211,7 +356,7 @@ static int finish(void *ctx, size_t slot, size_t message,
 		return rc;
 	s->env.place.gpu->kernels->chunk_norms_f32(
 		q, w->data, NULL, w->count_elems, t->csc->chunk_elems,
-		(double *)gf_csc_gpu(s)->sums + t->first_chosen[message]);
+		(double *)gpu_of(s)->sums + t->first_chosen[message]);
 	return s->env.place.gpu->ops->check(s->env.place.gpu, err);
 }
 
@@ -219,7 +364,7 @@ static int end(void *ctx, size_t slot, struct gf_gpu_stream *q,
 	       struct gf_error *err)
 {
 	struct gf_selector *s = ctx;
-	const struct gf_csc_gpu *g = gf_csc_gpu(s);
+	const struct gf_csc_gpu *g = gpu_of(s);
 	const struct gf_csc *c = gf_csc_of(s);
 	const struct gf_csc_step *t = gf_csc_step_of(s, slot);
 	struct gf_gpu *gpu = s->env.place.gpu;
@@ -235,7 +380,7 @@ static int end(void *ctx, size_t slot, struct gf_gpu_stream *q,
 				    gf_csc_shared_elems(c) - c->nchunks);
 	/* the history becomes this step's, unless the step is bad */
 	gpu->kernels->keep_chunks_f32(q, s->flag[slot], g->history, t->data,
-				      gf_csc_elems(s), c->chunk_elems, g->sent,
+				      elems_of(s), c->chunk_elems, g->sent,
 				      c->decay);
 	top.values = g->shared;
 	top.count = c->nchunks;
@@ -251,7 +396,7 @@ static int end(void *ctx, size_t slot, struct gf_gpu_stream *q,
 /* Tells the host the chunks that the device has chosen. */
 static void mark_next(struct gf_selector *s, size_t slot)
 {
-	const struct gf_csc_told *told = &gf_csc_gpu(s)->told[slot];
+	const struct told *told = &gpu_of(s)->told[slot];
 	struct gf_csc_step *t = gf_csc_step_of(s, slot);
 	size_t i;
 
@@ -297,14 +442,14 @@ static int keep(struct gf_selector *s, size_t slot, size_t age, bool bad,
 {
 	mark_next(s, slot);
 	gf_csc_note(gf_csc_step_of(s, slot), age, bad);
-	memset(values, 0, gf_csc_elems(s) * sizeof(*values));
+	memset(values, 0, elems_of(s) * sizeof(*values));
 	return copy_sums(s, slot, values, GF_GPU_TO_HOST, err);
 }
 
 static int restore(struct gf_selector *s, size_t slot, size_t age,
 		   const float *values, struct gf_error *err)
 {
-	struct gf_csc_told *told = &gf_csc_gpu(s)->told[slot];
+	struct told *told = &gpu_of(s)->told[slot];
 	struct gf_csc_step *t = gf_csc_step_of(s, slot);
 	size_t i;
 
@@ -318,13 +463,13 @@ static int restore(struct gf_selector *s, size_t slot, size_t age,
 
 static int fetch(struct gf_selector *s, struct gf_error *err)
 {
-	return gf_select_copy(s, gf_csc_of(s)->history, gf_csc_gpu(s)->history,
+	return gf_select_copy(s, gf_csc_of(s)->history, gpu_of(s)->history,
 			      GF_GPU_TO_HOST, err);
 }
 
 static int send(struct gf_selector *s, struct gf_error *err)
 {
-	return gf_select_copy(s, gf_csc_gpu(s)->history, gf_csc_of(s)->history,
+	return gf_select_copy(s, gpu_of(s)->history, gf_csc_of(s)->history,
 			      GF_GPU_TO_DEVICE, err);
 }
 
@@ -336,7 +481,7 @@ const struct gf_select_ops gf_select_csc_gpu = {
 	.check = gf_select_check_whole,
 	.open = open_csc,
 	.close = close_csc,
-	.begin = gf_csc_gpu_begin,
+	.begin = begin,
 	.expect = gf_csc_expect,
 	.sums = gf_csc_sums,
 	.adopt = adopt,
