@@ -75,7 +75,7 @@ struct gf_dataset {
 	size_t classes;    /* all labels lie below */
 	size_t vocabulary; /* text: all values lie below; else 0 */
 	/* Sample i + 1 goes on where sample i ends: an epoch reads rows of
-	 * them in order (data/order.h). */
+	 * them in order (data/loader.h). */
 	bool consecutive;
 	void *priv;
 };

@@ -7,7 +7,7 @@
 #include "base/file.h"
 #include "base/heap.h"
 #include "data/dataset.h"
-#include "data/order.h"
+#include "data/loader.h"
 #include "nn/net.h"
 
 /*

@@ -9,7 +9,7 @@
 #include "base/array.h"
 #include "base/heap.h"
 #include "data/dataset.h"
-#include "data/order.h"
+#include "data/loader.h"
 #include "folder.h"
 
 /* 4 training and 2 test images of 2 x 3; the largest training byte is 16. */

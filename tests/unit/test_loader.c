@@ -6,7 +6,6 @@
 
 #include "base/array.h"
 #include "data/loader.h"
-#include "data/order.h"
 
 /* Batches ahead of time and changed images: the same for every caller, in any
  * order. */
