@@ -20,7 +20,6 @@ struct gf_ref_product {
 	float *c;
 	size_t pitch;
 };
-void gf_ref_multiply(const struct gf_ref_product *p); /* ref_fc.c */
 
 /*
  * One layer's arrays in the reference backend, in plain layouts: {N, C, H, W},
@@ -55,7 +54,7 @@ struct gf_ref_io {
 	};
 	void *saved;          /* what forward keeps for backward */
 	const float *running; /* batch norm: means, then variances */
-	/* gf_ref_multiply, or what a backend has in its place */
+	/* ref_table.c's, or what a backend has in its place */
 	void (*multiply)(const struct gf_ref_product *p);
 };
 

@@ -35,30 +35,6 @@ static void add_scaled(float *y, float a, const float *x, size_t n)
 		y[i] += a * x[i];
 }
 
-/* Both loops read b in the order of its memory. */
-void gf_ref_multiply(const struct gf_ref_product *p)
-{
-	const size_t down = p->a.transposed ? 1 : p->a.pitch;
-	const size_t right = p->a.transposed ? p->a.pitch : 1;
-
-	for (size_t i = 0; i < p->m; i++) {
-		const float *a = p->a.at + i * down, *b = p->b.at;
-		float *c = p->c + i * p->pitch;
-
-		if (!p->adds)
-			memset(c, 0, p->n * sizeof(*c));
-		for (size_t j = 0; p->b.transposed && j < p->n; j++) {
-			float sum = c[j];
-
-			for (size_t k = 0; k < p->k; k++)
-				sum += a[k * right] * b[j * p->b.pitch + k];
-			c[j] = sum;
-		}
-		for (size_t k = 0; !p->b.transposed && k < p->k; k++)
-			add_scaled(c, a[k * right], b + k * p->b.pitch, p->n);
-	}
-}
-
 static void forward(const struct gf_ref_io *io)
 {
 	size_t inputs = row_inputs(io);

@@ -27,6 +27,31 @@ const struct gf_ref_layer *const gf_ref_layers[GF_LAYER_NTYPES] = {
 	[GF_LAYER_LSTM] = &gf_ref_lstm,
 };
 
+/* Both loops read b in the order of its memory. */
+static void multiply(const struct gf_ref_product *p)
+{
+	const size_t down = p->a.transposed ? 1 : p->a.pitch;
+	const size_t right = p->a.transposed ? p->a.pitch : 1;
+
+	for (size_t i = 0; i < p->m; i++) {
+		const float *a = p->a.at + i * down, *b = p->b.at;
+		float *c = p->c + i * p->pitch;
+
+		if (!p->adds)
+			memset(c, 0, p->n * sizeof(*c));
+		for (size_t j = 0; p->b.transposed && j < p->n; j++) {
+			float sum = c[j];
+
+			for (size_t k = 0; k < p->k; k++)
+				sum += a[k * right] * b[j * p->b.pitch + k];
+			c[j] = sum;
+		}
+		for (size_t k = 0; !p->b.transposed && k < p->k; k++)
+			for (size_t j = 0; j < p->n; j++)
+				c[j] += a[k * right] * b[k * p->b.pitch + j];
+	}
+}
+
 void gf_ref_io_init(struct gf_ref_io *io, const struct gf_net *net, size_t l)
 {
 	const struct gf_layer *layer = &net->model->layers[l];
@@ -40,7 +65,7 @@ void gf_ref_io_init(struct gf_ref_io *io, const struct gf_net *net, size_t l)
 		.in = gf_xcalloc(layer->ninputs, sizeof(*io->in)),
 		.din = gf_xcalloc(layer->ninputs, sizeof(*io->din)),
 		.running = net->running + net->running_at[l],
-		.multiply = gf_ref_multiply,
+		.multiply = multiply,
 	};
 }
 

@@ -201,6 +201,17 @@ struct outer_step {
 	double rate, momentum, mix;
 };
 
+/* x = a x + (1 - a) w */
+static void mix(float *x, const float *w, float a, size_t n)
+{
+	size_t i;
+
+	if (a == 0)
+		memcpy(x, w, n * sizeof(*x));
+	for (i = 0; a != 0 && i < n; i++)
+		x[i] = a * x[i] + (1 - a) * w[i];
+}
+
 /* What is under way goes into w and x. */
 static int apply(struct gf_outer *o, const struct outer_step *how,
 		 struct gf_error *err)
@@ -221,8 +232,8 @@ static int apply(struct gf_outer *o, const struct outer_step *how,
 				how->v ? how->v + r.first : NULL, d + r.first,
 				share, (float)how->rate, (float)how->momentum,
 				r.count);
-		gf_outer_mix(o->env.params + r.first, o->w + r.first,
-			     (float)how->mix, r.count);
+		mix(o->env.params + r.first, o->w + r.first, (float)how->mix,
+		    r.count);
 	}
 	o->begun = 0;
 	return 0;
@@ -368,14 +379,4 @@ void gf_outer_update(float *w, float *v, const float *d, float share, float r,
 		v[i] = m * v[i] + mean;
 		w[i] -= r * (mean + m * v[i]);
 	}
-}
-
-void gf_outer_mix(float *x, const float *w, float a, size_t n)
-{
-	size_t i;
-
-	if (a == 0)
-		memcpy(x, w, n * sizeof(*x));
-	for (i = 0; a != 0 && i < n; i++)
-		x[i] = a * x[i] + (1 - a) * w[i];
 }
