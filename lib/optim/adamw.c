@@ -10,7 +10,7 @@
  */
 #include "adamw.h"
 
-#include "optim/optimizers.h"
+#include "optim/optimizer.h"
 
 static void step(const struct gf_optim_config *c, const struct gf_optim_part *p)
 {

@@ -4,7 +4,7 @@
 #include <math.h>
 
 #include "gf_kernels.h"
-#include "optim/optimizers.h"
+#include "optim/optimizer.h"
 
 static double trust_of(const struct gf_lars *o, double weight_norm,
 		       double grad_norm)

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <math.h>
 
 #include "base/error.h"
 
@@ -178,5 +179,17 @@ void gf_optimizer_each_piece(
 	const struct gf_optimizer *o, const struct gf_optim_piece *pieces,
 	size_t npieces,
 	void (*each)(void *ctx, const struct gf_optim_common *c), void *ctx);
+
+#define GF_OPTIM_NO_DEFAULTS                                                   \
+	{                                                                      \
+		NAN, NAN, NAN, NAN, NAN                                        \
+	}
+
+/* The optimisers of registry.c. */
+extern const struct gf_optimizer_ops gf_optimizer_sgd;
+extern const struct gf_optimizer_ops gf_optimizer_nesterov;
+extern const struct gf_optimizer_ops gf_optimizer_lars;
+extern const struct gf_optimizer_ops gf_optimizer_lars_paper;
+extern const struct gf_optimizer_ops gf_optimizer_adamw;
 
 #endif

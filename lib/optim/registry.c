@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "optim/optimizers.h"
+#include "optim/optimizer.h"
 
 /*
  * To add an optimiser: one file here that steps a range of elements and names
  * its arrays of state, its settings and its defaults (optimizer.h), its
- * declaration in optimizers.h, and a row below. Checkpoints, exclusions,
+ * declaration in optimizer.h, and a row below. Checkpoints, exclusions,
  * clipping, --optimizer, --list and the refusal of other optimisers' options
  * follow. A GPU computes it if the entry names one of the rules of
  * train/device_update.c. tests/unit/test_optim.c compares it with f64.

@@ -2,7 +2,7 @@
 #include "optim/sgd.h"
 
 #include "gf_kernels.h"
-#include "optim/optimizers.h"
+#include "optim/optimizer.h"
 
 const struct gf_sgd gf_sgd_between_passes = {.lr = 1e-6, .momentum = 0.9};
 

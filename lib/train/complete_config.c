@@ -8,7 +8,7 @@
 #include "base/text.h"
 #include "doc/wants.h"
 #include "data/augment.h"
-#include "optim/optimizers.h"
+#include "optim/optimizer.h"
 #include "optim/rate.h"
 #include "train/train.h"
 
