@@ -23,7 +23,7 @@
 #include "doc/algorithm_traits.h"
 #include "launch/launch.h"
 #include "probe/placed.h"
-#include "train/assign.h"
+#include "train/options.h"
 
 static const char help[] =
 	"Measure and verify the all-reduce of all ranks of a job, size by "

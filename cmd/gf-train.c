@@ -13,7 +13,6 @@
 #include "optim/optimizer.h"
 #include "probe/placed.h"
 #include "train/groups.h"
-#include "train/assign.h"
 #include "train/choose_ways.h"
 #include "train/run_log.h"
 #include "train/options.h"

@@ -15,7 +15,7 @@
 #include "doc/wants.h"
 #include "embed/handle.h"
 #include "lane/nccl.h"
-#include "train/assign.h"
+#include "train/options.h"
 #include "train/choose_ways.h"
 
 /* A rate / (1 - momentum) wants a momentum below 1. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "train/assign.h"
+#include "train/options.h"
 
 #include <errno.h>
 #include <math.h>

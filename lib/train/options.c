@@ -16,7 +16,6 @@
 #include "cli/table.h"
 #include "optim/optimizer.h"
 #include "select/select.h"
-#include "train/assign.h"
 
 const enum gf_dtype gf_train_precisions[] = {GF_F32, GF_F16, GF_BF16};
 

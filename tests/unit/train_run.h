@@ -13,7 +13,7 @@
 #include "ckpt/set.h"
 #include "json/json.h"
 #include "ranks.h"
-#include "train/assign.h"
+#include "train/options.h"
 #include "train/groups.h"
 #include "train/train.h"
 
