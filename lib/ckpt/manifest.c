@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "ckpt/manifest.h"
+#include "ckpt/set.h"
 
 #include <errno.h>
 #include <limits.h>

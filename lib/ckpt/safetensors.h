@@ -15,10 +15,9 @@
  *
  * Readers of the format that do not know it pass it over.
  */
+#define GF_CHECKSUM_KEY    "crc32:%s" /* of a tensor's name */
 #define GF_CHECKSUM_DIGITS 8
 
-/* The key under which it lies; the caller frees. */
-char *gf_checksum_key(const char *tensor);
 /* The checksum of the data, as text. */
 void gf_checksum(const void *data, size_t size_bytes,
 		 char text[GF_CHECKSUM_DIGITS + 1]);

@@ -336,7 +336,7 @@ static int check_sum(const struct gf_safetensors *s,
 		     const struct gf_stored_tensor *t, const void *data,
 		     struct gf_error *err)
 {
-	char *key = gf_checksum_key(t->name), *want = NULL;
+	char *key = gf_xasprintf(GF_CHECKSUM_KEY, t->name), *want = NULL;
 	char found[GF_CHECKSUM_DIGITS + 1];
 	int rc = 0;
 

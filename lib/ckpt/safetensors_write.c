@@ -11,9 +11,34 @@
 
 #include "base/file.h"
 #include "base/heap.h"
+#include "base/registry.h"
 #include "base/text.h"
 
 #define ALIGNMENT 8
+
+static const struct stored {
+	const char *name;
+	size_t bytes;
+} types[] = {
+	{"BOOL", 1},    {"U8", 1},      {"I8", 1},  {"F8_E4M3", 1}, {"I16", 2},
+	{"F8_E5M2", 1}, {"F8_E8M0", 1}, {"U16", 2}, {"F16", 2},     {"BF16", 2},
+	{"I32", 4},     {"U32", 4},     {"F32", 4}, {"F64", 8},     {"I64", 8},
+	{"U64", 8},     {"C64", 8},     {NULL, 0},
+};
+
+const char *gf_dtype_intern(const char *name)
+{
+	const struct stored *s = gf_named_find(types, sizeof(*s), name);
+
+	return s ? s->name : NULL;
+}
+
+size_t gf_safetensors_elem_bytes(const char *dtype)
+{
+	const struct stored *s = gf_named_find(types, sizeof(*s), dtype);
+
+	return s ? s->bytes : 0;
+}
 
 static size_t bytes_of(const struct gf_tensor_source *t)
 {
@@ -56,7 +81,8 @@ static void put_entry(struct gf_json_writer *w,
 static void put_checksum(struct gf_json_writer *w,
 			 const struct gf_tensor_source *t)
 {
-	char *key = gf_checksum_key(t->name), text[GF_CHECKSUM_DIGITS + 1];
+	char *key = gf_xasprintf(GF_CHECKSUM_KEY, t->name),
+	     text[GF_CHECKSUM_DIGITS + 1];
 
 	gf_checksum(t->data, bytes_of(t), text);
 	gf_json_put_string(w, key, text);
@@ -142,11 +168,6 @@ int gf_safetensors_write(const char *path, const struct gf_tensor_source *t,
 	gf_text_release(&header);
 	free(order);
 	return gf_file_commit(&file, err); /* sees a failed write */
-}
-
-char *gf_checksum_key(const char *tensor)
-{
-	return gf_xasprintf("crc32:%s", tensor);
 }
 
 void gf_checksum(const void *data, size_t size_bytes,

@@ -107,33 +107,3 @@ void gf_state_release(struct gf_state *s)
 	free(s->items);
 	memset(s, 0, sizeof(*s));
 }
-
-static void digest_item(struct gf_digest *d, const struct gf_state_item *item)
-{
-	gf_digest_add(d, item->data,
-		      item->count_elems *
-			      gf_safetensors_elem_bytes(item->tensor.dtype));
-}
-
-void gf_state_digest(const struct gf_state *s, enum gf_state_scope scope,
-		     unsigned char out[GF_DIGEST_BYTES])
-{
-	struct gf_digest d;
-	size_t i;
-
-	gf_digest_init(&d);
-	for (i = 0; i < s->nitems; i++)
-		if (s->items[i].scope == scope)
-			digest_item(&d, &s->items[i]);
-	gf_digest_end(&d, out);
-}
-
-void gf_state_digest_one(const struct gf_state *s, size_t one,
-			 unsigned char out[GF_DIGEST_BYTES])
-{
-	struct gf_digest d;
-
-	gf_digest_init(&d);
-	digest_item(&d, &s->items[one]);
-	gf_digest_end(&d, out);
-}

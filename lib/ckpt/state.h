@@ -63,10 +63,4 @@ void gf_state_add_own(struct gf_state *s, const struct gf_state_item *item);
 int gf_state_check_names(const struct gf_state *s, struct gf_error *err);
 void gf_state_release(struct gf_state *s);
 
-/* SHA-256 of the items of one scope, or of item `one` alone. */
-void gf_state_digest(const struct gf_state *s, enum gf_state_scope scope,
-		     unsigned char out[GF_DIGEST_BYTES]);
-void gf_state_digest_one(const struct gf_state *s, size_t one,
-			 unsigned char out[GF_DIGEST_BYTES]);
-
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "run/folder.h"
+#include "run/snapshot.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -10,7 +10,198 @@
 
 #include "base/heap.h"
 #include "ckpt/set.h"
+#include "json/json.h"
 #include "run/reshard.h"
+
+/* --- marks ---------------------------------------------------------------- */
+
+/*
+ * The settings that give a checkpoint's state its meaning, as the metadata of
+ * its files and in its manifest. A run goes on only from a set that has the
+ * same.
+ */
+#define RUN_MARKS    19 /* at most */
+#define MARK_TEXT    24 /* of a number */
+#define MARK_SERVERS "servers"
+#define MARK_SAMPLES "samples"
+
+/* A set's record of the ranks that wrote it. */
+struct origin {
+	size_t step, ranks, servers, samples;
+};
+
+#define KEY_FORMAT "format"
+#define FORMAT     "gf-train 1"
+
+/* Later ones may be absent from sets of earlier versions. */
+struct number {
+	const char *key;
+	size_t value;
+	const char *what; /* for people */
+	enum { NEEDED, ABSENT_IS_0, ABSENT_IS_ANY } absent;
+};
+
+struct words {
+	const char *key, *value, *what;
+	bool may_be_absent;
+};
+
+enum { NUMBERS = 10, WORDS = 7 };
+
+_Static_assert(NUMBERS + WORDS + 2 <= RUN_MARKS, "room for all, and two texts");
+
+struct marks {
+	struct number numbers[NUMBERS];
+	struct words words[WORDS];
+};
+
+static struct marks marks_of(const struct origin *from,
+			     const struct gf_run_identity *id)
+{
+	/* sets of a selection that binds nothing have a 0 there */
+	size_t bound = 0;
+	const char *binds = gf_selection_binds(id->selection, &bound);
+
+	binds = binds ? binds : "chunk_elems";
+	return (struct marks){
+		.numbers =
+			{
+				{GF_CKPT_RANKS, from->ranks, "ranks", NEEDED},
+				{MARK_SERVERS, from->servers, "servers",
+				 ABSENT_IS_0},
+				{GF_CKPT_STEP, from->step, "step", NEEDED},
+				{"batch_per_rank", id->batch, "batch", NEEDED},
+				{"accumulate", id->accumulate,
+				 "accumulated batches", NEEDED},
+				{MARK_SAMPLES, from->samples,
+				 id->words->samples, NEEDED},
+				{"seed", id->seed, "seed", NEEDED},
+				{"staleness", id->staleness, "staleness",
+				 NEEDED},
+				{"pipeline_warmup_steps", id->pipeline_warmup,
+				 "warm-up steps of the pipeline",
+				 ABSENT_IS_ANY},
+				{binds, bound, binds, ABSENT_IS_ANY},
+			},
+		.words =
+			{
+				{KEY_FORMAT, FORMAT, "format", false},
+				{"model", id->model, "model", false},
+				{"method", id->method, "method", false},
+				{"optimizer", id->optimizer, "optimizer",
+				 false},
+				{"codecs", id->codecs, "codecs", true},
+				{"loss_scale", id->loss_scale, "loss scale",
+				 true},
+				{"period", id->period, "period", true},
+			},
+	};
+}
+
+/* The metadata of every part; returns how many. Borrows from `id` and
+ * `numbers`. */
+static size_t metadata_of(const struct origin *from,
+			  const struct gf_run_identity *id,
+			  char numbers[RUN_MARKS][MARK_TEXT],
+			  struct gf_metadata metadata[RUN_MARKS])
+{
+	const struct marks marks = marks_of(from, id);
+	size_t i, n = 0;
+
+	for (i = 0; i < WORDS; i++)
+		metadata[n++] = (struct gf_metadata){marks.words[i].key,
+						     marks.words[i].value};
+	for (i = 0; i < NUMBERS; i++) {
+		snprintf(numbers[i], MARK_TEXT, "%zu", marks.numbers[i].value);
+		metadata[n++] =
+			(struct gf_metadata){marks.numbers[i].key, numbers[i]};
+	}
+	metadata[n++] = (struct gf_metadata){"training", id->training};
+	metadata[n++] = (struct gf_metadata){GF_TRAIN_WAYS, id->ways};
+	return n;
+}
+
+/* The settings as an object's text, without ranks and step, which are when and
+ * where; the caller frees. */
+static char *settings_of(const struct origin *from,
+			 const struct gf_run_identity *id)
+{
+	const struct marks marks = marks_of(from, id);
+	struct gf_json_writer w = {0};
+	size_t i;
+
+	gf_json_open_object(&w, NULL);
+	for (i = 0; i < WORDS; i++)
+		gf_json_put_string(&w, marks.words[i].key,
+				   marks.words[i].value);
+	for (i = 0; i < NUMBERS; i++)
+		if (strcmp(marks.numbers[i].key, GF_CKPT_RANKS) != 0 &&
+		    strcmp(marks.numbers[i].key, GF_CKPT_STEP) != 0)
+			gf_json_put_size(&w, marks.numbers[i].key,
+					 marks.numbers[i].value);
+	gf_json_put_string(&w, GF_TRAIN_WAYS, id->ways);
+	gf_json_close_object(&w);
+	return gf_text_take(&w.text);
+}
+
+static int same_number(const struct gf_safetensors *s, const struct number *n,
+		       const struct gf_snapshot_words *words,
+		       struct gf_error *err)
+{
+	bool absent = !gf_safetensors_has_metadata(s, n->key);
+	const char *advice =
+		strcmp(n->key, GF_CKPT_RANKS) == 0 ? words->other_ranks : NULL;
+	size_t got = 0;
+	int rc = 0;
+
+	if (absent && n->absent == ABSENT_IS_ANY)
+		return 0;
+	if (!absent || n->absent == NEEDED)
+		rc = gf_safetensors_metadata_size(s, n->key, 0, INT64_MAX, &got,
+						  err);
+	if (!rc && got != n->value)
+		rc = gf_error_set(err, -EINVAL,
+				  "%s: was written with %s %zu, this run has "
+				  "%zu%s%s%s",
+				  s->path, n->what, got, n->value,
+				  advice ? " (" : "", advice ? advice : "",
+				  advice ? ")" : "");
+	return rc;
+}
+
+static int same_words(const struct gf_safetensors *s, const struct words *w,
+		      struct gf_error *err)
+{
+	char *got = NULL;
+	int rc;
+
+	if (w->may_be_absent && !gf_safetensors_has_metadata(s, w->key))
+		return 0;
+	rc = gf_safetensors_metadata(s, w->key, &got, err);
+	if (!rc && strcmp(got, w->value) != 0)
+		rc = gf_error_set(err, -EINVAL,
+				  "%s: was written with %s \"%s\", this run "
+				  "has \"%s\"",
+				  s->path, w->what, got, w->value);
+	free(got);
+	return rc;
+}
+
+/* -EINVAL names the first that a file has otherwise. */
+static int check_marks(const struct gf_safetensors *s,
+		       const struct origin *from,
+		       const struct gf_run_identity *id, struct gf_error *err)
+{
+	const struct marks marks = marks_of(from, id);
+	size_t i;
+	int rc = 0;
+
+	for (i = 0; !rc && i < WORDS; i++)
+		rc = same_words(s, &marks.words[i], err);
+	for (i = 0; !rc && i < NUMBERS; i++)
+		rc = same_number(s, &marks.numbers[i], id->words, err);
+	return rc;
+}
 
 /* --- writing ------------------------------------------------------------- */
 
@@ -25,12 +216,12 @@ static int write_part(const char *path, const struct gf_comm *comm, size_t step,
 		      const struct gf_state *state, struct gf_file_seal *seal,
 		      struct gf_error *err)
 {
-	const struct gf_mark_origin self = {step, (size_t)comm->ranks,
-					    id->servers, id->samples};
+	const struct origin self = {step, (size_t)comm->ranks, id->servers,
+				    id->samples};
 	struct gf_tensor_source *t = gf_xcalloc(state->nitems + 1, sizeof(*t));
-	struct gf_metadata metadata[GF_RUN_MARKS + 2];
-	char numbers[GF_RUN_MARKS][GF_MARK_TEXT], rank[16];
-	size_t i, n = 0, k = gf_marks_metadata(&self, id, numbers, metadata);
+	struct gf_metadata metadata[RUN_MARKS + 2];
+	char numbers[RUN_MARKS][MARK_TEXT], rank[16];
+	size_t i, n = 0, k = metadata_of(&self, id, numbers, metadata);
 	int rc;
 
 	snprintf(rank, sizeof(rank), "%d", comm->rank);
@@ -102,9 +293,9 @@ int gf_snapshot_write(struct gf_team *team, struct gf_folder *f, size_t step,
 {
 	struct gf_comm *comm = team->comm;
 	char *path = gf_ckpt_part(f->dir, step, comm->rank, true);
-	const struct gf_mark_origin self = {step, (size_t)comm->ranks,
-					    id->servers, id->samples};
-	char *settings = gf_marks_settings(&self, id);
+	const struct origin self = {step, (size_t)comm->ranks, id->servers,
+				    id->samples};
+	char *settings = settings_of(&self, id);
 	struct gf_file_seal seal = {0}, *seals;
 	int rc = 0;
 
@@ -139,14 +330,13 @@ out:
 
 /* --- reading ------------------------------------------------------------- */
 
-static int open_part(const char *dir, int part,
-		     const struct gf_mark_origin *from,
+static int open_part(const char *dir, int part, const struct origin *from,
 		     const struct gf_run_identity *id, struct gf_safetensors *s,
 		     struct gf_error *err)
 {
 	int rc = gf_ckpt_open_part(dir, from->step, part, s, err);
 
-	return rc ? rc : gf_marks_check(s, from, id, err);
+	return rc ? rc : check_marks(s, from, id, err);
 }
 
 static int load_scope(const struct gf_safetensors *s, enum gf_state_scope scope,
@@ -167,8 +357,7 @@ static int load_scope(const struct gf_safetensors *s, enum gf_state_scope scope,
 }
 
 /* The items of one scope out of one file. */
-static int read_part(const char *dir, int part,
-		     const struct gf_mark_origin *from,
+static int read_part(const char *dir, int part, const struct origin *from,
 		     enum gf_state_scope scope,
 		     const struct gf_run_identity *id,
 		     const struct gf_state *state, struct gf_error *err)
@@ -184,7 +373,7 @@ static int read_part(const char *dir, int part,
 }
 
 /* Each rank's own, out of the files of all ranks that computed. */
-static int read_resharded(const char *dir, const struct gf_mark_origin *from,
+static int read_resharded(const char *dir, const struct origin *from,
 			  const struct gf_run_identity *id,
 			  const struct gf_state *state,
 			  const struct gf_reshard *r, struct gf_error *err)
@@ -206,7 +395,7 @@ static int read_resharded(const char *dir, const struct gf_mark_origin *from,
 }
 
 /* By which ranks the set was written. */
-static int find_origin(const struct gf_folder *f, struct gf_mark_origin *from,
+static int find_origin(const struct gf_folder *f, struct origin *from,
 		       struct gf_error *err)
 {
 	struct gf_safetensors s = {0};
@@ -214,13 +403,13 @@ static int find_origin(const struct gf_folder *f, struct gf_mark_origin *from,
 
 	from->step = f->from.step;
 	from->ranks = (size_t)f->from.ranks;
-	if (!rc && gf_safetensors_has_metadata(&s, GF_MARK_SERVERS))
-		rc = gf_safetensors_metadata_size(&s, GF_MARK_SERVERS, 0,
+	if (!rc && gf_safetensors_has_metadata(&s, MARK_SERVERS))
+		rc = gf_safetensors_metadata_size(&s, MARK_SERVERS, 0,
 						  from->ranks - 1,
 						  &from->servers, err);
 	if (!rc)
 		rc = gf_safetensors_metadata_size(
-			&s, GF_MARK_SAMPLES, 0, INT64_MAX, &from->samples, err);
+			&s, MARK_SAMPLES, 0, INT64_MAX, &from->samples, err);
 	gf_safetensors_close(&s);
 	return rc;
 }
@@ -266,9 +455,8 @@ int gf_snapshot_read(struct gf_team *team, const struct gf_folder *folder,
 {
 	struct gf_comm *comm = team->comm;
 	const char *dir = folder->dir;
-	struct gf_mark_origin from = {0};
-	struct gf_mark_origin want = {0, (size_t)comm->ranks, id->servers,
-				      id->samples};
+	struct origin from = {0};
+	struct origin want = {0, (size_t)comm->ranks, id->servers, id->samples};
 	struct gf_reshard r = {.to = comm->ranks - (int)id->servers,
 			       .rank = comm->rank,
 			       .carried = &source->carried};
@@ -315,49 +503,4 @@ int gf_snapshot_read(struct gf_team *team, const struct gf_folder *folder,
 			err);
 	return rc || !source->resharded ? rc
 					: add_up(team, &source->carried, err);
-}
-
-/* --- replicas ------------------------------------------------------------ */
-
-static int differs(const unsigned char *all, int ranks)
-{
-	int r;
-
-	for (r = 1; r < ranks; r++)
-		if (memcmp(all, all + (size_t)r * GF_DIGEST_BYTES,
-			   GF_DIGEST_BYTES) != 0)
-			return r;
-	return 0;
-}
-
-int gf_snapshot_compare(struct gf_team *team, size_t step,
-			const struct gf_state *state, struct gf_error *err)
-{
-	int ranks = team->comm->ranks, other, rc;
-	unsigned char own[GF_DIGEST_BYTES];
-	unsigned char *all = gf_xcalloc((size_t)ranks, sizeof(own));
-	size_t i;
-
-	gf_state_digest(state, GF_STATE_SHARED, own);
-	rc = gf_team_allgather(team, own, sizeof(own), all, err);
-	if (rc || !differs(all, ranks))
-		goto out;
-	/* every rank is here: now find the first array that differs */
-	for (i = 0; i < state->nitems && !rc; i++) {
-		if (state->items[i].scope != GF_STATE_SHARED)
-			continue;
-		gf_state_digest_one(state, i, own);
-		rc = gf_team_allgather(team, own, sizeof(own), all, err);
-		other = rc ? 0 : differs(all, ranks);
-		if (other) {
-			gf_error_set(err, 0,
-				     "replicas differ after step %zu: %s on "
-				     "rank %d is not what it is on rank 0",
-				     step, state->items[i].name, other);
-			rc = 1;
-		}
-	}
-out:
-	free(all);
-	return rc;
 }

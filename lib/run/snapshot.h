@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* lib/run: a run's folder: its checkpoints, its marks, and what ranks that
+ * come and go take over. */
 #ifndef GF_RUN_SNAPSHOT_H
 #define GF_RUN_SNAPSHOT_H
 
@@ -8,9 +10,50 @@
 #include "base/error.h"
 #include "doc/selection.h"
 #include "ckpt/state.h"
-#include "run/folder.h"
 #include "run/team.h"
 #include "ckpt/safetensors.h"
+#include "ckpt/set.h"
+
+/*
+ * A run's checkpoint folder: its owner (ckpt/set.h), and the set in it from
+ * which the run goes on. All calls are collective but the last.
+ */
+struct gf_folder_wish {
+	const char *dir;
+	const char *job; /* how people know this job; NULL: by its process */
+	bool resume;     /* sets may be there */
+	const char
+		*other_run; /* advice where sets are another run's; or NULL */
+	/* On rank 0: what the user would not expect (optional). */
+	void (*note)(void *ctx, const char *text);
+	void *ctx;
+};
+
+struct gf_folder {
+	char *dir;
+	struct gf_ckpt_owner *owner; /* rank 0's, while the folder is owned */
+	char run[GF_RUN_NAME];       /* ""; as gf_snapshot_write names it */
+	struct gf_manifest from;     /* of the set found; ranks 0: none */
+	size_t newest;               /* step that was found or written */
+	bool known;                  /* there is one */
+	void (*note)(void *ctx, const char *text);
+	void *ctx;
+};
+
+/* The newest set of which every file is what its manifest says, on all ranks,
+ * which share the reading; refused ones are told. -ENOENT: there is none. */
+int gf_folder_find(struct gf_team *team, const struct gf_folder_wish *wish,
+		   struct gf_folder *f, struct gf_error *err);
+
+/* The folder is this job's, to write to. -EBUSY: another job has it. -EINVAL:
+ * unless wish->resume, it holds sets newer than f knows. */
+int gf_folder_claim(struct gf_team *team, const struct gf_folder_wish *wish,
+		    struct gf_folder *f, struct gf_error *err);
+
+/* Leaves the folder to other jobs; what f knows of it stays. */
+void gf_folder_leave(struct gf_folder *f);
+/* Leaves the folder, and frees what f has. Accepts a zeroed one. */
+void gf_folder_release(struct gf_folder *f);
 
 /*
  * State to and from checkpoint sets (ckpt/set.h). All calls are collective:
@@ -72,39 +115,5 @@ int gf_snapshot_read(struct gf_team *team, const struct gf_folder *folder,
 		     struct gf_snapshot_source *from,
 		     const struct gf_run_identity *id,
 		     const struct gf_state *state, struct gf_error *err);
-
-/* Are the shared arrays the same, bit for bit, on all ranks? 1 if not, with
- * the first rank and array that differ from rank 0's in err. */
-int gf_snapshot_compare(struct gf_team *team, size_t step,
-			const struct gf_state *state, struct gf_error *err);
-
-/*
- * The settings that give a checkpoint's state its meaning, as the metadata of
- * its files and in its manifest. A run goes on only from a set that has the
- * same.
- */
-#define GF_RUN_MARKS    19 /* at most */
-#define GF_MARK_TEXT    24 /* of a number */
-#define GF_MARK_SERVERS "servers"
-#define GF_MARK_SAMPLES "samples"
-
-/* A set's record of the ranks that wrote it. */
-struct gf_mark_origin {
-	size_t step, ranks, servers, samples;
-};
-
-/* The metadata of every part; returns how many. Borrows from `id` and
- * `numbers`. */
-size_t gf_marks_metadata(const struct gf_mark_origin *from,
-			 const struct gf_run_identity *id,
-			 char numbers[GF_RUN_MARKS][GF_MARK_TEXT],
-			 struct gf_metadata metadata[GF_RUN_MARKS]);
-/* An object's text, without ranks and step; the caller frees. */
-char *gf_marks_settings(const struct gf_mark_origin *from,
-			const struct gf_run_identity *id);
-/* -EINVAL names the first that a file has otherwise. */
-int gf_marks_check(const struct gf_safetensors *s,
-		   const struct gf_mark_origin *from,
-		   const struct gf_run_identity *id, struct gf_error *err);
 
 #endif

@@ -2,8 +2,10 @@
 #include "run/team.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/heap.h"
+#include "ckpt/safetensors.h"
 
 /* Elements of a mean that go round at a time: bounds what a rank holds. */
 #define MEAN_PIECE 4096
@@ -97,6 +99,70 @@ int gf_team_mean(struct gf_team *t, const float *value, float *mean,
 			mean[first + i] = (float)(sum / (double)workers);
 		}
 	}
+	free(all);
+	return rc;
+}
+
+/* --- replicas ------------------------------------------------------------- */
+
+/* Of the items from `first` on to `end` that are shared. */
+static void digest(const struct gf_state *s, size_t first, size_t end,
+		   unsigned char out[GF_DIGEST_BYTES])
+{
+	struct gf_digest d;
+
+	gf_digest_init(&d);
+	for (; first < end; first++) {
+		const struct gf_state_item *item = &s->items[first];
+
+		if (item->scope == GF_STATE_SHARED)
+			gf_digest_add(&d, item->data,
+				      item->count_elems *
+					      gf_safetensors_elem_bytes(
+						      item->tensor.dtype));
+	}
+	gf_digest_end(&d, out);
+}
+
+static int differs(const unsigned char *all, int ranks)
+{
+	int r;
+
+	for (r = 1; r < ranks; r++)
+		if (memcmp(all, all + (size_t)r * GF_DIGEST_BYTES,
+			   GF_DIGEST_BYTES) != 0)
+			return r;
+	return 0;
+}
+
+int gf_team_compare(struct gf_team *team, size_t step,
+		    const struct gf_state *state, struct gf_error *err)
+{
+	int ranks = team->comm->ranks, other, rc;
+	unsigned char own[GF_DIGEST_BYTES];
+	unsigned char *all = gf_xcalloc((size_t)ranks, sizeof(own));
+	size_t i;
+
+	digest(state, 0, state->nitems, own);
+	rc = gf_team_allgather(team, own, sizeof(own), all, err);
+	if (rc || !differs(all, ranks))
+		goto out;
+	/* every rank is here: now find the first array that differs */
+	for (i = 0; i < state->nitems && !rc; i++) {
+		if (state->items[i].scope != GF_STATE_SHARED)
+			continue;
+		digest(state, i, i + 1, own);
+		rc = gf_team_allgather(team, own, sizeof(own), all, err);
+		other = rc ? 0 : differs(all, ranks);
+		if (other) {
+			gf_error_set(err, 0,
+				     "replicas differ after step %zu: %s on "
+				     "rank %d is not what it is on rank 0",
+				     step, state->items[i].name, other);
+			rc = 1;
+		}
+	}
+out:
 	free(all);
 	return rc;
 }

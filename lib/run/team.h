@@ -5,6 +5,7 @@
 #include <stddef.h>
 
 #include "base/error.h"
+#include "ckpt/state.h"
 #include "comm/comm.h"
 #include "exchange/exchange.h"
 
@@ -34,5 +35,10 @@ int gf_team_allgather(struct gf_team *t, const void *send, size_t size_bytes,
  * all ranks get the same bits. May be in place. */
 int gf_team_mean(struct gf_team *t, const float *value, float *mean,
 		 size_t count, struct gf_error *err);
+
+/* Are the shared arrays the same, bit for bit, on all ranks? 1 if not, with
+ * the first rank and array that differ from rank 0's in err. */
+int gf_team_compare(struct gf_team *team, size_t step,
+		    const struct gf_state *state, struct gf_error *err);
 
 #endif

@@ -169,7 +169,7 @@ int gf_groups_compare(struct gf_groups *g, size_t step, struct gf_error *err)
 {
 	struct gf_team team = gf_method_team(g->method);
 
-	return g->outer ? gf_snapshot_compare(&team, step, &g->common, err) : 0;
+	return g->outer ? gf_team_compare(&team, step, &g->common, err) : 0;
 }
 
 /* --- steps ---------------------------------------------------------------- */

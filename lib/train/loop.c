@@ -10,7 +10,6 @@
 #include "data/loader.h"
 #include "train/train_step.h"
 #include "train/trainer.h"
-#include "train/weights.h"
 
 /* The steps since an epoch, or the run, began. */
 struct stretch {
@@ -261,7 +260,7 @@ static int compare(struct gf_trainer *t, size_t step, struct gf_error *err)
 {
 	int rc = settle(t, err);
 
-	rc = rc ? rc : gf_snapshot_compare(&t->team, step, &t->state, err);
+	rc = rc ? rc : gf_team_compare(&t->team, step, &t->state, err);
 	rc = rc ? rc : gf_groups_compare(&t->groups, step, err);
 	return gf_groups_agree(&t->groups, t->config, rc, err);
 }

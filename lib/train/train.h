@@ -18,7 +18,7 @@
 #include "nn/net.h"
 #include "optim/optimizer.h"
 #include "outer/outer.h"
-#include "run/folder.h"
+#include "run/snapshot.h"
 #include "train/event_ring.h"
 #include "train/speed.h"
 
@@ -106,7 +106,7 @@ struct gf_train_config {
 	size_t test_samples; /* of a test, at most; 0: all */
 
 	const char
-		*weights; /* a file to start from (train/weights.h), or NULL */
+		*weights; /* a file to start from (train/trainer.h), or NULL */
 	bool evaluate;    /* test those, and stop */
 	const char *export;       /* a file for weights at the end, or NULL */
 	const char *checkpoint;   /* folder; NULL: none */

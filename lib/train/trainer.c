@@ -13,7 +13,6 @@
 #include "train/choose_ways.h"
 #include "train/options.h"
 #include "run/reshard.h"
-#include "train/weights.h"
 
 /* The most gradients of one piece of a captured pass, about: 4 MiB. */
 #define CUT_ELEMS ((size_t)1 << 20)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "train/weights.h"
+#include "train/trainer.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -8,12 +8,11 @@
 #include <errno.h>
 
 #include "base/digest.h"
-#include "ckpt/manifest.h"
 #include "ckpt/set.h"
 #include "ckpt/safetensors.h"
 #include "doc/stream.h"
 #include "harness.h"
-#include "train/weights.h"
+#include "train/trainer.h"
 
 #define RUNNING_MOST ((size_t)4096)
 

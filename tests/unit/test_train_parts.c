@@ -37,7 +37,7 @@ static void compare_rank(struct gf_comm *comm, void *ctx)
 		     arrays[1]);
 	gf_state_add(&state, GF_STATE_OWN, gf_xstrdup("own"), &shape,
 		     arrays[2]);
-	rc = gf_snapshot_compare(&team, 7, &state, &err);
+	rc = gf_team_compare(&team, 7, &state, &err);
 	if (c->odd_rank < 0 || c->array == 2) {
 		EXPECT(rc == 0, "rank %d: %d %s", comm->rank, rc, err.text);
 	} else {
