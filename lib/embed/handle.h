@@ -125,13 +125,14 @@ struct gf_error *gf_embed_error(void);
 int gf_embed_keep(struct gradflow_exchange *x, int rc,
 		  const struct gf_error *err);
 
-/* Begins and ends every call of that name. -EINVAL: there is no exchange, or
- * not in this process; -EBUSY: another thread is in a call, or this one in a
- * callback. `enter` also fails after a failure. `leave` returns rc. */
+/* Begins and ends a call of that name. -EINVAL: there is no exchange, or not in
+ * this process; -EBUSY: another thread is in a call, or this one in a callback.
+ * `between` also fails after a failure, and within a step. `leave` returns
+ * rc. */
 int gf_embed_reach(struct gradflow_exchange *x, const char *call,
 		   struct gf_error *err);
-int gf_embed_enter(struct gradflow_exchange *x, const char *call,
-		   struct gf_error *err);
+int gf_embed_between(struct gradflow_exchange *x, const char *call,
+		     struct gf_error *err);
 int gf_embed_leave(struct gradflow_exchange *x, int rc);
 /* There is no memory for the call that the thread is in: it ends here, and so
  * does the exchange, on all ranks. Within its limits: memory and files of the
@@ -143,15 +144,12 @@ static inline bool gf_embed_is_lost(const struct gradflow_exchange *x)
 {
 	return x->failed == -ENOMEM;
 }
-/* After `reach` or `enter`, in the function that the program calls: where it
+/* After `reach` or `between`, in the function that the program calls: where it
  * returns from if there is no memory. */
 #define GF_EMBED_GUARD(x)                                                      \
 	struct gf_heap_guard guard GF_HEAP_GUARD;                              \
 	if (GF_HEAP_FAILS(guard))                                              \
 	return gf_embed_no_memory(x, &guard)
-/* -EINVAL: a step is under way. */
-int gf_embed_between(const struct gradflow_exchange *x, const char *call,
-		     struct gf_error *err);
 /* What waits for the step: it ends, and means come. */
 int gf_embed_flush(struct gradflow_exchange *x, struct gf_error *err);
 /* Calls back, and notes that this thread does. */

@@ -32,14 +32,13 @@ static int change(struct gradflow_exchange *x, const char *call, double factor)
 {
 	struct gf_error *err = gf_embed_error();
 	const struct gf_state *s = &x->state;
-	int rc = gf_embed_enter(x, call, err);
+	int rc = gf_embed_between(x, call, err);
 	size_t i, k;
 
 	if (rc)
 		return rc;
 	GF_EMBED_GUARD(x);
-	rc = gf_embed_between(x, call, err);
-	if (!rc && !isfinite(factor))
+	if (!isfinite(factor))
 		rc = gf_error_set(err, -EINVAL,
 				  "%s: want a finite factor, got %g", call,
 				  factor);
@@ -77,13 +76,12 @@ API int gradflow_exchange_state(struct gradflow_exchange *x, size_t index,
 {
 	struct gf_error *err = gf_embed_error();
 	const struct gf_state_item *item;
-	int rc = gf_embed_enter(x, "gradflow_exchange_state", err);
+	int rc = gf_embed_between(x, "gradflow_exchange_state", err);
 
 	if (rc)
 		return rc;
 	GF_EMBED_GUARD(x);
-	rc = gf_embed_between(x, "gradflow_exchange_state", err);
-	if (!rc && !array)
+	if (!array)
 		rc = gf_error_set(err, -EINVAL,
 				  "gradflow_exchange_state: want a place for "
 				  "the array, got NULL");
@@ -110,13 +108,12 @@ API int gradflow_exchange_state(struct gradflow_exchange *x, size_t index,
 API int gradflow_exchange_restored(struct gradflow_exchange *x, uint64_t steps)
 {
 	struct gf_error *err = gf_embed_error();
-	int rc = gf_embed_enter(x, "gradflow_exchange_restored", err);
+	int rc = gf_embed_between(x, "gradflow_exchange_restored", err);
 
 	if (rc)
 		return rc;
 	GF_EMBED_GUARD(x);
-	rc = gf_embed_between(x, "gradflow_exchange_restored", err);
-	rc = rc ? rc : gf_exchange_restore(x->exchange, err);
+	rc = gf_exchange_restore(x->exchange, err);
 	if (!rc) {
 		x->steps = steps;
 		gf_exchange_count_from(x->exchange, steps);
@@ -353,25 +350,23 @@ static int load(struct gradflow_exchange *x, const char *folder,
 API int gradflow_exchange_save(struct gradflow_exchange *x, const char *folder)
 {
 	struct gf_error *err = gf_embed_error();
-	int rc = gf_embed_enter(x, "gradflow_exchange_save", err);
+	int rc = gf_embed_between(x, "gradflow_exchange_save", err);
 
 	if (rc)
 		return rc;
 	GF_EMBED_GUARD(x);
-	rc = gf_embed_between(x, "gradflow_exchange_save", err);
-	return gf_embed_leave(x, rc ? rc : save(x, folder, err));
+	return gf_embed_leave(x, save(x, folder, err));
 }
 
 API int gradflow_exchange_load(struct gradflow_exchange *x, const char *folder)
 {
 	struct gf_error *err = gf_embed_error();
-	int rc = gf_embed_enter(x, "gradflow_exchange_load", err);
+	int rc = gf_embed_between(x, "gradflow_exchange_load", err);
 
 	if (rc)
 		return rc;
 	GF_EMBED_GUARD(x);
-	rc = gf_embed_between(x, "gradflow_exchange_load", err);
-	return gf_embed_leave(x, rc ? rc : load(x, folder, err));
+	return gf_embed_leave(x, load(x, folder, err));
 }
 
 /* --- what is there -------------------------------------------------------- */

@@ -106,8 +106,9 @@ int gf_embed_reach(struct gradflow_exchange *x, const char *call,
 	return 0;
 }
 
-int gf_embed_enter(struct gradflow_exchange *x, const char *call,
-		   struct gf_error *err)
+/* As gf_embed_reach, but it also fails after a failure. */
+static int enter(struct gradflow_exchange *x, const char *call,
+		 struct gf_error *err)
 {
 	int rc = gf_embed_reach(x, call, err);
 
@@ -136,15 +137,19 @@ int gf_embed_no_memory(struct gradflow_exchange *x,
 	return gf_embed_leave(x, -ENOMEM);
 }
 
-int gf_embed_between(const struct gradflow_exchange *x, const char *call,
+int gf_embed_between(struct gradflow_exchange *x, const char *call,
 		     struct gf_error *err)
 {
-	return x->begun ? gf_error_set(err, -EINVAL,
-				       "%s: want it between steps, got it "
-				       "within step %zu: call gradflow_wait "
-				       "for GRADFLOW_ALL first",
-				       call, (size_t)x->steps + 1)
-			: 0;
+	int rc = enter(x, call, err);
+
+	if (rc || !x->begun)
+		return rc;
+	return gf_embed_leave(x, gf_error_set(err, -EINVAL,
+					      "%s: want it between steps, got "
+					      "it within step %zu: call "
+					      "gradflow_wait for GRADFLOW_ALL "
+					      "first",
+					      call, (size_t)x->steps + 1));
 }
 
 /* The host does not know what a GPU has done. */
@@ -301,7 +306,7 @@ API int gradflow_post_gradients(struct gradflow_exchange *x,
 {
 	static const char call[] = "gradflow_post_gradients";
 	struct gf_error *err = gf_embed_error();
-	int rc = gf_embed_enter(x, call, err);
+	int rc = enter(x, call, err);
 
 	if (rc)
 		return rc;
@@ -315,7 +320,7 @@ API int gradflow_post_gradients(struct gradflow_exchange *x,
 API int gradflow_flush(struct gradflow_exchange *x)
 {
 	struct gf_error *err = gf_embed_error();
-	int rc = gf_embed_enter(x, "gradflow_flush", err);
+	int rc = enter(x, "gradflow_flush", err);
 
 	if (rc)
 		return rc;
@@ -415,7 +420,7 @@ static int wait(struct gradflow_exchange *x, size_t tensor,
 API int gradflow_wait(struct gradflow_exchange *x, size_t tensor)
 {
 	struct gf_error *err = gf_embed_error();
-	int rc = gf_embed_enter(x, "gradflow_wait", err);
+	int rc = enter(x, "gradflow_wait", err);
 
 	if (rc)
 		return rc;
@@ -441,12 +446,11 @@ API int gradflow_on_done(struct gradflow_exchange *x,
 			 void *ctx)
 {
 	struct gf_error *err = gf_embed_error();
-	int rc = gf_embed_enter(x, "gradflow_on_done", err);
+	int rc = gf_embed_between(x, "gradflow_on_done", err);
 
 	if (rc)
 		return rc;
-	rc = gf_embed_between(x, "gradflow_on_done", err);
-	if (!rc && fn)
+	if (fn)
 		rc = on_host(x, "gradflow_on_done", err);
 	if (!rc) {
 		x->on_done = fn;
