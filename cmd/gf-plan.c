@@ -338,8 +338,6 @@ static int read_all(const struct arguments *a, struct gf_planning *s,
 				  &s->documents, err);
 
 	if (rc == 0)
-		gf_planning_begin(s);
-	if (rc == 0)
 		rc = gf_cli_document("models", a->model,
 				     gf_documents_take_model, &s->documents,
 				     err);
@@ -347,13 +345,13 @@ static int read_all(const struct arguments *a, struct gf_planning *s,
 	if (rc == 0 && profile && profile->passes && !s->documents.model)
 		rc = gf_cli_named("models", profile->passes->model,
 				  gf_documents_take_model, &s->documents, err);
-	if (rc == 0)
-		rc = gf_planning_estimate(s, &a->rates, a->batch, err);
-	if (rc == 0 && a->refine)
-		rc = gf_planning_refine(s, a->refine, err);
-	if (rc == 0 && a->accumulate)
-		rc = gf_planning_accumulate(s, a->accumulate, err);
-	return rc;
+	if (rc)
+		return rc;
+	return gf_planning_begin(
+		s,
+		&(struct gf_planning_times){&a->rates, a->batch, a->refine,
+					    a->accumulate},
+		err);
 }
 
 static int run(const struct arguments *a, struct gf_error *err)

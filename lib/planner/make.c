@@ -3,13 +3,102 @@
 
 #include <errno.h>
 #include <math.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "base/array.h"
 #include "base/heap.h"
 #include "cli/human.h"
-#include "planner/contradictions.h"
 #include "planner/make_parts.h"
 #include "sim/doubt.h"
+#include "doc/plan_brief.h"
+#include "doc/plan_rule.h"
+#include "planner/workbench.h"
+#include "doc/wants.h"
+#include "planner/policies.h"
+
+static int check_rule(const struct gf_request *r, struct gf_error *err)
+{
+	if (r->wishes)
+		return gf_error_set(err, -EINVAL,
+				    "want a model and ranks beside a rule, "
+				    "which says the plan's axes, got --%.*s",
+				    (int)strcspn(r->wishes, " "), r->wishes);
+	if (!r->model || !r->fabric.ranks)
+		return gf_error_set(err, -EINVAL,
+				    "want %s to bind the rule to, found none",
+				    r->model ? "a number of ranks (--ranks)"
+					     : "the tensors of a model");
+	return 0;
+}
+
+/* No plan of these codecs is faster; the rule may name what the menu lacks. */
+static int bound_rule(const struct gf_request *r, const struct gf_plan *p,
+		      struct gf_prediction *out, struct gf_error *err)
+{
+	const char *codecs[GF_CODECS + 1];
+	struct gf_problem problem = {
+		.model = p->model,
+		.fabric = r->fabric,
+		.lanes = p->lanes,
+		.codecs = gf_plan_codecs(p, codecs),
+	};
+	struct gf_workbench w;
+	int rc;
+
+	problem.fabric.ranks = p->ranks;
+	rc = gf_workbench_init(&w, &problem, err);
+
+	if (rc < 0)
+		return rc;
+	out->lower_bound_s =
+		fmin(gf_workbench_bound_s(&w, p->lanes), out->iteration_s);
+	gf_workbench_release(&w);
+	return 0;
+}
+
+static int predict_bound(const struct gf_request *r, struct gf_plan *p,
+			 struct gf_error *err)
+{
+	int rc = gf_plan_predict(p, NULL, err);
+
+	return rc ? rc : bound_rule(r, p, p->predicted, err);
+}
+
+/*
+ * Binds the request's rule to its model and ranks. The rule sets the cut,
+ * algorithms, stages and codecs, so nothing is searched; only the prediction is
+ * computed, from the network or levels of other documents. -EINVAL: something
+ * to bind it to lacks, or a wish contradicts it.
+ */
+static int plan_bound(const struct gf_request *r, struct gf_plan *p,
+		      struct gf_error *err)
+{
+	struct gf_plan rule = *r->rule;
+	int rc = check_rule(r, err);
+
+	if (rc < 0)
+		return rc;
+	/* costs and levels are the request's, which are the rule's where no
+	 * other document has any */
+	rule.network = (struct gf_network *)r->fabric.network;
+	rule.levels = (struct gf_level *)r->fabric.levels;
+	rule.nlevels = r->fabric.nlevels;
+	rule.topology_digest = rule.profile_digest = NULL;
+	if (!rule.network && !rule.nlevels)
+		return gf_error_set(err, -EINVAL,
+				    "want a topology or a profile with a "
+				    "network, found neither");
+	rc = gf_plan_bind(&rule, r->model, r->fabric.ranks, p, err);
+	if (rc < 0)
+		return rc;
+	rc = predict_bound(r, p, err);
+	if (rc == 0)
+		rc = gf_doubt_predict(p, err);
+	if (rc < 0)
+		gf_plan_release(p);
+	return rc;
+}
 
 static char *digest(const char *text)
 {
@@ -120,24 +209,19 @@ static const struct plain {
 	{NULL, "single", "one dense message (--policy single)"},
 };
 
-/* NAN: it does not fit here. */
-static double plain_s(const struct gf_request *r, const struct plain *plain)
+double gf_request_plain_s(const struct gf_request *r, struct gf_request *wish)
 {
-	struct gf_request wish = {
-		.model = r->model,
-		.fabric = r->fabric,
-		.one_host = r->one_host,
-		.ranks_asked = r->ranks_asked,
-		.system = plain->system,
-		.policy = plain->policy,
-	};
 	struct gf_text unread = {0};
 	struct gf_error err;
 	struct gf_task t;
 	struct gf_plan p;
-	double takes_s = NAN;
+	double takes_s = 0;
 
-	if (gf_request_pose(&wish, &t, &unread, &err) == 0) {
+	wish->model = r->model;
+	wish->fabric = r->fabric;
+	wish->one_host = r->one_host;
+	wish->ranks_asked = r->ranks_asked;
+	if (gf_request_pose(wish, &t, &unread, &err) == 0) {
 		if (gf_task_plan_by(&t, t.policy, &p, &err) == 0) {
 			takes_s = p.predicted->iteration_s;
 			gf_plan_release(&p);
@@ -161,9 +245,13 @@ static void note_plain(const struct gf_request *r, const struct gf_task *t,
 	    t->system.servers || !gf_period_has(&t->period, GF_PERIOD_EVERY))
 		return;
 	for (i = 0; i < GF_ARRAY_LENGTH(plains); i++) {
-		double takes_s = plain_s(r, &plains[i]);
+		struct gf_request wish = {
+			.system = plains[i].system,
+			.policy = plains[i].policy,
+		};
+		double takes_s = gf_request_plain_s(r, &wish);
 
-		if (takes_s < least_s) {
+		if (takes_s > 0 && takes_s < least_s) {
 			least_s = takes_s;
 			best = &plains[i];
 		}
@@ -177,11 +265,94 @@ static void note_plain(const struct gf_request *r, const struct gf_task *t,
 			     gf_human_time(least_s, &h));
 }
 
+/* Messages hold tensors of one type: so many there are at the least. */
+static int check_most(const struct gf_task *t, const struct gf_request *r,
+		      struct gf_error *err)
+{
+	const struct gf_model_profile *m = t->problem.model;
+	size_t least = 1, i;
+
+	if (!r->max_messages)
+		return 0;
+	for (i = 1; i < m->ntensors; i++)
+		least += m->tensors[i].dtype != m->tensors[i - 1].dtype;
+	if (t->policy && t->policy != &gf_policy_optimal)
+		return gf_error_set(err, -EINVAL,
+				    "--max-messages: want policy auto or "
+				    "optimal, got %s",
+				    t->policy->name);
+	if (gf_selection_has(&t->selection, GF_SELECT_RECUTS))
+		return gf_error_set(err, -EINVAL,
+				    "--max-messages: want a selection that "
+				    "leaves messages as they are, got %s",
+				    gf_selection_name(&t->selection));
+	if (t->system.staleness > 1 || r->halves)
+		return gf_error_set(err, -EINVAL,
+				    "--max-messages: want a staleness of 1 and "
+				    "no --halves");
+	if (r->max_messages < least)
+		return gf_error_set(err, -EINVAL,
+				    "--max-messages: want at least %zu, one "
+				    "for every run of tensors of one type, "
+				    "got %zu",
+				    least, r->max_messages);
+	return 0;
+}
+
+/* A wish that the policy asked for cannot serve is a mistake: -EINVAL. */
+static int check_served(const struct gf_task *t, const struct gf_request *r,
+			struct gf_error *err)
+{
+	const struct gf_policy *p = t->policy;
+
+	if (p && gf_request_has_threshold(r) && !p->thresholds &&
+	    !gf_selection_has(&t->selection, GF_SELECT_RECUTS))
+		return gf_error_set(err, -EINVAL,
+				    "--threshold: want policy threshold, ddp, "
+				    "horovod or dear, or selection csc, got "
+				    "policy %s",
+				    p->name);
+	if (p && r->halves && !p->halves)
+		return gf_error_set(err, -EINVAL,
+				    "--halves: want policy auto, got %s",
+				    p->name);
+	if (p && r->tolerance_asked && p != &gf_policy_optimal)
+		return gf_error_set(err, -EINVAL,
+				    "--tolerance: want policy auto or optimal, "
+				    "got %s",
+				    p->name);
+	return check_most(t, r, err);
+}
+
+/* A wish that the plan found does not serve gets a line. */
+static void note_served(const struct gf_task *t, const struct gf_request *r,
+			const struct gf_plan *p, struct gf_text *notes)
+{
+	const struct gf_policy *found = gf_policy_find(p->policy);
+	struct gf_text why = {0};
+
+	(void)gf_plan_wants(p, false, 0, &why);
+	if (why.length)
+		gf_text_addf(notes,
+			     "an optimiser that suits dense gradients wants "
+			     "less rate or momentum, as gf-train gives it: "
+			     "%s\n",
+			     why.data);
+	gf_text_release(&why);
+	if (!t->policy && gf_request_has_threshold(r) && found &&
+	    !found->thresholds &&
+	    !gf_selection_has(&t->selection, GF_SELECT_RECUTS))
+		gf_text_addf(notes,
+			     "%s is faster than policy threshold with %zu "
+			     "bytes\n",
+			     found->name, r->threshold_bytes);
+}
+
 static int plan_whole(const struct gf_request *r, const struct gf_task *t,
 		      struct gf_plan *p, struct gf_text *notes,
 		      struct gf_error *err)
 {
-	int rc = gf_task_check_served(t, r, err);
+	int rc = check_served(t, r, err);
 
 	if (rc < 0)
 		return rc;
@@ -204,7 +375,7 @@ static int plan_whole(const struct gf_request *r, const struct gf_task *t,
 		return rc;
 	}
 	note_plain(r, t, p, notes);
-	gf_task_note_served(t, r, p, notes);
+	note_served(t, r, p, notes);
 	rc = gf_task_add_period(t, p, err);
 	if (rc < 0) {
 		gf_plan_release(p);
@@ -233,8 +404,7 @@ static int plan_posed(const struct gf_request *r, struct gf_plan *p,
 int gf_request_plan(const struct gf_request *r, struct gf_plan *p,
 		    struct gf_text *notes, struct gf_error *err)
 {
-	int rc = r->rule ? gf_request_from_rule(r, p, err)
-			 : plan_posed(r, p, notes, err);
+	int rc = r->rule ? plan_bound(r, p, err) : plan_posed(r, p, notes, err);
 
 	if (rc < 0)
 		return rc;

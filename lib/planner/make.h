@@ -77,14 +77,6 @@ int gf_request_tolerance(const char *text, void *request, struct gf_error *err);
  * stands in for what no other document has (request.c). */
 void gf_request_documents(struct gf_request *r, const struct gf_documents *d);
 
-/* Estimated times of an architecture, as the request's model;
- * *made belongs to the caller. rate: the words for the estimate's rate.
- * -EINVAL: a profile's model is there, too. */
-int gf_request_estimate(struct gf_request *r, const struct gf_model *model,
-			const struct gf_estimate *in, const char *rate,
-			struct gf_model_profile **made, struct gf_text *notes,
-			struct gf_error *err);
-
 /* Where nothing says the ranks: those of the levels, if these make more than
  * one. Appends the words for a list of defaults. */
 void gf_request_assume_ranks(struct gf_request *r, struct gf_text *open);
@@ -127,11 +119,9 @@ int gf_task_plan(const struct gf_task *t, const struct gf_policy *policy,
 int gf_request_plan(const struct gf_request *r, struct gf_plan *p,
 		    struct gf_text *notes, struct gf_error *err);
 
-/* The request's rule bound to its model and ranks, and predicted
- * (from_rule.c). -EINVAL: something to bind it to lacks, or a wish contradicts
- * it. */
-int gf_request_from_rule(const struct gf_request *r, struct gf_plan *p,
-			 struct gf_error *err);
+/* What a step of the request's model and documents takes by the wish, which has
+ * a policy or a system and gets the documents, s; 0: it does not fit there. */
+double gf_request_plain_s(const struct gf_request *r, struct gf_request *wish);
 
 /* The rule for a posed problem without a model or ranks (rule.c): what
  * gf_request_plan writes where it cannot write a whole plan. */

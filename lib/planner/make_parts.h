@@ -18,9 +18,10 @@ int gf_task_plan_for(const struct gf_task *t,
 		     const struct gf_model_profile *model,
 		     const struct gf_network *network, struct gf_plan *p,
 		     struct gf_error *err);
-/* A plan for stale gradients (stale.c). */
-int gf_task_stale(const struct gf_task *t, struct gf_plan *p,
-		  struct gf_error *err);
+/* Predicts a plan into p->predicted, which is made where it is NULL, with the
+ * replays of `derived`, or NULL. */
+int gf_plan_predict(struct gf_plan *p, struct gf_derived *derived,
+		    struct gf_error *err);
 /* The best by any policy (choose_plan.c). halves: those that split messages,
  * too; named: a policy was asked for, and doubt does not count. */
 int gf_task_best(const struct gf_task *t, bool halves, bool named,

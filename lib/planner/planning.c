@@ -17,13 +17,6 @@ static void note_quality(struct gf_planning *s)
 	gf_text_release(&line);
 }
 
-void gf_planning_begin(struct gf_planning *s)
-{
-	s->request.axes = &s->axes;
-	gf_request_documents(&s->request, &s->documents);
-	note_quality(s);
-}
-
 /* What an option says of an estimate would be ignored. */
 static int without_model(const struct gf_rates *r, size_t batch,
 			 const char *found, struct gf_error *err)
@@ -85,8 +78,32 @@ static void assume_codecs(struct gf_planning *s, double bytes_per_s)
 	s->request.fabric.processing = p;
 }
 
-int gf_planning_estimate(struct gf_planning *s, const struct gf_rates *rates,
-			 size_t batch, struct gf_error *err)
+/* Estimated times of an architecture, as the request's model; *made belongs to
+ * the caller. rate: the words for the estimate's rate. -EINVAL: a profile's
+ * model is there, too. */
+static int estimate_model(struct gf_request *r, const struct gf_model *model,
+			  const struct gf_estimate *in, const char *rate,
+			  struct gf_model_profile **made, struct gf_text *notes,
+			  struct gf_error *err)
+{
+	int rc;
+
+	if (r->model)
+		return gf_error_set(err, -EINVAL,
+				    "want one model, got %s to estimate beside "
+				    "%s with its times",
+				    model->name, r->model->name);
+	rc = gf_model_estimate(model, in, made, err);
+	if (rc < 0)
+		return rc;
+	r->model = *made;
+	gf_text_addf(notes, "times of %s are estimated: %zu samples %s\n",
+		     model->name, in->batch, rate);
+	return 0;
+}
+
+static int estimate(struct gf_planning *s, const struct gf_rates *rates,
+		    size_t batch, struct gf_error *err)
 {
 	struct gf_estimate in = {.batch = batch ? batch : GF_BATCH_DEFAULT};
 	struct gf_text rate = {0};
@@ -105,17 +122,16 @@ int gf_planning_estimate(struct gf_planning *s, const struct gf_rates *rates,
 		gf_text_addf(&s->open, "%s%zu samples per rank (--batch)",
 			     s->open.length ? ", " : "", in.batch);
 	if (rc == 0)
-		rc = gf_request_estimate(&s->request, s->documents.model, &in,
-					 rate.data, &s->estimated, &s->notes,
-					 err);
+		rc = estimate_model(&s->request, s->documents.model, &in,
+				    rate.data, &s->estimated, &s->notes, err);
 	if (rc == 0 && in.memory_bytes_per_s > 0)
 		assume_codecs(s, in.memory_bytes_per_s);
 	gf_text_release(&rate);
 	return rc;
 }
 
-int gf_planning_refine(struct gf_planning *s, const char *trace,
-		       struct gf_error *err)
+static int refine(struct gf_planning *s, const char *trace,
+		  struct gf_error *err)
 {
 	int rc = 0;
 
@@ -138,8 +154,7 @@ int gf_planning_refine(struct gf_planning *s, const char *trace,
 	return 0;
 }
 
-int gf_planning_accumulate(struct gf_planning *s, size_t n,
-			   struct gf_error *err)
+static int accumulate(struct gf_planning *s, size_t n, struct gf_error *err)
 {
 	if (!s->request.model)
 		return gf_error_set(err, -EINVAL,
@@ -149,6 +164,23 @@ int gf_planning_accumulate(struct gf_planning *s, size_t n,
 	gf_model_accumulate(s->accumulated, n);
 	s->request.model = s->accumulated;
 	return 0;
+}
+
+int gf_planning_begin(struct gf_planning *s,
+		      const struct gf_planning_times *times,
+		      struct gf_error *err)
+{
+	int rc;
+
+	s->request.axes = &s->axes;
+	gf_request_documents(&s->request, &s->documents);
+	note_quality(s);
+	rc = estimate(s, times->rates, times->batch, err);
+	if (rc == 0 && times->trace)
+		rc = refine(s, times->trace, err);
+	if (rc == 0 && times->accumulate)
+		rc = accumulate(s, times->accumulate, err);
+	return rc;
 }
 
 void gf_planning_release(struct gf_planning *s)

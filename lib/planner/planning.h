@@ -8,8 +8,7 @@
 
 /*
  * What one call of gf-plan reads and finds out: a request, and what it borrows
- * from. Zero-initialise, set request and axes, add documents; then begin, and
- * what else is asked for, in the order below.
+ * from. Zero-initialise, set request and axes, add documents; then begin.
  */
 struct gf_planning {
 	struct gf_documents documents;
@@ -22,19 +21,21 @@ struct gf_planning {
 	struct gf_text notes, open;   /* open: what was taken by default */
 };
 
-/* The request borrows what the documents know. */
-void gf_planning_begin(struct gf_planning *s);
-/* A model without measured times gets estimated ones, or those that its passes
- * stand for; batch 0: the default.
- * -EINVAL: as gf_rates_take, gf_request_estimate. */
-int gf_planning_estimate(struct gf_planning *s, const struct gf_rates *rates,
-			 size_t batch, struct gf_error *err);
-/* What a trace of the given plan shows takes the place of its profile. */
-int gf_planning_refine(struct gf_planning *s, const char *trace,
-		       struct gf_error *err);
-/* Steps of n micro-batches. -EINVAL: there is no model. */
-int gf_planning_accumulate(struct gf_planning *s, size_t n,
-			   struct gf_error *err);
+/* What the options say of the model's times. */
+struct gf_planning_times {
+	const struct gf_rates *rates;
+	size_t batch;      /* 0: the default */
+	const char *trace; /* of a run of the given plan; NULL: none */
+	size_t accumulate; /* micro-batches of a step; 0: not asked for */
+};
+
+/* The request borrows what the documents know. A model without measured times
+ * gets estimated ones, or those that its passes stand for. What a trace shows
+ * takes the place of the profile. -EINVAL: as gf_rates_take; two models, or
+ * none where there must be one. */
+int gf_planning_begin(struct gf_planning *s,
+		      const struct gf_planning_times *times,
+		      struct gf_error *err);
 void gf_planning_release(struct gf_planning *s);
 
 #endif

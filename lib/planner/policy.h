@@ -13,8 +13,8 @@
 #include "sim/price.h"
 
 /*
- * A policy cuts the tensors of a model into messages: one file each, one table
- * entry, listed in registry.c.
+ * A policy cuts the tensors of a model into messages: one table entry each,
+ * listed in registry.c.
  */
 struct gf_problem {
 	const struct gf_model_profile *model;
@@ -87,13 +87,6 @@ const struct gf_policy *gf_policy_find(const char *name);
  */
 int gf_policy_run(const struct gf_policy *policy, const struct gf_problem *in,
 		  struct gf_plan *p, struct gf_error *err);
-
-/*
- * The threshold of lazy all-reduce for this problem, given or searched, and a
- * time that no plan of it beats.
- */
-int gf_policy_packs(const struct gf_problem *in, size_t *threshold_bytes,
-		    double *bound_s, struct gf_error *err);
 
 /* The plan that `optimal` finds, named after the policy that found it. Ties go
  * to fewer lanes, then to fewer messages, then to the earlier one in the

@@ -22,13 +22,202 @@
 #include "base/heap.h"
 #include "base/rng.h"
 #include "planner/search.h"
-#include "planner/trial.h"
+#include "planner/workbench.h"
+
+/*
+ * Changes to a draft, tried one at a time. The states between the messages of
+ * the draft are kept, so that a trial starts at its window; it ends early where
+ * it has no hope: the bound on the rest is not below the best, or it is nowhere
+ * ahead of the draft itself.
+ */
+#define WINDOW 3 /* messages that are replaced at once */
+
+struct trials {
+	const struct gf_workbench *w;
+	struct gf_rest rest;
+	struct gf_draft *d;
+	size_t lanes;
+	struct gf_sim_state *states;   /* before each message, and at the end */
+	struct gf_sim_flight *flights; /* of each state */
+	struct gf_sim_flight *trial;
+	double *priced_s; /* after each message, by the bound's prices */
+	bool *settled;    /* per message: windows from there on were in vain */
+	double below_s;   /* the iteration of a trial that is kept */
+	size_t patience; /* messages after a window, until which it is behind */
+	size_t from;     /* the first message that was changed */
+	double left;     /* of the budget */
+};
+
+/* Messages i..i+old-1 of the draft replaced by others. */
+struct window {
+	size_t i, old, n;
+	struct gf_send sends[WINDOW];
+};
+
+#define NEAR  3 /* messages on either side of a change */
+#define MIXES 3
+
+static struct gf_sim_flight *flights_of(struct trials *b, size_t i)
+{
+	return &b->flights[i * b->lanes];
+}
+
+/* Finds the states after message i, and after all later ones, anew. */
+static void follow(struct trials *b, size_t i)
+{
+	for (; i < b->d->nsends; i++) {
+		struct gf_sim_state *s = &b->states[i + 1];
+		const struct gf_send *send = &b->d->sends[i];
+
+		gf_workbench_copy(s, &b->states[i], flights_of(b, i + 1));
+		gf_rest_send(&b->rest, s, send);
+		gf_rest_bound_s(&b->rest, s, send->last + 1, &b->priced_s[i]);
+		b->priced_s[i] += s->lag_s;
+		b->left--;
+	}
+}
+
+/* Is a nowhere ahead of c? */
+static bool no_better(const struct gf_sim_state *a,
+		      const struct gf_sim_state *c)
+{
+	int i;
+
+	if (a->now_s < c->now_s || a->lag_s < c->lag_s ||
+	    a->nflights != c->nflights)
+		return false;
+	for (i = 0; i < a->nflights; i++) {
+		const struct gf_sim_flight *x = &a->flights[i];
+		const struct gf_sim_flight *y = &c->flights[i];
+
+		if (x->left_s < y->left_s || x->draining > y->draining ||
+		    x->startup_end_s < y->startup_end_s ||
+		    x->startup_drag > y->startup_drag ||
+		    x->beside != y->beside || x->mutual != y->mutual ||
+		    memcmp(&x->contention, &y->contention,
+			   sizeof(x->contention)) != 0)
+			return false;
+	}
+	return true;
+}
+
+/* The iteration with the window, or INFINITY if it is no shorter. */
+static double trial_s(struct trials *b, const struct window *v)
+{
+	const struct gf_send *sends = b->d->sends;
+	struct gf_sim_state s;
+	size_t i;
+
+	gf_workbench_copy(&s, &b->states[v->i], b->trial);
+	for (i = 0; i < v->n; i++) {
+		gf_rest_send(&b->rest, &s, &v->sends[i]);
+		b->left--;
+		if (gf_rest_bound_s(&b->rest, &s, v->sends[i].last + 1, NULL) >=
+		    b->below_s)
+			return INFINITY;
+	}
+	for (i = v->i + v->old; i < b->d->nsends; i++) {
+		double priced_s;
+
+		if (no_better(&s, &b->states[i]))
+			return INFINITY;
+		gf_rest_send(&b->rest, &s, &sends[i]);
+		b->left--;
+		if (gf_rest_bound_s(&b->rest, &s, sends[i].last + 1,
+				    &priced_s) >= b->below_s)
+			return INFINITY;
+		if (i - (v->i + v->old) >= b->patience &&
+		    priced_s + s.lag_s >= b->priced_s[i])
+			return INFINITY;
+	}
+	return gf_workbench_end_s(b->w, &s);
+}
+
+/* The messages of the window have changed: those around them may, too. */
+static void unsettle(struct trials *b, const struct window *v)
+{
+	size_t from = v->i < NEAR ? 0 : v->i - NEAR;
+	size_t after = v->i + v->n + NEAR;
+
+	memmove(&b->settled[v->i + v->n], &b->settled[v->i + v->old],
+		b->d->nsends - v->i - v->old);
+	for (; from < after && from < b->w->ntensors; from++)
+		b->settled[from] = false;
+}
+
+/* Puts the window into the draft. */
+static void replace(struct trials *b, const struct window *v)
+{
+	struct gf_draft *d = b->d;
+	size_t n = d->nsends;
+	struct gf_sim_state end;
+
+	unsettle(b, v);
+	memmove(&d->sends[v->i + v->n], &d->sends[v->i + v->old],
+		(n - v->i - v->old) * sizeof(*d->sends));
+	memcpy(&d->sends[v->i], v->sends, v->n * sizeof(*d->sends));
+	d->nsends = n + v->n - v->old;
+	b->from = v->i < b->from ? v->i : b->from;
+	follow(b, v->i);
+	gf_workbench_copy(&end, &b->states[d->nsends], b->trial);
+	d->iteration_s = b->below_s = gf_workbench_end_s(b->w, &end);
+}
+
+/* Keeps the window if that is better. */
+static bool judge(struct trials *b, const struct window *v)
+{
+	if (trial_s(b, v) >= b->below_s)
+		return false;
+	replace(b, v);
+	return true;
+}
+
+/* A predicted draft, which stays the caller's; budget in simulated messages. */
+/* Of a predicted draft, which stays the caller's; budget in simulated messages.
+ */
+static void begin_trials(struct trials *b, const struct gf_workbench *w,
+			 double budget, struct gf_draft *d)
+{
+	size_t n = w->ntensors, lanes = (size_t)d->lanes;
+	struct gf_sim_state last;
+
+	*b = (struct trials){
+		.w = w,
+		.d = d,
+		.lanes = lanes,
+		.states = gf_xcalloc(n + 1, sizeof(*b->states)),
+		.flights = gf_xcalloc((n + 1) * lanes, sizeof(*b->flights)),
+		.trial = gf_xcalloc(lanes, sizeof(*b->trial)),
+		.priced_s = gf_xcalloc(n, sizeof(*b->priced_s)),
+		.settled = gf_xcalloc(n, sizeof(*b->settled)),
+		.patience = SIZE_MAX,
+		.left = budget,
+	};
+	d->sends = gf_xreallocarray(d->sends, n, sizeof(*d->sends));
+	d->capacity = n;
+	gf_rest_init(&b->rest, w, d->lanes, MIXES);
+	b->states[0] = gf_workbench_begin(w, d->lanes, b->flights);
+	follow(b, 0);
+	gf_workbench_copy(&last, &b->states[d->nsends], b->trial);
+	b->below_s = d->iteration_s = gf_workbench_end_s(w, &last);
+}
+
+/* A predicted draft, which stays the caller's; budget in simulated messages. */
+static void end_trials(struct trials *b)
+{
+	gf_rest_release(&b->rest);
+	free(b->states);
+	free(b->flights);
+	free(b->trial);
+	free(b->priced_s);
+	free(b->settled);
+}
 
 #define PATIENCE 8 /* messages, at first */
 /* Merging: the limit is approached in so many steps. */
 #define MERGE_STEPS 8
 
-static bool fits(const struct gf_trials *b, const struct gf_send *s)
+static bool fits(const struct trials *b, const struct gf_send *s)
 {
 	return gf_option_fits(&b->w->menu.options[s->option],
 			      gf_workbench_bytes(b->w, s->first, s->last));
@@ -36,7 +225,7 @@ static bool fits(const struct gf_trials *b, const struct gf_send *s)
 
 /* The window with the options that its messages have, and with the cheapest;
  * false, too, if a message would be empty or of two types. */
-static bool offer(struct gf_trials *b, struct gf_window *v)
+static bool offer(struct trials *b, struct window *v)
 {
 	bool fit = true, changed = false;
 	size_t i;
@@ -48,7 +237,7 @@ static bool offer(struct gf_trials *b, struct gf_window *v)
 			return false;
 		fit &= fits(b, s);
 	}
-	if (fit && gf_trials_judge(b, v))
+	if (fit && judge(b, v))
 		return true;
 	for (i = 0; i < v->n; i++) {
 		struct gf_send *s = &v->sends[i];
@@ -59,20 +248,20 @@ static bool offer(struct gf_trials *b, struct gf_window *v)
 		changed |= s->option != cheapest;
 		s->option = cheapest;
 	}
-	return changed && gf_trials_judge(b, v);
+	return changed && judge(b, v);
 }
 
 /* n messages from i on, to be changed to at least that many. */
-static struct gf_window window_at(const struct gf_trials *b, size_t i, size_t n)
+static struct window window_at(const struct trials *b, size_t i, size_t n)
 {
-	struct gf_window v = {.i = i, .old = n, .n = n};
+	struct window v = {.i = i, .old = n, .n = n};
 
 	memcpy(v.sends, &b->d->sends[i], n * sizeof(*v.sends));
 	return v;
 }
 
 /* Moves the cut after message i. */
-static bool move(struct gf_trials *b, size_t i)
+static bool move(struct trials *b, size_t i)
 {
 	bool won = false;
 	size_t step, last;
@@ -80,7 +269,7 @@ static bool move(struct gf_trials *b, size_t i)
 
 	for (step = 1; step < b->w->ntensors; step *= 2)
 		for (down = 0; down < 2; down++) {
-			struct gf_window v = window_at(b, i, 2);
+			struct window v = window_at(b, i, 2);
 
 			last = v.sends[0].last;
 			if (down && last < v.sends[0].first + step)
@@ -96,10 +285,10 @@ static bool move(struct gf_trials *b, size_t i)
 }
 
 /* Two messages into one, in either's place. */
-static bool merge(struct gf_trials *b, size_t i)
+static bool merge(struct trials *b, size_t i)
 {
-	struct gf_window v = window_at(b, i, 2);
-	struct gf_window w = v;
+	struct window v = window_at(b, i, 2);
+	struct window w = v;
 
 	v.n = w.n = 1;
 	v.sends[0].last = v.sends[1].last;
@@ -109,12 +298,12 @@ static bool merge(struct gf_trials *b, size_t i)
 }
 
 /* One into two, at quarters of its bytes. */
-static bool split(struct gf_trials *b, size_t i, enum gf_mode mode)
+static bool split(struct trials *b, size_t i, enum gf_mode mode)
 {
 	int quarter;
 
 	for (quarter = 1; quarter < 4; quarter++) {
-		struct gf_window v = window_at(b, i, 1);
+		struct window v = window_at(b, i, 1);
 		struct gf_send *s = v.sends;
 		double bytes = gf_workbench_bytes(b->w, s->first, s->last);
 		size_t at = gf_workbench_lazy_cut(b->w, s->first,
@@ -136,9 +325,9 @@ static bool split(struct gf_trials *b, size_t i, enum gf_mode mode)
 }
 
 /* Three messages into two, at the middle one's cuts and middle. */
-static bool share_out(struct gf_trials *b, size_t i)
+static bool share_out(struct trials *b, size_t i)
 {
-	struct gf_window v = window_at(b, i, 3);
+	struct window v = window_at(b, i, 3);
 	struct gf_send middle = v.sends[1], last = v.sends[2];
 	double bytes = gf_workbench_bytes(b->w, middle.first, middle.last);
 	size_t at = gf_workbench_lazy_cut(b->w, middle.first, bytes / 2);
@@ -150,7 +339,7 @@ static bool share_out(struct gf_trials *b, size_t i)
 	return offer(b, &v);
 }
 
-static bool choose(struct gf_trials *b, size_t i)
+static bool choose(struct trials *b, size_t i)
 {
 	const struct gf_menu *menu = &b->w->menu;
 	bool won = false;
@@ -159,7 +348,7 @@ static bool choose(struct gf_trials *b, size_t i)
 
 	for (mode = 0; mode < modes; mode++)
 		for (k = 0; k < menu->nchoices; k++) {
-			struct gf_window v = window_at(b, i, 1);
+			struct window v = window_at(b, i, 1);
 			struct gf_send *s = &v.sends[0];
 			size_t option = menu->choices[k];
 
@@ -171,12 +360,12 @@ static bool choose(struct gf_trials *b, size_t i)
 				continue;
 			s->option = option;
 			if (fits(b, s))
-				won |= gf_trials_judge(b, &v);
+				won |= judge(b, &v);
 		}
 	return won;
 }
 
-static bool improve(struct gf_trials *b, size_t i)
+static bool improve(struct trials *b, size_t i)
 {
 	bool won = choose(b, i);
 
@@ -193,7 +382,7 @@ static bool improve(struct gf_trials *b, size_t i)
 }
 
 /* Until nothing improves, or only near the last changes. */
-static void descend(struct gf_trials *b, bool everywhere)
+static void descend(struct trials *b, bool everywhere)
 {
 	bool all = everywhere, won;
 	size_t i;
@@ -216,10 +405,10 @@ static void descend(struct gf_trials *b, bool everywhere)
 
 /* Two neighbours are cut elsewhere, in another mode, or made one, whatever that
  * costs. */
-static bool kick(struct gf_trials *b, struct gf_rng *rng)
+static bool kick(struct trials *b, struct gf_rng *rng)
 {
 	size_t i = gf_rng_below(rng, b->d->nsends - 1);
-	struct gf_window v = window_at(b, i, 2);
+	struct window v = window_at(b, i, 2);
 	struct gf_send *s = v.sends;
 	size_t last = s[1].last, cut;
 
@@ -238,13 +427,13 @@ static bool kick(struct gf_trials *b, struct gf_rng *rng)
 					    ? GF_MODE_SIMULTANEOUS
 					    : GF_MODE_NORMAL;
 	}
-	gf_trials_replace(b, &v);
+	replace(b, &v);
 	return true;
 }
 
 /* A local search from one kick after the other; what is no better is taken
  * back. */
-static void shake(struct gf_trials *b, int kicks)
+static void shake(struct trials *b, int kicks)
 {
 	struct gf_draft *d = b->d;
 	size_t n = d->nsends;
@@ -268,7 +457,7 @@ static void shake(struct gf_trials *b, int kicks)
 		memcpy(d->sends, best, n * sizeof(*best));
 		d->nsends = n;
 		d->iteration_s = b->below_s = best_s;
-		gf_trials_follow(b, b->from);
+		follow(b, b->from);
 		memset(b->settled, true, b->w->ntensors);
 	}
 	free(best);
@@ -277,24 +466,24 @@ static void shake(struct gf_trials *b, int kicks)
 void gf_search_polish(const struct gf_workbench *w, double budget, int kicks,
 		      struct gf_draft *d)
 {
-	struct gf_trials b;
+	struct trials b;
 
-	gf_trials_init(&b, w, budget, d);
+	begin_trials(&b, w, budget, d);
 	b.patience = PATIENCE;
 	descend(&b, true);
 	shake(&b, kicks);
-	gf_trials_release(&b);
+	end_trials(&b);
 }
 
 void gf_search_merge(const struct gf_workbench *w, double limit_s,
 		     double budget, struct gf_draft *d)
 {
 	double first_s = d->iteration_s;
-	struct gf_trials b;
+	struct trials b;
 	size_t i;
 	int step;
 
-	gf_trials_init(&b, w, budget, d);
+	begin_trials(&b, w, budget, d);
 	for (step = 1; step <= MERGE_STEPS; step++) {
 		double now_s =
 			first_s + (limit_s - first_s) * step / MERGE_STEPS;
@@ -308,5 +497,5 @@ void gf_search_merge(const struct gf_workbench *w, double limit_s,
 		for (i = 0; i + 1 < d->nsends && b.left > 0; i++)
 			move(&b, i);
 	}
-	gf_trials_release(&b);
+	end_trials(&b);
 }

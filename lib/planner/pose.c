@@ -14,6 +14,7 @@
 #include "planner/menu.h"
 #include "planner/policies.h"
 #include "sim/doubt.h"
+#include "planner/workbench.h"
 
 static int check_names(const struct gf_request *r, struct gf_error *err)
 {
@@ -162,6 +163,26 @@ static int apply_system(struct gf_task *t, struct gf_text *notes,
 	return 0;
 }
 
+/* The threshold of lazy all-reduce for this problem, given or searched, and a
+ * time that no plan of it beats. */
+static int find_packs(const struct gf_problem *in, size_t *threshold_bytes,
+		      double *bound_s, struct gf_error *err)
+{
+	struct gf_draft d = {0};
+	struct gf_workbench w;
+	int rc = gf_workbench_init(&w, in, err);
+
+	if (rc < 0)
+		return rc;
+	gf_draft_make(&d, &w, &gf_policy_threshold, 1);
+	*threshold_bytes = d.threshold_bytes;
+	*bound_s =
+		gf_workbench_bound_s(&w, in->lanes ? in->lanes : GF_LANES_MOST);
+	gf_draft_release(&d);
+	gf_workbench_release(&w);
+	return 0;
+}
+
 /*
  * A selection that cuts messages anew sends packs of kept bytes in all but the
  * first steps. The packs choose the threshold and give the bound.
@@ -178,8 +199,7 @@ static int pack(struct gf_task *t, struct gf_error *err)
 	if (t->policy == &gf_policy_single && !kept.threshold_bytes &&
 	    !kept.threshold_zero)
 		kept.threshold_bytes = gf_model_profile_bytes(kept.model);
-	return gf_policy_packs(&kept, &t->problem.threshold_bytes, &t->bound_s,
-			       err);
+	return find_packs(&kept, &t->problem.threshold_bytes, &t->bound_s, err);
 }
 
 static bool measured_with(const struct gf_network *n, const char *codec)

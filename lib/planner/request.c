@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/heap.h"
 #include "base/units.h"
 
 int gf_request_threshold(const char *text, void *request, struct gf_error *err)
@@ -73,27 +72,6 @@ void gf_request_documents(struct gf_request *r, const struct gf_documents *d)
 	r->ranks_asked = r->fabric.ranks > 0;
 	if (!r->fabric.ranks)
 		r->fabric.ranks = ranks;
-}
-
-int gf_request_estimate(struct gf_request *r, const struct gf_model *model,
-			const struct gf_estimate *in, const char *rate,
-			struct gf_model_profile **made, struct gf_text *notes,
-			struct gf_error *err)
-{
-	int rc;
-
-	if (r->model)
-		return gf_error_set(err, -EINVAL,
-				    "want one model, got %s to estimate beside "
-				    "%s with its times",
-				    model->name, r->model->name);
-	rc = gf_model_estimate(model, in, made, err);
-	if (rc < 0)
-		return rc;
-	r->model = *made;
-	gf_text_addf(notes, "times of %s are estimated: %zu samples %s\n",
-		     model->name, in->batch, rate);
-	return 0;
 }
 
 void gf_request_assume_ranks(struct gf_request *r, struct gf_text *open)

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/heap.h"
+#include "planner/make_parts.h"
 #include "planner/policies.h"
 #include "planner/workbench.h"
 #include "sim/predict.h"
@@ -57,21 +58,10 @@ static bool split(const struct gf_draft *d)
 static int predict(const struct gf_workbench *w, const struct gf_draft *d,
 		   struct gf_plan *p, struct gf_error *err)
 {
-	struct gf_prediction *out = gf_xcalloc(1, sizeof(*out));
-	struct gf_fabric fabric = gf_plan_fabric(p);
-	struct gf_sim_result result = {0};
 	int lanes = d->lanes > d->lanes_allowed ? d->lanes : d->lanes_allowed;
-	int rc;
+	int rc = gf_plan_predict(p, w->in->fabric.derived, err);
+	struct gf_prediction *out = p->predicted;
 
-	p->predicted = out;
-	fabric.derived = w->in->fabric.derived;
-	out->nmessages = d->nsends;
-	out->messages = gf_xcalloc(d->nsends, sizeof(*out->messages));
-	result.messages = out->messages;
-	rc = gf_predict_plan(p, &fabric, &result, err);
-	out->iteration_s = result.iteration_s;
-	out->compute_s = result.compute_s;
-	out->exposed_comm_s = result.exposed_comm_s;
 	out->fastest_s = d->fastest_s;
 	/* of the problem, which the plan need not have used up */
 	out->lower_bound_s = split(d) ? gf_workbench_split_bound_s(w, lanes)
@@ -169,24 +159,6 @@ int gf_policy_run(const struct gf_policy *policy, const struct gf_problem *in,
 		  struct gf_plan *p, struct gf_error *err)
 {
 	return run(policy, false, in, p, err);
-}
-
-int gf_policy_packs(const struct gf_problem *in, size_t *threshold_bytes,
-		    double *bound_s, struct gf_error *err)
-{
-	struct gf_draft d = {0};
-	struct gf_workbench w;
-	int rc = gf_workbench_init(&w, in, err);
-
-	if (rc < 0)
-		return rc;
-	gf_draft_make(&d, &w, &gf_policy_threshold, 1);
-	*threshold_bytes = d.threshold_bytes;
-	*bound_s =
-		gf_workbench_bound_s(&w, in->lanes ? in->lanes : GF_LANES_MOST);
-	gf_draft_release(&d);
-	gf_workbench_release(&w);
-	return 0;
 }
 
 /* `optimal` drafts the other policies and searches from one lane up. */

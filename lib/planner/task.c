@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A task's plan by one policy, with the axes that policies know nothing of. */
+#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 
 #include "base/heap.h"
-#include "planner/contradictions.h"
 #include "planner/make_parts.h"
 #include "planner/policies.h"
 #include "planner/workbench.h"
 #include "sim/doubt.h"
 #include "sim/predict.h"
+#include "codec/codec.h"
+#include "doc/algorithm_traits.h"
 
 bool gf_task_is_plain(const struct gf_task *t)
 {
@@ -77,25 +79,42 @@ static int set_axes(const struct gf_task *t, struct gf_plan *p,
 	return gf_plan_check(p, err);
 }
 
-/* The bound of a plain plan is that of its search. */
-static int predict(const struct gf_task *t, struct gf_plan *p,
-		   struct gf_error *err)
+int gf_plan_predict(struct gf_plan *p, struct gf_derived *derived,
+		    struct gf_error *err)
 {
-	struct gf_prediction *out = p->predicted;
-	struct gf_sim_result result = {.messages = out->messages};
 	struct gf_fabric fabric = gf_plan_fabric(p);
+	struct gf_sim_result result = {0};
+	struct gf_prediction *out = p->predicted;
 	int rc;
 
-	fabric.derived = t->problem.fabric.derived;
+	if (!out) {
+		p->predicted = out = gf_xcalloc(1, sizeof(*out));
+		out->nmessages = p->nmessages;
+		out->messages =
+			gf_xcalloc(p->nmessages, sizeof(*out->messages));
+	}
+	fabric.derived = derived;
+	result.messages = out->messages;
 	rc = gf_predict_plan(p, &fabric, &result, err);
 	if (rc < 0)
 		return rc;
 	out->iteration_s = result.iteration_s;
 	out->compute_s = result.compute_s;
 	out->exposed_comm_s = result.exposed_comm_s;
-	if (!gf_task_is_plain(t))
+	return 0;
+}
+
+/* The bound of a plain plan is that of its search. */
+static int predict(const struct gf_task *t, struct gf_plan *p,
+		   struct gf_error *err)
+{
+	struct gf_prediction *out = p->predicted;
+	int rc = gf_plan_predict(p, t->problem.fabric.derived, err);
+
+	if (rc == 0 && !gf_task_is_plain(t))
 		rc = bound(t, &out->lower_bound_s, err);
-	out->lower_bound_s = fmin(out->lower_bound_s, out->iteration_s);
+	if (rc == 0)
+		out->lower_bound_s = fmin(out->lower_bound_s, out->iteration_s);
 	return rc;
 }
 
@@ -134,10 +153,67 @@ static int choose_codec(const struct gf_task *t, struct gf_plan *p,
 	return rc;
 }
 
+/* Can the algorithm that was asked for add up what one of the codecs makes? */
+static bool sums(const char *algorithm, const char *const *codecs)
+{
+	size_t i;
+
+	if (!algorithm || !codecs ||
+	    gf_algorithm_has(algorithm, GF_ALGORITHM_ENCODED))
+		return true;
+	for (i = 0; codecs[i]; i++)
+		if (!gf_codec_find(codecs[i]) || gf_codec_find(codecs[i])->adds)
+			return true;
+	return false;
+}
+
+/* Axes that contradict each other under this policy (NULL: auto); what remains
+ * is found in the plan that was made. -EINVAL; -ENOTSUP: the algorithm cannot
+ * add up the codec. */
+static int check_axes(const struct gf_task *t, const struct gf_policy *policy,
+		      struct gf_error *err)
+{
+	const struct gf_select_plan *s = gf_selection_plan(&t->selection);
+	size_t i;
+
+	for (i = 0; t->problem.codecs && t->problem.codecs[i]; i++)
+		if (s->encoding && !gf_codec_is_plain(t->problem.codecs[i]))
+			return gf_error_set(err, -EINVAL,
+					    "--codecs: want f32 with selection "
+					    "%s, %s, got %s",
+					    s->name, s->encoding,
+					    t->problem.codecs[i]);
+	if (!sums(t->problem.algorithm, t->problem.codecs))
+		return gf_error_set(err, -ENOTSUP,
+				    "--codecs: want numbers with algorithm %s, "
+				    "which cannot sum encoded data, got %s",
+				    t->problem.algorithm, t->problem.codecs[0]);
+	if (!policy || !policy->halves)
+		return 0;
+	if (!(s->traits & GF_SELECT_HALVES))
+		return gf_error_set(err, -EINVAL,
+				    "--policy: want one that leaves messages "
+				    "whole with selection %s, which %s, got "
+				    "%s",
+				    s->name,
+				    s->traits & GF_SELECT_RECUTS
+					    ? "cuts its messages anew in every "
+					      "step"
+					    : "gives its sums back at once",
+				    policy->name);
+	if (t->system.staleness > 1)
+		return gf_error_set(err, -EINVAL,
+				    "--policy: want one that leaves messages "
+				    "whole with a staleness > 1, which leaves "
+				    "no forward pass to wait in, got %s",
+				    policy->name);
+	return 0;
+}
+
 int gf_task_plan_by(const struct gf_task *t, const struct gf_policy *policy,
 		    struct gf_plan *p, struct gf_error *err)
 {
-	int rc = gf_task_check_axes(t, policy, err);
+	int rc = check_axes(t, policy, err);
 
 	if (rc == 0)
 		rc = policy ? gf_policy_run(policy, &t->problem, p, err)
