@@ -90,12 +90,6 @@ int gf_emit_by_cap(const struct gf_request *r, const struct gf_emitter *e,
 		   struct gf_plan *p, struct gf_text *out,
 		   struct gf_text *notes, struct gf_error *err);
 
-/* A plan has a period where the target takes one, and nowhere else: -ENOTSUP
- * (emit_period.c). given: as below. */
-int gf_emit_check_period(const struct gf_request *r,
-			 const struct gf_plan *given,
-			 const struct gf_emitter *e, struct gf_error *err);
-
 /*
  * A plan that the target can run, and its text. given: this plan, as it is, of
  * whose documents r is made; or NULL. notes says what a step takes without the

@@ -160,3 +160,84 @@ int gf_emit_by_cap(const struct gf_request *r, const struct gf_emitter *e,
 	gf_task_release(&t);
 	return rc;
 }
+
+/*
+ * DeepSpeed's configuration, for ZeRO's stages 1 and 2, which reduce a bucket
+ * before the next gradient would make it larger than reduce_bucket_size
+ * elements (runtime/zero/config.py). overlap_comm is false by default, and a
+ * step then waits for each reduction. allgather_bucket_size is left alone: the
+ * parameters are gathered after backward, beside nothing.
+ */
+static void emit_deepspeed(size_t cap, struct gf_text *out)
+{
+	gf_text_addf(out,
+		     "{\n"
+		     "  \"zero_optimization\": {\n"
+		     "    \"reduce_bucket_size\": %zu,\n"
+		     "    \"overlap_comm\": true\n"
+		     "  }\n"
+		     "}\n",
+		     cap);
+}
+
+const struct gf_emitter gf_emitter_deepspeed = {
+	.name = "deepspeed",
+	.description = "DeepSpeed's ZeRO 1 and 2, a part of its JSON",
+	.version = "DeepSpeed 1b88ac36",
+	.takes = GF_EMIT_CAP,
+	.program = "DeepSpeed",
+	.as_it_is = &gf_policy_at_most,
+	.default_cap = 500000000,
+	.counts_elements = true,
+	.late = true,
+	.emit_cap = emit_deepspeed,
+};
+
+/*
+ * Megatron-LM's DistributedDataParallel, as arguments of a script. A bucket is
+ * full once it has ddp-bucket-size elements or more. Without
+ * overlap-grad-reduce there is one bucket, after backward
+ * (core/distributed/distributed_data_parallel.py).
+ */
+static void emit_megatron(size_t cap, struct gf_text *out)
+{
+	gf_text_addf(out, "--overlap-grad-reduce --ddp-bucket-size %zu\n", cap);
+}
+
+const struct gf_emitter gf_emitter_megatron = {
+	.name = "megatron",
+	.description = "Megatron-LM, arguments",
+	.version = "Megatron-LM 00119989",
+	.takes = GF_EMIT_CAP,
+	.program = "Megatron-LM",
+	.as_it_is = &gf_policy_ddp,
+	.counts_elements = true,
+	.late = true,
+	.emit_cap = emit_megatron,
+};
+
+/*
+ * XLA's flags for GPUs, as JAX reads them. XLA combines all-reduces up to a
+ * threshold of bytes, 30 MiB and 7 bytes by default
+ * (xla/service/collective_utils.h). They run beside backward only with the
+ * latency hiding scheduler, which the default here is taken to have.
+ */
+static void emit_xla(size_t cap, struct gf_text *out)
+{
+	gf_text_addf(out,
+		     "export XLA_FLAGS=\"${XLA_FLAGS:-} "
+		     "--xla_gpu_enable_latency_hiding_scheduler=true "
+		     "--xla_gpu_all_reduce_combine_threshold_bytes=%zu\"\n",
+		     cap);
+}
+
+const struct gf_emitter gf_emitter_xla = {
+	.name = "xla",
+	.description = "XLA on GPUs, shell",
+	.version = "XLA's collective_utils.h of 2026",
+	.takes = GF_EMIT_CAP,
+	.program = "XLA",
+	.as_it_is = &gf_policy_at_most,
+	.default_cap = 30 * 1024 * 1024 + 7,
+	.emit_cap = emit_xla,
+};

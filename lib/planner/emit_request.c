@@ -22,6 +22,29 @@
 #include "planner/policies.h"
 #include "sim/predict.h"
 
+/* A plan has a period where the target takes one, and nowhere else: -ENOTSUP.
+ * given: as gf_request_emit's. */
+static int check_period(const struct gf_request *r, const struct gf_plan *given,
+			const struct gf_emitter *e, struct gf_error *err)
+{
+	const int asked = r->axes && r->axes->period > 0 ? r->axes->period : 0;
+	const struct gf_period_plan *got =
+		given ? gf_period_plan(&given->period) : gf_period_plans[asked];
+	const bool period = !(got->traits & GF_PERIOD_EVERY);
+
+	if (period == ((e->takes & GF_EMIT_PERIOD) != 0))
+		return 0;
+	if (period)
+		return gf_error_set(err, -ENOTSUP,
+				    "--emit %s: want a plan in which all ranks "
+				    "exchange in every step, got period %s",
+				    e->name, got->name);
+	return gf_error_set(err, -ENOTSUP,
+			    "--emit %s: want a plan with a period (--period "
+			    "diloco), got %s",
+			    e->name, got->name);
+}
+
 /* --- what a step takes without the plan, and with it -----------------------
  */
 
@@ -41,22 +64,6 @@ static double next_cap(size_t i, double cap_bytes)
 	return i < GF_ARRAY_LENGTH(caps_mib)
 		       ? caps_mib[i] * MIB
 		       : ceil(cap_bytes * 1.1 / MIB) * MIB;
-}
-
-/* The documents of a request, and none of its wishes but these. */
-static struct gf_request plain_request(const struct gf_request *r,
-				       const char *algorithm,
-				       const char *policy)
-{
-	return (struct gf_request){
-		.model = r->model,
-		.fabric = r->fabric,
-		.one_host = r->one_host,
-		.ranks_asked = r->ranks_asked,
-		.algorithm = algorithm,
-		.policy = policy,
-		.lanes = 1,
-	};
 }
 
 /* Predicted, s; 0: nothing serves it. */
@@ -189,14 +196,17 @@ static struct gf_request by_itself(const struct gf_request *r,
 				   const struct gf_emitter *e,
 				   struct gf_emit_times *out)
 {
-	const char *own = r->algorithm ? r->algorithm : backends_own;
-	struct gf_request plain = plain_request(r, own, e->as_it_is->name);
+	struct gf_request plain = {
+		.algorithm = r->algorithm ? r->algorithm : backends_own,
+		.policy = e->as_it_is->name,
+		.lanes = 1,
+	};
 
-	out->default_s = predicted_s(&plain);
+	out->default_s = gf_request_plain_s(r, &plain);
 	if (out->default_s > 0)
 		return plain;
 	plain.algorithm = NULL;
-	out->default_s = predicted_s(&plain);
+	out->default_s = gf_request_plain_s(r, &plain);
 	return plain;
 }
 
@@ -397,13 +407,14 @@ static double step_s(const struct gf_request *r, const struct gf_picks *picks,
 		     bool told)
 {
 	struct gf_network *net = gf_picks_network(picks, told, backends_own);
-	struct gf_request plain =
-		plain_request(r, backends_own, gf_policy_ddp.name);
+	struct gf_request there = *r, plain = {.algorithm = backends_own,
+					       .policy = gf_policy_ddp.name,
+					       .lanes = 1};
 	double s;
 
-	plain.fabric.network = net;
-	plain.fabric.ranks = picks->network->ranks;
-	s = r->model ? predicted_s(&plain) : 0;
+	there.fabric.network = net;
+	there.fabric.ranks = picks->network->ranks;
+	s = r->model ? gf_request_plain_s(&there, &plain) : 0;
 	gf_network_free(net);
 	return s;
 }
@@ -475,7 +486,7 @@ int gf_request_emit(const struct gf_request *r, const struct gf_plan *given,
 	if (!e)
 		return -EINVAL;
 	memset(p, 0, sizeof(*p));
-	rc = gf_emit_check_period(r, given, e, err);
+	rc = check_period(r, given, e, err);
 	if (rc < 0)
 		return rc;
 	if (e->takes & GF_EMIT_SIZES)
