@@ -4,11 +4,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "base/heap.h"
-#include "doc/period_parts.h"
 #include "doc/plan.h"
 #include "doc/plan_parts.h"
-#include "doc/shared.h"
 #include "json/record_text.h"
 
 extern const struct gf_period_plan gf_period_plan_every;
@@ -161,46 +158,6 @@ char *gf_period_text(const struct gf_period *p)
 }
 
 /* --- in documents --------------------------------------------------------- */
-
-static const struct gf_field first_fields[] = {
-	{"group_ranks", GF_FIELD_INT, .offset = GF_PERIOD_AT(group_ranks),
-	 .low = 1, .high = GF_RANKS_MAX},
-	{"steps", GF_FIELD_SIZE, .offset = GF_PERIOD_AT(steps), .low = 1,
-	 .high = GF_MAX_SIZE, .option = "period-steps", .unit = "H",
-	 .help = "steps from one outer exchange to the next"},
-	{NULL},
-};
-
-const struct gf_record gf_period_first_record = {
-	GF_RECORD(struct gf_period, first_fields),
-};
-
-static const struct gf_field predicted_fields[] = {
-	{"period_s", GF_FIELD_REAL, GF_OMITTED,
-	 .offset = GF_PERIOD_AT(period_s), .high = GF_MAX_TIME_SUM_S},
-	{"exchange_s", GF_FIELD_REAL, GF_OMITTED,
-	 .offset = GF_PERIOD_AT(exchange_s), .high = GF_MAX_TIME_SUM_S},
-	{"exposed_s", GF_FIELD_REAL, GF_OMITTED,
-	 .offset = GF_PERIOD_AT(exposed_s), .high = GF_MAX_TIME_SUM_S},
-	{NULL},
-};
-
-static const struct gf_record predicted_record = {
-	GF_RECORD(struct gf_period, predicted_fields),
-};
-
-static const struct gf_field last_fields[] = {
-	{"lanes", GF_FIELD_INT, GF_DEFAULTED, .offset = GF_PERIOD_AT(lanes),
-	 .low = 1, .high = GF_MAX_COUNT, .absent = 1},
-	{"messages", GF_FIELD_LIST, .offset = GF_PERIOD_AT(messages),
-	 .count_offset = GF_PERIOD_AT(nmessages), .record = &gf_message_record},
-	{.type = GF_FIELD_INCLUDE, .record = &predicted_record},
-	{NULL},
-};
-
-const struct gf_record gf_period_last_record = {
-	GF_RECORD(struct gf_period, last_fields),
-};
 
 /* What follows where an entry has no key for it. */
 static void settle(struct gf_period *p)

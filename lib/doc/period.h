@@ -16,7 +16,7 @@ struct gf_plan;
  * says about it (gf-plan(5), "period"). The ranks of a group exchange gradients
  * in every step, by the plan's own messages. Groups exchange how far their
  * parameters have come every H steps, by the period's messages. Each period is
- * one file (period_diloco.c, ...) and one word in period_registry.c.
+ * a table of keys, defaults and an entry in period_registry.c.
  *
  * All of them are cases of one rule. Every rank keeps the parameters w of the
  * last outer exchange, which are the same on all ranks, and a velocity v that
