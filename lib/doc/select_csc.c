@@ -38,11 +38,6 @@ static const struct gf_record record = {
 };
 #undef AT
 
-const struct gf_csc_params *gf_csc_params(const struct gf_selection *s)
-{
-	return s->plan == &gf_select_plan_csc ? s->params : NULL;
-}
-
 static size_t nchunks(const struct gf_csc_params *p, size_t count_elems)
 {
 	return (count_elems + p->chunk_elems - 1) / p->chunk_elems;

@@ -31,6 +31,10 @@ double gf_csc_sent_share(const struct gf_csc_params *p, double step);
  * keep*n, rounded up, in warmup_steps steps. */
 size_t gf_csc_kept(const struct gf_csc_params *p, size_t n, size_t t);
 /* NULL: another selection; borrowed. */
-const struct gf_csc_params *gf_csc_params(const struct gf_selection *s);
+static inline const struct gf_csc_params *
+gf_csc_params(const struct gf_selection *s)
+{
+	return s->plan == &gf_select_plan_csc ? s->params : NULL;
+}
 
 #endif

@@ -32,11 +32,6 @@ static const struct gf_record record = {
 };
 #undef AT
 
-const struct gf_dgc_params *gf_dgc_params(const struct gf_selection *s)
-{
-	return s->plan == &gf_select_plan_dgc ? s->params : NULL;
-}
-
 /* Section 3.3 of the paper: the sparsity of the first epochs, 75 %, 93.75 %,
  * 98.4375 %, 99.6 % and 99.9 %. */
 static double warmup_densities[] = {0.25, 0.0625, 0.015625, 0.004, 0.001};

@@ -12,11 +12,6 @@ static const struct gf_record record = {
 	GF_RECORD(struct gf_ef21_params, fields),
 };
 
-const struct gf_ef21_params *gf_ef21_params(const struct gf_selection *s)
-{
-	return s->plan == &gf_select_plan_ef21 ? s->params : NULL;
-}
-
 static const struct gf_ef21_params defaults = {.density = 0.01};
 
 const struct gf_select_plan gf_select_plan_ef21 = {

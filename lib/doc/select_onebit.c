@@ -21,11 +21,6 @@ static const struct gf_record record = {
 };
 #undef AT
 
-const struct gf_onebit_params *gf_onebit_params(const struct gf_selection *s)
-{
-	return s->plan == &gf_select_plan_onebit ? s->params : NULL;
-}
-
 size_t gf_onebit_chunks(const struct gf_onebit_params *p, size_t count_elems)
 {
 	return count_elems ? (count_elems - 1) / p->chunk_elems + 1 : 0;

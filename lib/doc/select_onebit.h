@@ -35,7 +35,11 @@ struct gf_onebit_params {
 extern const struct gf_select_plan gf_select_plan_onebit;
 
 /* NULL: another selection; borrowed. */
-const struct gf_onebit_params *gf_onebit_params(const struct gf_selection *s);
+static inline const struct gf_onebit_params *
+gf_onebit_params(const struct gf_selection *s)
+{
+	return s->plan == &gf_select_plan_onebit ? s->params : NULL;
+}
 
 /* How many chunks n elements make, and the bytes of their set. */
 size_t gf_onebit_chunks(const struct gf_onebit_params *p, size_t count_elems);

@@ -36,12 +36,6 @@ static const struct gf_record record = {
 };
 #undef AT
 
-const struct gf_powersgd_params *
-gf_powersgd_params(const struct gf_selection *s)
-{
-	return s->plan == &gf_select_plan_powersgd ? s->params : NULL;
-}
-
 /* Of a tensor whose shape nobody knows. */
 static size_t square_rows(size_t count_elems)
 {

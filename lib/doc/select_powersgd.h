@@ -8,7 +8,7 @@
 /*
  * powersgd: a matrix of low rank for every gradient matrix, with error feedback
  * (Vogels, Karimireddy, Jaggi: PowerSGD: Practical Low-Rank Gradient
- * Compression for Distributed Optimization, NeurIPS 2019).
+ * Compression for Distributed Optimization, NeurIPS 2019, algorithms 1 and 2).
  *
  * A tensor is a matrix of shape[0] rows and all other dimensions as columns. A
  * plan that does not say a tensor's shape makes it the matrix whose rows are
@@ -49,8 +49,11 @@ struct gf_powersgd_params {
 extern const struct gf_select_plan gf_select_plan_powersgd;
 
 /* NULL: another selection; borrowed. */
-const struct gf_powersgd_params *
-gf_powersgd_params(const struct gf_selection *s);
+static inline const struct gf_powersgd_params *
+gf_powersgd_params(const struct gf_selection *s)
+{
+	return s->plan == &gf_select_plan_powersgd ? s->params : NULL;
+}
 
 /* rows * cols are the tensor's elements; rank 0: it goes as it is. */
 struct gf_powersgd_matrix {

@@ -23,11 +23,6 @@ static const struct gf_record record = {
 };
 #undef AT
 
-const struct gf_randomk_params *gf_randomk_params(const struct gf_selection *s)
-{
-	return s->plan == &gf_select_plan_randomk ? s->params : NULL;
-}
-
 void gf_randomk_pick(uint64_t seed, uint64_t step, uint64_t message, size_t n,
 		     size_t k, uint32_t *index)
 {

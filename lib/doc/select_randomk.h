@@ -10,7 +10,8 @@
  * randomk: k random elements of every message, the same on all ranks, with
  * error feedback (Stich, Cordonnier, Jaggi: Sparsified SGD with Memory, NeurIPS
  * 2018; Wangni, Wang, Liu, Zhang: Gradient Sparsification for
- * Communication-Efficient Distributed Optimization, NeurIPS 2018).
+ * Communication-Efficient Distributed Optimization, NeurIPS 2018; the common
+ * seed is that of Vogels et al. 2019).
  *
  * Step t on each of P ranks, for message number j of n elements (e begins at
  * 0):
@@ -37,7 +38,11 @@ struct gf_randomk_params {
 extern const struct gf_select_plan gf_select_plan_randomk;
 
 /* NULL: another selection; borrowed. */
-const struct gf_randomk_params *gf_randomk_params(const struct gf_selection *s);
+static inline const struct gf_randomk_params *
+gf_randomk_params(const struct gf_selection *s)
+{
+	return s->plan == &gf_select_plan_randomk ? s->params : NULL;
+}
 
 /*
  * The k elements of 0..n-1 that message number `message` sends in step `step`,

@@ -1,13 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * dgc: Deep Gradient Compression (Lin, Han, Mao, Wang and Dally 2018). Each
- * rank sends the k largest of the values that it has gathered, as topk does. It
- * keeps the momentum on its own side of the wire, so that gradients which wait
- * are not applied as if they were new.
- *
- * doc/select_dgc.h has the equations and an example. The norm that is clipped
- * is that of all gradients: with a clip_norm every message waits for the end of
- * backward.
+ * dgc; doc/select_dgc.h has its source, equations and an example. The norm that
+ * is clipped is that of all gradients: with a clip_norm every message waits for
+ * the end of backward.
  *
  * Until the step has ended and is found finite, u and v are as before it. The
  * pool has the values that v is to become, and `next` those of u.

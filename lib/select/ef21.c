@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * ef21 (Richtarik, Sokolov and Fatkhullin 2021): each rank sends the k largest
- * changes of its velocity since the estimate that all ranks have of it.
- *
- * doc/select_ef21.h has the equations and an example. Until the step has ended
- * and is found finite, h, s and v - h are as before it; what v - h is to become
- * is in the pool. Then the pool becomes s.
+ * ef21; doc/select_ef21.h has its sources, equations and an example. Until the
+ * step has ended and is found finite, h, s and v - h are as before it; what
+ * v - h is to become is in the pool. Then the pool becomes s.
  */
 #include <string.h>
 

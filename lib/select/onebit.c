@@ -1,21 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * onebit: signs with error feedback and a scale per chunk (Seide et al. 2014,
- * "1-Bit Stochastic Gradient Descent"; the scale of Karimireddy et al. 2019,
- * "Error Feedback Fixes SignSGD"). Sums of signs are no signs: the sets of all
- * ranks are gathered, and every rank adds them in rank order.
- *
- *	g = gradient + residual, in chunks of c elements
- *	sent per chunk: s = mean |g|, and a bit per element: is g < 0
- *	residual = g - s*sign(g);  applied: the sum of s*sign(g) over ranks
- *
- * doc/select_onebit.h has the form of a set.
- *
- * Example: n = 4, c = 2, g = 3 -1 | -2 -2. Scales 2 and 2, bits 0 1 1 1;
- * decoded 2 -2 | -2 -2; residual 1 1 | 0 0.
- *
- * A gradient that is not finite makes its chunk's scale so, which all ranks
- * see.
+ * onebit; doc/select_onebit.h has its sources, equations and sets. Sums of signs
+ * are no signs: the sets of all ranks are gathered, and every rank adds them in
+ * rank order. A gradient that is not finite makes its chunk's scale so, which
+ * all ranks see.
  */
 #include <math.h>
 #include <string.h>

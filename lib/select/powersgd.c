@@ -1,14 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * powersgd: gradients of rank r (Vogels, Karimireddy and Jaggi 2019, "PowerSGD:
- * Practical Low-Rank Gradient Compression for Distributed Optimization",
- * algorithms 1 and 2). A tensor is a matrix M of n rows and m columns; one step
- * of subspace iteration, begun where the last one ended (warm start), gives
- * factors that are summed instead of M.
- *
- * doc/select_powersgd.h has the equations, and decides which tensors are
- * compressed, and with which rank. A P that would be summed and a tensor that
- * goes whole share the first message.
+ * powersgd; doc/select_powersgd.h has its source and equations, and decides
+ * which tensors are compressed, and with which rank. A P that would be summed
+ * and a tensor that goes whole share the first message.
  *
  * All arrays of a matrix lie column by column: P and Q have r runs of n and of
  * m elements.

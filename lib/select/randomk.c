@@ -1,11 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * randomk: the same random elements on every rank (Stich, Cordonnier and Jaggi
- * 2018, "Sparsified SGD with Memory"; with a common seed as in Vogels et al.
- * 2019). Since all ranks draw alike, values alone travel, and the message's own
- * algorithm and codec sum them.
- *
- * doc/select_randomk.h has the equations and an example.
+ * randomk; doc/select_randomk.h has its sources, equations and an example.
  *
  * A gradient that is not finite might not be drawn. Its rank then sends NaN as
  * the message's first value, so that all ranks learn of it in this step.
