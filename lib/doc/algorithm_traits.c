@@ -5,7 +5,6 @@
 #include <stddef.h>
 
 #include "base/registry.h"
-#include "base/text.h"
 #include "codec/codec.h"
 
 #define ROW(name, traits)    {#name, traits},
@@ -22,30 +21,6 @@ bool gf_algorithm_has(const char *name, unsigned traits)
 		gf_named_find(gf_algorithm_traits, sizeof(*a), name);
 
 	return a && (a->traits & traits) == traits;
-}
-
-static void add_name(struct gf_text *out, const char *name, bool last)
-{
-	gf_text_addf(out, "%s%s",
-		     !out->length ? ""
-		     : last       ? " or "
-				  : ", ",
-		     name);
-}
-
-void gf_algorithm_list(unsigned traits, struct gf_text *out)
-{
-	const struct gf_algorithm_traits *a, *before = NULL;
-
-	for (a = gf_algorithm_traits; a->name; a++) {
-		if ((a->traits & traits) != traits)
-			continue;
-		if (before)
-			add_name(out, before->name, false);
-		before = a;
-	}
-	if (before)
-		add_name(out, before->name, true);
 }
 
 int gf_algorithm_check(const char *name, struct gf_error *err)

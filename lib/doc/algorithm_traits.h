@@ -93,8 +93,6 @@ extern const struct gf_algorithm_traits gf_algorithm_traits[];
 bool gf_algorithm_has(const char *name, unsigned traits);
 /* -EINVAL: no plan can name it. */
 int gf_algorithm_check(const char *name, struct gf_error *err);
-/* The names of those that have them: "a, b or c". */
-void gf_algorithm_list(unsigned traits, struct gf_text *out);
 /* Are the sums of that algorithm, of messages in that codec, the same bits
  * however gradients are cut into messages? A codec with a scale per block has
  * blocks that begin where messages do. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "doc/contention.h"
+#include "doc/shared.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -5,6 +5,31 @@
 #include <stdio.h>
 
 #include "base/heap.h"
+#include "json/record.h"
+
+#define AT(member) offsetof(struct gf_fit, member)
+static const struct gf_field fit_fields[] = {
+	{"r_squared", GF_FIELD_REAL, .offset = AT(r_squared), .low = -1e12,
+	 .high = 1},
+	{"residual_rms", GF_FIELD_REAL, .offset = AT(residual_rms),
+	 .high = 1e12},
+	{"residual_max", GF_FIELD_REAL, .offset = AT(residual_max),
+	 .high = 1e12},
+	{"size_bytes", GF_FIELD_SIZES, .offset = AT(size_bytes),
+	 .count_offset = AT(npoints), .high = GF_MAX_SIZE},
+	{"time_s", GF_FIELD_REALS, .offset = AT(time_s),
+	 .count_offset = AT(npoints), .per = "size_bytes",
+	 .high = GF_MAX_TIME_S},
+	{"spread_s", GF_FIELD_REALS, GF_OMITTED, .offset = AT(spread_s),
+	 .count_offset = AT(npoints), .per = "size_bytes",
+	 .high = GF_MAX_TIME_S},
+	{NULL},
+};
+
+const struct gf_record gf_fit_record = {
+	GF_RECORD(struct gf_fit, fit_fields),
+};
+#undef AT
 
 /* By so much a cost may fall: sums come out of rounded figures. */
 static const double rounding = 1e-9;

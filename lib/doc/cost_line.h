@@ -54,4 +54,18 @@ int gf_cost_lines_check(const struct gf_json_at *at,
 			const struct gf_cost_lines *lines,
 			struct gf_error *err);
 
+/* Quality of a least-squares fit. */
+struct gf_fit {
+	double r_squared;
+	double residual_rms; /* relative: (measured - fitted) / fitted */
+	double residual_max; /* relative, absolute value */
+	size_t npoints;      /* 0: no fit is recorded */
+	size_t *size_bytes;  /* npoints */
+	double *time_s;      /* npoints, medians */
+	double *spread_s;    /* npoints, interquartile range; or NULL */
+	char *extra;
+};
+
+extern const struct gf_record gf_fit_record; /* for lib/doc alone */
+
 #endif

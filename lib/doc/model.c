@@ -7,7 +7,7 @@
 #include "base/array.h"
 #include "base/heap.h"
 #include "doc/layer.h"
-#include "doc/model_parts.h"
+#include "doc/shared.h"
 #include "json/record.h"
 
 #define FORMAT "gf-model"
@@ -295,17 +295,6 @@ size_t gf_layer_use(const struct gf_layer *l, size_t i)
 size_t gf_model_positions(const struct gf_model *m)
 {
 	return gf_shape_elems(&m->layers[m->nlayers - 1].out) / m->classes;
-}
-
-bool gf_model_reads_ahead(const struct gf_model *m)
-{
-	bool ahead = false;
-	size_t i;
-
-	for (i = 0; i < m->nlayers; i++)
-		ahead |= m->layers[i].type == GF_LAYER_ATTENTION &&
-			 !m->layers[i].causal;
-	return ahead && gf_model_vocabulary(m) && gf_model_positions(m) > 1;
 }
 
 size_t gf_model_vocabulary(const struct gf_model *m)

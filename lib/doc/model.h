@@ -123,9 +123,5 @@ size_t gf_model_positions(const struct gf_model *m);
 /* If samples are word numbers, which an embedding looks up: all lie below
  * this; 0 if samples are values. */
 size_t gf_model_vocabulary(const struct gf_model *m);
-/* Does a model of text read the number after a position before it answers
- * there? With attention to later positions it does, and is trained to tell
- * numbers that it cannot see (data/data_parts.h). */
-bool gf_model_reads_ahead(const struct gf_model *m);
 
 #endif

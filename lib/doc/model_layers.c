@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "doc/model_parts.h"
+#include "doc/shared.h"
 
 #include <stdio.h>
 #include <stdlib.h>

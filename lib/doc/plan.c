@@ -344,18 +344,6 @@ bool gf_plan_settle(struct gf_plan *p, double epoch_steps, double run_steps)
 	       p->pipeline_warmup_part.of == GF_STEPS_KNOWN;
 }
 
-bool gf_plan_shorten(struct gf_plan *p, size_t steps, size_t epochs)
-{
-	bool shorter = p->selection.params &&
-		       gf_record_shorten(p->selection.plan->record,
-					 p->selection.params, steps, epochs);
-
-	if (p->pipeline_warmup_steps < steps)
-		return shorter;
-	p->pipeline_warmup_steps = steps / 2;
-	return true;
-}
-
 int gf_plan_check_settled(const struct gf_plan *p, struct gf_error *err)
 {
 	struct gf_plan as_it_is = *p;
@@ -367,17 +355,4 @@ int gf_plan_check_settled(const struct gf_plan *p, struct gf_error *err)
 			    "warmup_steps: want a number of steps where "
 			    "nothing says how long an epoch or the run is, got "
 			    "a part of it");
-}
-
-bool gf_plan_wants_epochs(const struct gf_plan *p)
-{
-	struct gf_plan there = *p;
-	bool wants;
-
-	there.selection = gf_selection_copy(&p->selection);
-	wants = !gf_plan_settle(&there, 0, 1) ||
-		gf_selection_warmup(&there.selection, 1) !=
-			gf_selection_warmup(&there.selection, 0);
-	gf_selection_release(&there.selection);
-	return wants;
 }

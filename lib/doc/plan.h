@@ -133,10 +133,6 @@ void gf_plan_copy(struct gf_plan *copy, const struct gf_plan *p);
 /* Settles the steps of warm-ups by these lengths (base/steps.h), 0 where not
  * known. False: one of them stays open. */
 bool gf_plan_settle(struct gf_plan *p, double epoch_steps, double run_steps);
-/* Warm-ups that would outlast a run take half of it. False: none would. */
-bool gf_plan_shorten(struct gf_plan *p, size_t run_steps, size_t run_epochs);
-/* Do its warm-ups take steps that follow from an epoch's? */
-bool gf_plan_wants_epochs(const struct gf_plan *p);
 /* -EINVAL: a warm-up is open, and nobody knows the lengths. */
 int gf_plan_check_settled(const struct gf_plan *p, struct gf_error *err);
 /* Fills types from messages (allocates). */

@@ -88,22 +88,6 @@ struct gf_plan_brief gf_plan_brief(const struct gf_plan *p)
 	};
 }
 
-bool gf_plan_brief_equal(const struct gf_plan_brief *a,
-			 const struct gf_plan_brief *b)
-{
-	return strcmp(a->system, b->system) == 0 &&
-	       strcmp(a->policy, b->policy) == 0 &&
-	       strcmp(a->selection, b->selection) == 0 &&
-	       strcmp(a->period, b->period) == 0 &&
-	       a->period_steps == b->period_steps &&
-	       strcmp(a->codecs, b->codecs) == 0 &&
-	       strcmp(a->algorithms, b->algorithms) == 0 &&
-	       strcmp(a->outer_codecs, b->outer_codecs) == 0 &&
-	       strcmp(a->outer_algorithms, b->outer_algorithms) == 0 &&
-	       a->nmessages == b->nmessages && a->lanes == b->lanes &&
-	       a->staleness == b->staleness;
-}
-
 void gf_plan_brief_put(const struct gf_plan_brief *b, struct gf_json_writer *w)
 {
 	gf_json_put_string(w, "policy", b->policy);

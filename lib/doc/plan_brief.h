@@ -26,8 +26,6 @@ const char *const *gf_plan_codecs(const struct gf_plan *p,
 char *gf_plan_codecs_text(const struct gf_plan *p);
 
 struct gf_plan_brief gf_plan_brief(const struct gf_plan *p);
-bool gf_plan_brief_equal(const struct gf_plan_brief *a,
-			 const struct gf_plan_brief *b);
 /* Its members in an object that is open; "policy" first. */
 void gf_plan_brief_put(const struct gf_plan_brief *b, struct gf_json_writer *w);
 void gf_plan_brief_release(struct gf_plan_brief *b);

@@ -93,6 +93,31 @@ static int check_codec(const struct gf_json_at *at, const char *place,
 	return rc;
 }
 
+static void add_name(struct gf_text *out, const char *name, bool last)
+{
+	gf_text_addf(out, "%s%s",
+		     !out->length ? ""
+		     : last       ? " or "
+				  : ", ",
+		     name);
+}
+
+/* The names of those that have them: "a, b or c". */
+static void list_algorithms(unsigned traits, struct gf_text *out)
+{
+	const struct gf_algorithm_traits *a, *before = NULL;
+
+	for (a = gf_algorithm_traits; a->name; a++) {
+		if ((a->traits & traits) != traits)
+			continue;
+		if (before)
+			add_name(out, before->name, false);
+		before = a;
+	}
+	if (before)
+		add_name(out, before->name, true);
+}
+
 static int check_sums(const struct gf_json_at *at, const char *place,
 		      const struct gf_plan *p, const struct gf_message *m,
 		      struct gf_error *err)
@@ -102,8 +127,8 @@ static int check_sums(const struct gf_json_at *at, const char *place,
 	if (!p->reproducible || gf_message_is_open(m) ||
 	    gf_algorithm_reproduces(m->algorithm, m->codec))
 		return 0;
-	gf_algorithm_list(GF_ALGORITHM_ONE_ORDER, &plain);
-	gf_algorithm_list(GF_ALGORITHM_ONE_ROUNDING, &coded);
+	list_algorithms(GF_ALGORITHM_ONE_ORDER, &plain);
+	list_algorithms(GF_ALGORITHM_ONE_ROUNDING, &coded);
 	gf_json_refuse(at, place, err,
 		       "want %s with f32, or %s with a codec without blocks, "
 		       "in a reproducible plan, got %.40s with %.40s",

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "doc/fitted.h"
+#include "doc/cost_line.h"
 
 struct gf_record;
 

@@ -7,6 +7,7 @@
 
 #include "json/record.h"
 #include "doc/shared.h"
+#include "base/heap.h"
 
 #define FORMAT "gf-profile"
 
@@ -123,6 +124,53 @@ static bool two_models(const struct gf_profile *a, const struct gf_profile *b)
 	return (a->model && b->model) || (a->passes && b->passes);
 }
 
+/* Is there more than variants? */
+static bool has_costs(const struct gf_network *net)
+{
+	return net->nallreduce || net->nlevels;
+}
+
+/* gf_profile_combine of networks. */
+static int combine_networks(struct gf_network *a, struct gf_network *b,
+			    struct gf_error *err)
+{
+	struct gf_network swap = *a;
+	size_t i, k;
+
+	if (!a->nvariants || !b->nvariants || (has_costs(a) && has_costs(b)))
+		return gf_error_set(err, -EINVAL,
+				    "want one network half, got two that "
+				    "differ");
+	if (a->ranks != b->ranks || a->hosts != b->hosts ||
+	    strcmp(a->library, b->library) != 0)
+		return gf_error_set(err, -EINVAL,
+				    "want variants of one library between the "
+				    "same ranks, got %.40s of %d ranks on %d "
+				    "hosts and %.40s of %d on %d (0: not said)",
+				    a->library, a->ranks, a->hosts, b->library,
+				    b->ranks, b->hosts);
+	for (i = 0; i < a->nvariants; i++)
+		for (k = 0; k < b->nvariants; k++)
+			if (strcmp(a->variants[i].algorithm,
+				   b->variants[k].algorithm) == 0)
+				return gf_error_set(
+					err, -EINVAL,
+					"want each variant once, got \"%.40s\" "
+					"again",
+					a->variants[i].algorithm);
+	if (has_costs(b)) {
+		*a = *b;
+		*b = swap;
+	}
+	a->variants = gf_xreallocarray(a->variants, a->nvariants + b->nvariants,
+				       sizeof(*a->variants));
+	memcpy(a->variants + a->nvariants, b->variants,
+	       b->nvariants * sizeof(*b->variants));
+	a->nvariants += b->nvariants;
+	b->nvariants = 0;
+	return 0;
+}
+
 int gf_profile_combine(struct gf_profile *a, struct gf_profile *b,
 		       struct gf_error *err)
 {
@@ -132,7 +180,7 @@ int gf_profile_combine(struct gf_profile *a, struct gf_profile *b,
 		rc = gf_error_set(err, -EINVAL,
 				  "want one model half, got two that differ");
 	else if (a->network && b->network)
-		rc = gf_network_combine(a->network, b->network, err);
+		rc = combine_networks(a->network, b->network, err);
 	if (rc)
 		return rc;
 	if (!a->model) {

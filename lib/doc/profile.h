@@ -8,7 +8,6 @@
 #include "base/dtype.h"
 #include "base/error.h"
 #include "doc/cost_line.h"
-#include "doc/fitted.h"
 #include "doc/processing.h"
 #include "doc/stage_list.h"
 #include "json/json.h"
@@ -220,9 +219,6 @@ bool gf_allreduce_plain(const struct gf_allreduce_cost *c);
 /* What it and backward do to each other; borrowed. NULL: nothing is known. */
 const struct gf_beside_backward *
 gf_beside_backward_of(const struct gf_allreduce_cost *c);
-/* gf_profile_combine of networks. */
-int gf_network_combine(struct gf_network *a, struct gf_network *b,
-		       struct gf_error *err);
 /* Its lines, borrowed. */
 struct gf_cost_lines gf_allreduce_lines(const struct gf_allreduce_cost *c);
 struct gf_cost_lines gf_level_lines(const struct gf_level_cost *c);

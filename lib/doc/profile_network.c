@@ -7,12 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/heap.h"
 #include "codec/codec.h"
 #include "doc/algorithm_traits.h"
-#include "doc/contention.h"
 #include "doc/dialect.h"
-#include "doc/fitted.h"
+#include "doc/cost_line.h"
 #include "doc/topology.h"
 #include "json/record.h"
 #include "doc/shared.h"
@@ -76,6 +74,22 @@ static int check_codec(const struct gf_json_at *at,
 	return rc;
 }
 
+/* -EINVAL: its sizes do not rise; called by the finish of what has lines. */
+static int check_fit(const struct gf_json_at *at, const struct gf_fit *fit,
+		     struct gf_error *err)
+{
+	size_t i;
+
+	for (i = 1; i < fit->npoints; i++)
+		if (fit->size_bytes[i] < fit->size_bytes[i - 1])
+			return gf_json_refuse(at, "fit/size_bytes", err,
+					      "want rising sizes, got %zu "
+					      "after %zu",
+					      fit->size_bytes[i],
+					      fit->size_bytes[i - 1]);
+	return 0;
+}
+
 static int finish_allreduce(const struct gf_json_at *at, void *item,
 			    struct gf_error *err)
 {
@@ -89,7 +103,7 @@ static int finish_allreduce(const struct gf_json_at *at, void *item,
 		return gf_json_refuse(at, "per_byte_s", err,
 				      "want a number > 0 where startup_s is 0, "
 				      "got 0");
-	return gf_fit_check(at, &cost->fit, err)
+	return check_fit(at, &cost->fit, err)
 		       ? -EINVAL
 		       : gf_cost_lines_check(at, &lines, err);
 }
@@ -120,7 +134,7 @@ static int finish_variant(const struct gf_json_at *at, void *item,
 	const struct gf_allreduce_cost *cost = item;
 	struct gf_cost_lines lines = gf_allreduce_lines(cost);
 
-	return gf_fit_check(at, &cost->fit, err)
+	return check_fit(at, &cost->fit, err)
 		       ? -EINVAL
 		       : gf_cost_lines_check(at, &lines, err);
 }
@@ -161,7 +175,7 @@ static int finish_level(const struct gf_json_at *at, void *item,
 		return gf_json_refuse(at, "larger", err,
 				      "want at most %d lines, got %zu",
 				      GF_LEVEL_LINES_MOST - 1, cost->nlarger);
-	return gf_fit_check(at, &cost->fit, err)
+	return check_fit(at, &cost->fit, err)
 		       ? -EINVAL
 		       : gf_cost_lines_check(at, &lines, err);
 }
@@ -313,52 +327,6 @@ const struct gf_record gf_network_record = {
 	.finish = finish_network,
 };
 #undef AT
-
-/* Is there more than variants? */
-static bool has_costs(const struct gf_network *net)
-{
-	return net->nallreduce || net->nlevels;
-}
-
-int gf_network_combine(struct gf_network *a, struct gf_network *b,
-		       struct gf_error *err)
-{
-	struct gf_network swap = *a;
-	size_t i, k;
-
-	if (!a->nvariants || !b->nvariants || (has_costs(a) && has_costs(b)))
-		return gf_error_set(err, -EINVAL,
-				    "want one network half, got two that "
-				    "differ");
-	if (a->ranks != b->ranks || a->hosts != b->hosts ||
-	    strcmp(a->library, b->library) != 0)
-		return gf_error_set(err, -EINVAL,
-				    "want variants of one library between the "
-				    "same ranks, got %.40s of %d ranks on %d "
-				    "hosts and %.40s of %d on %d (0: not said)",
-				    a->library, a->ranks, a->hosts, b->library,
-				    b->ranks, b->hosts);
-	for (i = 0; i < a->nvariants; i++)
-		for (k = 0; k < b->nvariants; k++)
-			if (strcmp(a->variants[i].algorithm,
-				   b->variants[k].algorithm) == 0)
-				return gf_error_set(
-					err, -EINVAL,
-					"want each variant once, got \"%.40s\" "
-					"again",
-					a->variants[i].algorithm);
-	if (has_costs(b)) {
-		*a = *b;
-		*b = swap;
-	}
-	a->variants = gf_xreallocarray(a->variants, a->nvariants + b->nvariants,
-				       sizeof(*a->variants));
-	memcpy(a->variants + a->nvariants, b->variants,
-	       b->nvariants * sizeof(*b->variants));
-	a->nvariants += b->nvariants;
-	b->nvariants = 0;
-	return 0;
-}
 
 const char *gf_allreduce_codec(const struct gf_allreduce_cost *c)
 {

@@ -2,6 +2,7 @@
 /* The verdict on a profile as a whole, in one line. */
 #include "doc/profile.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "cli/human.h"
@@ -19,15 +20,61 @@ struct fits {
 	double most_bytes, most_s, fitted_s; /* the size it misses most */
 };
 
+static const double miss_share = 0.25, misses_share = 0.2, much = 1.5;
+
+/* >= 1 */
+static double factor_of(const struct gf_fit *fit,
+			const struct gf_cost_lines *lines, size_t i)
+{
+	double factor = fit->time_s[i] /
+			gf_cost_lines_s(lines, (double)fit->size_bytes[i]);
+
+	return fmax(factor, 1 / factor);
+}
+
+/* How many points are off their line by more than a quarter of it. *most: the
+ * one that is so by the largest factor; or NULL. */
+static size_t count_misses(const struct gf_fit *fit,
+			   const struct gf_cost_lines *lines, size_t *most)
+{
+	size_t i, count = 0;
+
+	for (i = 0; most && i < fit->npoints; i++)
+		if (i == 0 ||
+		    factor_of(fit, lines, i) > factor_of(fit, lines, *most))
+			*most = i;
+
+	for (i = 0; i < fit->npoints; i++) {
+		double fitted_s =
+			gf_cost_lines_s(lines, (double)fit->size_bytes[i]);
+
+		count +=
+			fabs(fit->time_s[i] - fitted_s) > miss_share * fitted_s;
+	}
+	return count;
+}
+
+/* Do the lines describe the points poorly: are more than a fifth of the points
+ * misses, or is one off by half its line or more? */
+static bool is_rough(const struct gf_fit *fit,
+		     const struct gf_cost_lines *lines)
+{
+	size_t most = 0, misses = count_misses(fit, lines, &most);
+
+	return fit->npoints &&
+	       ((double)misses > misses_share * (double)fit->npoints ||
+		factor_of(fit, lines, most) >= much);
+}
+
 static void look(struct fits *f, const char *kind, const char *name,
 		 const struct gf_fit *fit, struct gf_cost_lines lines)
 {
-	size_t most = 0, misses = gf_fit_misses(fit, &lines, &most);
+	size_t most = 0, misses = count_misses(fit, &lines, &most);
 
 	if (!fit->npoints)
 		return;
 	f->count++;
-	if (!gf_fit_is_rough(fit, &lines))
+	if (!is_rough(fit, &lines))
 		return;
 	f->rough++;
 	if (f->worst && misses * f->points <= f->misses * fit->npoints)

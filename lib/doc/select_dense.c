@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "doc/select_dense.h"
+#include "doc/selection.h"
 
 #include "json/record.h"
 

@@ -8,7 +8,6 @@
 #include "codec/codec.h"
 #include "doc/plan.h"
 #include "doc/plan_parts.h"
-#include "doc/select_dense.h"
 #include "json/record.h"
 
 const struct gf_select_plan *gf_select_plan_find(const char *name)
@@ -34,13 +33,6 @@ const char *gf_selection_name(const struct gf_selection *s)
 bool gf_selection_has(const struct gf_selection *s, unsigned traits)
 {
 	return (gf_selection_plan(s)->traits & traits) == traits;
-}
-
-bool gf_selection_wants_velocity(const struct gf_selection *s)
-{
-	return (gf_selection_has(s, GF_SELECT_PIECES) ||
-		gf_selection_has(s, GF_SELECT_MOMENTUM)) &&
-	       !gf_selection_has(s, GF_SELECT_BARE);
 }
 
 const char *gf_wire_algorithm(enum gf_wire_kind kind)
@@ -91,31 +83,6 @@ size_t gf_selection_wire(const struct gf_selection *s,
 		message.size_bytes += (double)gf_tensor_bytes(&tensors[i]);
 	}
 	return gf_selection_plan(s)->wire(s->params, &message, wires);
-}
-
-const char *gf_selection_binds(const struct gf_selection *s, size_t *value)
-{
-	const struct gf_record *r = gf_selection_plan(s)->record;
-	const struct gf_field *f = s->params ? r->fields : NULL;
-
-	while (f && f->key && !f->binds)
-		f++;
-	if (!f || !f->key)
-		return NULL;
-	*value = *(const size_t *)(const void *)((const char *)s->params +
-						 f->offset);
-	return f->key;
-}
-
-double *gf_selection_share(const struct gf_selection *s)
-{
-	const struct gf_field *f =
-		s->params ? gf_selection_plan(s)->record->fields : NULL;
-
-	while (f && f->key && !f->share)
-		f++;
-	return f && f->key ? (double *)(void *)((char *)s->params + f->offset)
-			   : NULL;
 }
 
 struct gf_selection gf_selection_new(const struct gf_select_plan *plan,

@@ -141,6 +141,9 @@ struct gf_select_plan {
  * messages go by. */
 extern const struct gf_message gf_select_own_message;
 
+/* All gradients of a message, as they are: no keys. */
+extern const struct gf_select_plan gf_select_plan_dense;
+
 /* In the order of gf_select_names; NULL-terminated. */
 extern const struct gf_select_plan *const gf_select_plans[];
 extern const char *const gf_select_names[];
@@ -158,20 +161,12 @@ const struct gf_select_plan *gf_selection_plan(const struct gf_selection *s);
 const char *gf_selection_name(const struct gf_selection *s);
 /* Whether it has every one of these traits. */
 bool gf_selection_has(const struct gf_selection *s, unsigned traits);
-/* Whether it keeps an optimiser's velocity, or moves some elements of it, and
- * serves no optimiser without one. */
-bool gf_selection_wants_velocity(const struct gf_selection *s);
 /* Fills in the wires of tensors that go as one message; returns how many.
  * model_elems 0: not known, and a share is not one of whole chunks. */
 size_t gf_selection_wire(const struct gf_selection *s,
 			 const struct gf_tensor *tensors, size_t ntensors,
 			 size_t model_elems,
 			 struct gf_wire wires[GF_WIRES_MOST]);
-/* The key of its record that binds what it saves in a checkpoint, and its
- * value; NULL: none does. */
-const char *gf_selection_binds(const struct gf_selection *s, size_t *value);
-/* The share of elements that goes out, in params; NULL: none is set. */
-double *gf_selection_share(const struct gf_selection *s);
 /* The numbers of its own that all ranks sum after a step's messages. */
 size_t gf_selection_own_elems(const struct gf_selection *s, size_t count_elems,
 			      int ranks);

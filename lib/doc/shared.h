@@ -16,6 +16,12 @@ extern const struct gf_record gf_stage_record; /* struct gf_stage */
 /* struct gf_model_profile, and the same without its tensors */
 extern const struct gf_record gf_model_profile_record;
 extern const struct gf_record gf_model_scalars_record;
+/* `contention` of an all-reduce or a level, a struct gf_contention at the
+ * field's offset. */
+extern const struct gf_field_own gf_contention_own;
+/* `layers`: the keys of each depend on its type, and its inputs are names of
+ * earlier ones. The place is the struct gf_model. */
+extern const struct gf_field_own gf_model_layers_own;
 
 /* The rules of a profile's tensors; `at` is the cursor on the object that has
  * the key "tensors", `backward` the path of backward_s from there. */

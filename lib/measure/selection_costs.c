@@ -76,6 +76,18 @@ static void make_model(struct bench *b, size_t side)
 	b->plan.model = m;
 }
 
+/* The share of elements that goes out, in params; NULL: none is set. */
+static double *share_of(const struct gf_selection *s)
+{
+	const struct gf_field *f =
+		s->params ? gf_selection_plan(s)->record->fields : NULL;
+
+	while (f && f->key && !f->share)
+		f++;
+	return f && f->key ? (double *)(void *)((char *)s->params + f->offset)
+			   : NULL;
+}
+
 static int make_plan(struct bench *b, const struct seat *seat,
 		     struct gf_error *err)
 {
@@ -97,7 +109,7 @@ static int make_plan(struct bench *b, const struct seat *seat,
 	p->messages->algorithm = gf_xstrdup(algorithm);
 	p->messages->codec = gf_xstrdup("f32");
 	p->selection = gf_selection_new(select, select->defaults);
-	share = gf_selection_share(&p->selection);
+	share = share_of(&p->selection);
 	if (share && seat->other_share)
 		*share = sqrt(*share);
 	if (select->fit)

@@ -94,13 +94,27 @@ int gf_sweep_plans(struct gf_sweep *s, const struct gf_documents *d,
 	return 0;
 }
 
+/* Do its warm-ups take steps that follow from an epoch's? */
+static bool wants_epochs(const struct gf_plan *p)
+{
+	struct gf_plan there = *p;
+	bool wants;
+
+	there.selection = gf_selection_copy(&p->selection);
+	wants = !gf_plan_settle(&there, 0, 1) ||
+		gf_selection_warmup(&there.selection, 1) !=
+			gf_selection_warmup(&there.selection, 0);
+	gf_selection_release(&there.selection);
+	return wants;
+}
+
 /* Does a warm-up last epochs whose number of steps is not known? */
 static bool lacks_epochs(const struct gf_sweep *s, const struct gf_what_if *w)
 {
 	size_t i;
 
 	for (i = 0; w->iterations > 0 && !w->epoch_steps && i < s->nplans; i++)
-		if (gf_plan_wants_epochs(s->plans[i]))
+		if (wants_epochs(s->plans[i]))
 			return true;
 	return false;
 }

@@ -55,12 +55,28 @@ struct marks {
 	struct words words[WORDS];
 };
 
+/* The key of its record that binds what it saves in a checkpoint, and its
+ * value; NULL: none does. */
+static const char *binding_of(const struct gf_selection *s, size_t *value)
+{
+	const struct gf_record *r = gf_selection_plan(s)->record;
+	const struct gf_field *f = s->params ? r->fields : NULL;
+
+	while (f && f->key && !f->binds)
+		f++;
+	if (!f || !f->key)
+		return NULL;
+	*value = *(const size_t *)(const void *)((const char *)s->params +
+						 f->offset);
+	return f->key;
+}
+
 static struct marks marks_of(const struct origin *from,
 			     const struct gf_run_identity *id)
 {
 	/* sets of a selection that binds nothing have a 0 there */
 	size_t bound = 0;
-	const char *binds = gf_selection_binds(id->selection, &bound);
+	const char *binds = binding_of(id->selection, &bound);
 
 	binds = binds ? binds : "chunk_elems";
 	return (struct marks){

@@ -148,6 +148,20 @@ int gf_train_read_plan(struct gf_comm *comm, int rc, const char *path,
 	return rc;
 }
 
+/* Does a model of text read the number after a position before it answers
+ * there? With attention to later positions it does, and is trained to tell
+ * numbers that it cannot see (data/data_parts.h). */
+static bool reads_ahead(const struct gf_model *m)
+{
+	bool ahead = false;
+	size_t i;
+
+	for (i = 0; i < m->nlayers; i++)
+		ahead |= m->layers[i].type == GF_LAYER_ATTENTION &&
+			 !m->layers[i].causal;
+	return ahead && gf_model_vocabulary(m) && gf_model_positions(m) > 1;
+}
+
 int gf_train_open_data(struct gf_comm *comm, const char *path,
 		       const struct gf_model *model, size_t seed,
 		       struct gf_dataset *data, struct gf_error *err)
@@ -157,7 +171,7 @@ int gf_train_open_data(struct gf_comm *comm, const char *path,
 		.classes = model->classes,
 		.positions = gf_model_positions(model),
 		.vocabulary = gf_model_vocabulary(model),
-		.masked = gf_model_reads_ahead(model),
+		.masked = reads_ahead(model),
 		.seed = seed,
 	};
 	int rc = gf_dataset_open(path, &want, data, err);

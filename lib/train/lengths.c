@@ -102,6 +102,19 @@ int gf_trainer_set_lengths(struct gf_trainer *t, struct gf_error *err)
 	return 0;
 }
 
+/* Warm-ups that would outlast a run take half of it. False: none would. */
+static bool shorten(struct gf_plan *p, size_t steps, size_t epochs)
+{
+	bool shorter = p->selection.params &&
+		       gf_record_shorten(p->selection.plan->record,
+					 p->selection.params, steps, epochs);
+
+	if (p->pipeline_warmup_steps < steps)
+		return shorter;
+	p->pipeline_warmup_steps = steps / 2;
+	return true;
+}
+
 void gf_train_settle(struct gf_train_config *k, struct gf_plan *plan)
 {
 	char *said = k->remark;
@@ -116,7 +129,7 @@ void gf_train_settle(struct gf_train_config *k, struct gf_plan *plan)
 	}
 	gf_plan_settle(plan, epoch, run);
 	if (!(epoch >= 1) || !(run >= 1) ||
-	    !gf_plan_shorten(plan, (size_t)run, k->training.epochs))
+	    !shorten(plan, (size_t)run, k->training.epochs))
 		return;
 	k->remark = gf_xasprintf("%s%sthe plan's warm-up outlasts the %.0f "
 				 "steps of the run, and takes half of them",

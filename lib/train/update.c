@@ -7,11 +7,20 @@
 
 #include "base/heap.h"
 
+/* Whether it keeps an optimiser's velocity, or moves some elements of it, and
+ * serves no optimiser without one. */
+static bool wants_velocity(const struct gf_selection *s)
+{
+	return (gf_selection_has(s, GF_SELECT_PIECES) ||
+		gf_selection_has(s, GF_SELECT_MOMENTUM)) &&
+	       !gf_selection_has(s, GF_SELECT_BARE);
+}
+
 static int check_selection(const struct gf_update *u, struct gf_error *err)
 {
 	const struct gf_selection *s = &u->plan->selection;
 
-	if (u->optimizer.ops->velocity || !gf_selection_wants_velocity(s))
+	if (u->optimizer.ops->velocity || !wants_velocity(s))
 		return 0;
 	return gf_error_set(err, -EINVAL,
 			    "optimizer \"%s\": selection \"%s\" corrects "

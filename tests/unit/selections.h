@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "doc/select_csc.h"
-#include "doc/select_dense.h"
+#include "doc/selection.h"
 #include "doc/select_dgc.h"
 #include "doc/select_onebit.h"
 #include "doc/select_powersgd.h"
