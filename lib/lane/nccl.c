@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "lane/nccl_load.h"
+#include "lane/nccl.h"
 
 #include <errno.h>
 #include <pthread.h>

@@ -105,4 +105,7 @@ void gf_nccl_untell(struct gf_nccl_tuning *told);
 /* A line about NCCL_ALGO and NCCL_PROTO, if the environment has them. */
 void gf_nccl_remark(struct gf_text *out);
 
+/* What registry.c asks, where there is NCCL. */
+int gf_nccl_open_library(const struct gf_nccl_ops **ops, struct gf_error *err);
+
 #endif

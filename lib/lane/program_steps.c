@@ -2,14 +2,94 @@
 /* A schedule as a device program, step by step: steps gather in rounds. Each
  * round is a group of NCCL's, with kernels before and after it. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/heap.h"
 #include "lane/program_parts.h"
+#include "base/array.h"
+
+/*
+ * The use of the wire memory while a program is made: places for the data that
+ * a round's transfers send and receive. A place is given back after the last
+ * step that uses it. A place that holds the code of a range serves all sends of
+ * that range until the range is written.
+ */
+struct place {
+	size_t at, end;
+	struct gf_range range; /* its code lies there; count 0: none */
+	uint32_t until;        /* the last step of the schedule to use it */
+};
+
+struct wire {
+	struct place *places; /* by `at`, apart */
+	size_t nplaces, capacity;
+	size_t most_bytes; /* that were ever in use */
+};
+
+/* Kernels want their vectors aligned. */
+#define ALIGN 256
+
+static void release_wire(struct wire *w)
+{
+	free(w->places);
+	memset(w, 0, sizeof(*w));
+}
+
+/* Finds room for it; `at` and `end` are filled in, the rest is given. Returns
+ * `at`. The first gap that is large enough. */
+static size_t take_place(struct wire *w, struct place place, size_t size_bytes)
+{
+	size_t i;
+
+	size_bytes += ALIGN - 1;
+	size_bytes -= size_bytes % ALIGN;
+	place.at = 0;
+	for (i = 0; i < w->nplaces; i++) {
+		if (w->places[i].at - place.at >= size_bytes)
+			break;
+		place.at = w->places[i].end;
+	}
+	place.end = place.at + size_bytes;
+	gf_array_push(&w->places, &w->nplaces, &w->capacity);
+	memmove(&w->places[i + 1], &w->places[i],
+		(w->nplaces - 1 - i) * sizeof(place));
+	w->places[i] = place;
+	if (place.end > w->most_bytes)
+		w->most_bytes = place.end;
+	return place.at;
+}
+
+/* The place whose code serves that step's range, or NULL. */
+static const struct place *find_place(const struct wire *w,
+				      struct gf_range range, uint32_t step)
+{
+	size_t i;
+
+	for (i = 0; i < w->nplaces; i++) {
+		const struct place *p = &w->places[i];
+
+		if (p->range.count && gf_range_same(p->range, range) &&
+		    p->until >= step)
+			return p;
+	}
+	return NULL;
+}
+
+/* All steps before this one are done: gives back their places. */
+static void pass_step(struct wire *w, uint32_t step)
+{
+	size_t i, kept = 0;
+
+	for (i = 0; i < w->nplaces; i++)
+		if (w->places[i].until >= step)
+			w->places[kept++] = w->places[i];
+	w->nplaces = kept;
+}
 
 struct walk {
 	const struct gf_schedule *s;
 	struct gf_lane_program *p;
-	struct gf_lane_wire wire;
+	struct wire wire;
 	/* The round that gathers: steps of the schedule, in program order. */
 	uint32_t *members;
 	size_t nmembers;
@@ -68,7 +148,7 @@ static size_t head_of(const struct walk *w, struct gf_range range)
 
 static size_t take(struct walk *w, uint32_t i, bool keeps_code)
 {
-	struct gf_lane_place place = {.until = i};
+	struct place place = {.until = i};
 	const struct gf_range range = w->s->steps[i].range;
 	const size_t skew_bytes =
 		head_of(w, range) ? w->p->skew_elems * sizeof(float) : 0;
@@ -77,10 +157,9 @@ static size_t take(struct walk *w, uint32_t i, bool keeps_code)
 		place.range = range;
 		place.until = sent_until(w->s, i);
 	}
-	return skew_bytes +
-	       gf_lane_wire_take(&w->wire, place,
-				 skew_bytes + gf_lane_program_wire_bytes(
-						      w->p, range.count));
+	return skew_bytes + take_place(&w->wire, place,
+				       skew_bytes + gf_lane_program_wire_bytes(
+							    w->p, range.count));
 }
 
 static void code(struct walk *w, enum gf_lane_op op, struct gf_range range,
@@ -105,13 +184,13 @@ static size_t encode(struct walk *w, uint32_t i)
 static size_t place_of(struct walk *w, uint32_t i)
 {
 	const struct gf_step *step = &w->s->steps[i];
-	const struct gf_lane_place *there;
+	const struct place *there;
 
 	if (!on_wire(w, step))
 		return 0;
 	if (step->op != GF_STEP_SEND)
 		return take(w, i, step->op == GF_STEP_RECV);
-	there = gf_lane_wire_find(&w->wire, step->range, i);
+	there = find_place(&w->wire, step->range, i);
 	return there ? there->at : encode(w, i);
 }
 
@@ -171,7 +250,7 @@ static void end_round(struct walk *w, uint32_t next)
 			     step->range, wire_at[k]);
 	}
 	w->nmembers = 0;
-	gf_lane_wire_pass(&w->wire, next);
+	pass_step(&w->wire, next);
 	free(wire_at);
 }
 
@@ -269,7 +348,7 @@ static void walk(const struct gf_schedule *s, struct gf_lane_program *p)
 	}
 	end_round(&w, (uint32_t)s->nsteps);
 	p->wire_bytes = w.wire.most_bytes;
-	gf_lane_wire_release(&w.wire);
+	release_wire(&w.wire);
 	free(w.members);
 	free(w.inside);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <errno.h>
 
-#include "lane/nccl_load.h"
+#include "lane/nccl.h"
 
 int gf_nccl_load(const struct gf_nccl_ops **ops, struct gf_error *err)
 {
