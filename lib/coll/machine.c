@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "coll/machine.h"
+#include "coll/verify.h"
 
 #include <errno.h>
 #include <stdbool.h>
@@ -7,20 +7,21 @@
 
 #include "base/array.h"
 #include "base/heap.h"
+#include "coll/values.h"
 
 struct payload { /* what a message carries, cut like its source */
 	struct gf_run *runs;
 	size_t count, capacity;
 };
 
-struct gf_machine_place {
+struct place {
 	int rank;
 	uint32_t step;
 };
 
 enum { STARTED = 1, ARRIVED = 2, DONE = 4 };
 
-struct gf_machine_step {   /* of one step */
+struct step_state {        /* of one step */
 	uint32_t waiting;  /* dependencies not done */
 	uint32_t unposted; /* those that keep a receive from being posted */
 	int flags;
@@ -28,14 +29,28 @@ struct gf_machine_step {   /* of one step */
 	uint32_t first_user, nusers; /* steps that depend on it */
 };
 
-struct gf_runs *gf_machine_buffer(struct gf_machine *m, int rank,
-				  enum gf_buffer b)
+/*
+ * The verifier's machine: runs all ranks' schedules together on symbolic
+ * values. Its schedules are borrowed and must have passed gf_verify_shape.
+ */
+struct machine {
+	const struct gf_schedule *ranks;
+	int nranks;
+	struct gf_terms terms;
+	struct gf_runs *buffers;   /* per rank: DATA, SCRATCH */
+	struct step_state **steps; /* [rank][step] */
+	uint32_t **users;          /* [rank] */
+	uint32_t **partners;       /* [rank][step]: the other side's step */
+	struct place *todo;        /* steps to look at */
+	size_t ntodo, todo_capacity;
+};
+
+static struct gf_runs *buffer_of(struct machine *m, int rank, enum gf_buffer b)
 {
 	return &m->buffers[2 * rank + (int)b];
 }
 
-static const struct gf_step *step_at(const struct gf_machine *m,
-				     struct gf_machine_place p)
+static const struct gf_step *step_at(const struct machine *m, struct place p)
 {
 	return &m->ranks[p.rank].steps[p.step];
 }
@@ -54,11 +69,10 @@ static bool goes_on(const struct payload *out, const struct gf_run *run)
 /* The runs of a range, renumbered from 0; refuses elements that were never
  * written. The places at which the buffer is cut do not matter: equal contents
  * have equal runs. */
-static int load(struct gf_machine *m, struct gf_machine_place p,
-		struct gf_range range, struct payload *out,
-		struct gf_error *err)
+static int load(struct machine *m, struct place p, struct gf_range range,
+		struct payload *out, struct gf_error *err)
 {
-	struct gf_runs *runs = gf_machine_buffer(m, p.rank, range.buffer);
+	struct gf_runs *runs = buffer_of(m, p.rank, range.buffer);
 	/* in this order: a cut moves the runs after it */
 	size_t i = gf_runs_cut(runs, range.first);
 	size_t end = gf_runs_cut(runs, range.first + range.count);
@@ -82,11 +96,10 @@ static int load(struct gf_machine *m, struct gf_machine_place p,
 }
 
 /* Puts, or adds, a payload into a range. */
-static int store(struct gf_machine *m, struct gf_machine_place p,
-		 struct gf_range range, const struct payload *in, bool add,
-		 struct gf_error *err)
+static int store(struct machine *m, struct place p, struct gf_range range,
+		 const struct payload *in, bool add, struct gf_error *err)
 {
-	struct gf_runs *runs = gf_machine_buffer(m, p.rank, range.buffer);
+	struct gf_runs *runs = buffer_of(m, p.rank, range.buffer);
 	size_t end = range.first + range.count, k, i;
 
 	gf_runs_cut(runs, end);
@@ -126,18 +139,16 @@ static int store(struct gf_machine *m, struct gf_machine_place p,
 	return 0;
 }
 
-static void look_at(struct gf_machine *m, int rank, uint32_t step)
+static void look_at(struct machine *m, int rank, uint32_t step)
 {
 	*gf_array_push(&m->todo, &m->ntodo, &m->todo_capacity) =
-		(struct gf_machine_place){rank, step};
+		(struct place){rank, step};
 }
 
 /* Tells the steps that depend on p that it has started (a send) or is done. */
-static void tell_users(struct gf_machine *m, struct gf_machine_place p,
-		       int event)
+static void tell_users(struct machine *m, struct place p, int event)
 {
-	struct gf_machine_step *states = m->steps[p.rank],
-			       *state = &states[p.step];
+	struct step_state *states = m->steps[p.rank], *state = &states[p.step];
 	bool send = step_at(m, p)->op == GF_STEP_SEND;
 	uint32_t k;
 
@@ -156,10 +167,10 @@ static void tell_users(struct gf_machine *m, struct gf_machine_place p,
 	}
 }
 
-static int finish_reduce(struct gf_machine *m, struct gf_machine_place p,
+static int finish_reduce(struct machine *m, struct place p,
 			 struct gf_error *err)
 {
-	struct gf_machine_step *state = &m->steps[p.rank][p.step];
+	struct step_state *state = &m->steps[p.rank][p.step];
 	int rc = store(m, p, step_at(m, p)->range, &state->payload, true, err);
 
 	free(state->payload.runs);
@@ -169,10 +180,10 @@ static int finish_reduce(struct gf_machine *m, struct gf_machine_place p,
 }
 
 /* Moves the message of a started send to its posted receive. */
-static int transfer(struct gf_machine *m, struct gf_machine_place from,
-		    struct gf_machine_place to, struct gf_error *err)
+static int transfer(struct machine *m, struct place from, struct place to,
+		    struct gf_error *err)
 {
-	struct gf_machine_step *state = &m->steps[to.rank][to.step];
+	struct step_state *state = &m->steps[to.rank][to.step];
 	const struct gf_step *receive = step_at(m, to);
 	struct payload payload = {0};
 	int rc = load(m, from, step_at(m, from)->range, &payload, err);
@@ -200,8 +211,7 @@ out:
 	return rc;
 }
 
-static int run_local(struct gf_machine *m, struct gf_machine_place p,
-		     struct gf_error *err)
+static int run_local(struct machine *m, struct place p, struct gf_error *err)
 {
 	const struct gf_step *step = step_at(m, p);
 	struct payload payload = {0};
@@ -220,12 +230,11 @@ static int run_local(struct gf_machine *m, struct gf_machine_place p,
 }
 
 /* Does whatever step p is ready for. */
-static int advance(struct gf_machine *m, struct gf_machine_place p,
-		   struct gf_error *err)
+static int advance(struct machine *m, struct place p, struct gf_error *err)
 {
-	struct gf_machine_step *state = &m->steps[p.rank][p.step], *other;
+	struct step_state *state = &m->steps[p.rank][p.step], *other;
 	const struct gf_step *step = step_at(m, p);
-	struct gf_machine_place peer = {step->peer, 0};
+	struct place peer = {step->peer, 0};
 
 	if (state->flags & DONE)
 		return 0;
@@ -246,7 +255,8 @@ static int advance(struct gf_machine *m, struct gf_machine_place p,
 	return other->flags & STARTED ? transfer(m, peer, p, err) : 0;
 }
 
-int gf_machine_run(struct gf_machine *m, struct gf_error *err)
+/* -EINVAL: a step reads or adds nonsense, or waits for ever. */
+static int run(struct machine *m, struct gf_error *err)
 {
 	uint32_t i;
 	int rank, rc;
@@ -280,10 +290,10 @@ int gf_machine_run(struct gf_machine *m, struct gf_error *err)
 }
 
 /* The dependencies of each step turned round, and the counters. */
-static void init_rank(struct gf_machine *m, int rank)
+static void init_rank(struct machine *m, int rank)
 {
 	const struct gf_schedule *s = &m->ranks[rank];
-	struct gf_machine_step *states = gf_xcalloc(s->nsteps, sizeof(*states));
+	struct step_state *states = gf_xcalloc(s->nsteps, sizeof(*states));
 	uint32_t *users = gf_xcalloc(s->ndeps, sizeof(*users)), total = 0;
 	size_t i, k;
 
@@ -298,7 +308,7 @@ static void init_rank(struct gf_machine *m, int rank)
 	}
 	for (i = 0; i < s->nsteps; i++)
 		for (k = 0; k < s->steps[i].ndeps; k++) {
-			struct gf_machine_step *used =
+			struct step_state *used =
 				&states[s->deps[s->steps[i].first_dep + k]];
 
 			users[used->first_user + used->nusers++] = (uint32_t)i;
@@ -307,15 +317,15 @@ static void init_rank(struct gf_machine *m, int rank)
 	m->users[rank] = users;
 }
 
-static void init_data(struct gf_machine *m, enum gf_coll_half half, int rank,
+static void init_data(struct machine *m, enum gf_coll_half half, int rank,
 		      uint32_t result)
 {
 	const struct gf_schedule *s = &m->ranks[rank];
-	struct gf_runs *data = gf_machine_buffer(m, rank, GF_BUFFER_DATA);
+	struct gf_runs *data = buffer_of(m, rank, GF_BUFFER_DATA);
 	size_t first = s->owned.first, end = first + s->owned.count, i;
 
-	gf_runs_init(gf_machine_buffer(m, rank, GF_BUFFER_SCRATCH),
-		     s->scratch_elems, GF_TERM_NOTHING);
+	gf_runs_init(buffer_of(m, rank, GF_BUFFER_SCRATCH), s->scratch_elems,
+		     GF_TERM_NOTHING);
 	if (half != GF_COLL_ALL_GATHER) {
 		gf_runs_init(data, s->count_elems,
 			     rank < s->contributors
@@ -329,14 +339,15 @@ static void init_data(struct gf_machine *m, enum gf_coll_half half, int rank,
 		data->items[i].term = result;
 }
 
-void gf_machine_init(struct gf_machine *m, enum gf_coll_half half,
-		     const struct gf_schedule *ranks, int nranks,
-		     uint32_t **partners)
+/* Buffers hold what they hold before that half. */
+static void init(struct machine *m, enum gf_coll_half half,
+		 const struct gf_schedule *ranks, int nranks,
+		 uint32_t **partners)
 {
 	uint32_t result;
 	int rank;
 
-	*m = (struct gf_machine){
+	*m = (struct machine){
 		.ranks = ranks, .nranks = nranks, .partners = partners};
 	gf_terms_init(&m->terms, nranks);
 	result = gf_terms_result(&m->terms, ranks[0].contributors);
@@ -349,7 +360,7 @@ void gf_machine_init(struct gf_machine *m, enum gf_coll_half half,
 	}
 }
 
-void gf_machine_release(struct gf_machine *m)
+static void release(struct machine *m)
 {
 	int rank;
 	size_t i;
@@ -359,14 +370,120 @@ void gf_machine_release(struct gf_machine *m)
 			free(m->steps[rank][i].payload.runs);
 		free(m->steps[rank]);
 		free(m->users[rank]);
-		free(m->partners[rank]);
 		gf_runs_release(&m->buffers[2 * rank]);
 		gf_runs_release(&m->buffers[2 * rank + 1]);
 	}
 	free(m->steps);
 	free(m->users);
-	free(m->partners);
 	free(m->buffers);
 	free(m->todo);
 	gf_terms_release(&m->terms);
+}
+
+static int check_run(const struct machine *m, int rank,
+		     const struct gf_run *run, struct gf_error *err)
+{
+	int contributors = m->ranks[0].contributors, r;
+
+	if (run->term == GF_TERM_NOTHING)
+		return gf_error_set(err, -EINVAL,
+				    "rank %d data[%zu] was never written", rank,
+				    run->first);
+	if (run->origin != run->first)
+		return gf_error_set(err, -EINVAL,
+				    "rank %d data[%zu] ends with element %zu",
+				    rank, run->first, run->origin);
+	r = gf_terms_twice(&m->terms, run->term);
+	if (r >= 0)
+		return gf_error_set(err, -EINVAL,
+				    "rank %d data[%zu] counts rank %d's "
+				    "contribution twice",
+				    rank, run->first, r);
+	for (r = 0; r < contributors; r++)
+		if (!gf_terms_contains(&m->terms, run->term, r))
+			return gf_error_set(err, -EINVAL,
+					    "rank %d data[%zu] lacks rank %d's "
+					    "contribution",
+					    rank, run->first, r);
+	return 0;
+}
+
+static int check_range(struct machine *m, int rank, struct gf_range range,
+		       struct gf_error *err)
+{
+	struct gf_runs *runs = buffer_of(m, rank, GF_BUFFER_DATA);
+	size_t end, i;
+	int rc;
+
+	gf_runs_cut(runs, range.first + range.count);
+	i = gf_runs_cut(runs, range.first);
+	end = range.first + range.count;
+	for (; runs->items[i].first < end; i++) {
+		rc = check_run(m, rank, &runs->items[i], err);
+		if (rc)
+			return rc;
+	}
+	return 0;
+}
+
+/* Every rank's tree against rank 0's. */
+static int check_same(struct machine *m, int rank, struct gf_error *err)
+{
+	struct gf_runs *mine = buffer_of(m, rank, GF_BUFFER_DATA);
+	struct gf_runs *first = buffer_of(m, 0, GF_BUFFER_DATA);
+	size_t i = 0, k = 0;
+
+	while (i + 1 < mine->count && k + 1 < first->count) {
+		size_t a = mine->items[i].first, b = first->items[k].first;
+
+		if (mine->items[i].term != first->items[k].term)
+			return gf_error_set(err, -EINVAL,
+					    "data[%zu]: rank %d %s than rank 0",
+					    a > b ? a : b, rank,
+					    m->ranks[rank].lossy
+						    ? "adds or rounds otherwise"
+						    : "adds in another order");
+		a = mine->items[i + 1].first;
+		b = first->items[k + 1].first;
+		i += a <= b;
+		k += b <= a;
+	}
+	return 0;
+}
+
+static int check_end(struct machine *m, enum gf_coll_half half,
+		     struct gf_error *err)
+{
+	int contributors = m->ranks[0].contributors, rank, rc;
+	struct gf_range all = gf_data(0, m->ranks[0].count_elems);
+
+	for (rank = 0; rank < m->nranks; rank++) {
+		if (half == GF_COLL_REDUCE_SCATTER)
+			rc = check_range(m, rank, m->ranks[rank].owned, err);
+		else if (rank < contributors)
+			rc = check_range(m, rank, all, err);
+		else
+			rc = 0;
+		if (!rc && half != GF_COLL_REDUCE_SCATTER &&
+		    rank < contributors)
+			rc = check_same(m, rank, err);
+		if (rc)
+			return rc;
+	}
+	return 0;
+}
+
+int gf_verify_run(const struct gf_schedule *ranks, int nranks,
+		  enum gf_coll_half half, uint32_t **partners,
+		  struct gf_error *err)
+{
+	struct machine m;
+	int rc;
+
+	init(&m, half, ranks, nranks, partners);
+	rc = run(&m, err);
+	if (!rc)
+		rc = check_end(&m, half, err);
+	release(&m);
+	return rc;
 }

@@ -125,17 +125,6 @@ void gf_schedule_call(struct gf_schedule *s, enum gf_step_op op,
 	*gf_array_push(&s->teams, &s->nteams, &s->teams_capacity) = *team;
 }
 
-size_t gf_step_sends(const struct gf_schedule *s, const struct gf_step *step)
-{
-	const struct gf_group *team;
-
-	if (!gf_step_calls(step))
-		return step->op == GF_STEP_SEND ? step->range.count : 0;
-	team = &s->teams[step->match];
-	return step->range.count -
-	       gf_range_part(step->range, team->size, team->me).count;
-}
-
 void gf_schedule_round(struct gf_schedule *s, struct gf_range range)
 {
 	if (range.count)

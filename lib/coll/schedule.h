@@ -167,8 +167,6 @@ static inline bool gf_step_calls(const struct gf_step *step)
 	return step->op == GF_STEP_REDUCE_SCATTER ||
 	       step->op == GF_STEP_ALL_GATHER;
 }
-/* Elements that the step sends: of a call, as many as a ring would. */
-size_t gf_step_sends(const struct gf_schedule *s, const struct gf_step *step);
 
 /* Part `index` of `parts` nearly equal parts of a range: the first
  * count % parts of them are one element longer. Parts may be empty. */

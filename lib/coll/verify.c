@@ -2,101 +2,179 @@
 #include "coll/verify.h"
 
 #include <errno.h>
+#include <stdbool.h>
+#include <stdlib.h>
 
-#include "coll/machine.h"
-#include "coll/verify_parts.h"
+#include "base/array.h"
+#include "base/heap.h"
 
-static int check_run(const struct gf_machine *m, int rank,
-		     const struct gf_run *run, struct gf_error *err)
+/*
+ * Freedom from races, proved from the dependencies alone: nothing here knows
+ * how they were derived.
+ *
+ * A buffer is cut wherever a range begins or ends, and each piece gets the list
+ * of steps that touch it. Dependencies point backwards, so of two steps that
+ * conflict the earlier must be an ancestor of the later. By transitivity it is
+ * enough to look at the last writer before each step, and for a writer also at
+ * the readers since. Ancestors are found by a search backwards that never goes
+ * below the step in question.
+ */
+
+struct touch {
+	size_t place; /* where the piece begins */
+	uint32_t step;
+	bool writes;
+};
+
+struct races {
+	const struct gf_schedule *s;
+	enum gf_buffer buffer;
+	size_t *cuts;
+	size_t ncuts, cuts_capacity;
+	struct touch *touches;
+	size_t ntouches, touches_capacity;
+	uint32_t *seen; /* per step: the last search that saw it */
+	uint32_t *stack;
+	uint32_t search;
+};
+
+GF_ORDER(by_place, size_t, GF_BY(*x, *y))
+
+GF_ORDER(by_place_and_step, struct touch,
+	 GF_BY(x->place, y->place) ?: GF_BY(x->step, y->step))
+
+static void cut(struct races *r, struct gf_range range)
 {
-	int contributors = m->ranks[0].contributors, r;
-
-	if (run->term == GF_TERM_NOTHING)
-		return gf_error_set(err, -EINVAL,
-				    "rank %d data[%zu] was never written", rank,
-				    run->first);
-	if (run->origin != run->first)
-		return gf_error_set(err, -EINVAL,
-				    "rank %d data[%zu] ends with element %zu",
-				    rank, run->first, run->origin);
-	r = gf_terms_twice(&m->terms, run->term);
-	if (r >= 0)
-		return gf_error_set(err, -EINVAL,
-				    "rank %d data[%zu] counts rank %d's "
-				    "contribution twice",
-				    rank, run->first, r);
-	for (r = 0; r < contributors; r++)
-		if (!gf_terms_contains(&m->terms, run->term, r))
-			return gf_error_set(err, -EINVAL,
-					    "rank %d data[%zu] lacks rank %d's "
-					    "contribution",
-					    rank, run->first, r);
-	return 0;
+	if (!range.count || range.buffer != r->buffer)
+		return;
+	*gf_array_push(&r->cuts, &r->ncuts, &r->cuts_capacity) = range.first;
+	*gf_array_push(&r->cuts, &r->ncuts, &r->cuts_capacity) =
+		range.first + range.count;
 }
 
-static int check_range(struct gf_machine *m, int rank, struct gf_range range,
-		       struct gf_error *err)
+static void touch(struct races *r, uint32_t step, struct gf_range range,
+		  bool writes)
 {
-	struct gf_runs *runs = gf_machine_buffer(m, rank, GF_BUFFER_DATA);
-	size_t end, i;
+	const size_t *at;
+
+	if (!range.count || range.buffer != r->buffer)
+		return;
+	at = bsearch(&range.first, r->cuts, r->ncuts, sizeof(*r->cuts),
+		     by_place);
+	for (; *at < range.first + range.count; at++)
+		*gf_array_push(&r->touches, &r->ntouches,
+			       &r->touches_capacity) =
+			(struct touch){*at, step, writes};
+}
+
+/* Lists the steps that touch each piece, by piece and then in program order. */
+static void collect(struct races *r)
+{
+	size_t i, n = 0;
+
+	r->ncuts = r->ntouches = 0;
+	for (i = 0; i < r->s->nsteps; i++) {
+		cut(r, r->s->steps[i].range);
+		cut(r, r->s->steps[i].from);
+	}
+	if (!r->ncuts)
+		return;
+	qsort(r->cuts, r->ncuts, sizeof(*r->cuts), by_place);
+	for (i = 0; i < r->ncuts; i++)
+		if (!n || r->cuts[i] != r->cuts[n - 1])
+			r->cuts[n++] = r->cuts[i];
+	r->ncuts = n;
+	for (i = 0; i < r->s->nsteps; i++) {
+		const struct gf_step *step = &r->s->steps[i];
+
+		touch(r, (uint32_t)i, step->from, false);
+		touch(r, (uint32_t)i, step->range,
+		      step->op != GF_STEP_SEND || r->s->lossy);
+	}
+	qsort(r->touches, r->ntouches, sizeof(*r->touches), by_place_and_step);
+}
+
+static bool is_ancestor(struct races *r, uint32_t target, uint32_t step)
+{
+	const struct gf_schedule *s = r->s;
+	size_t depth = 0;
+	uint32_t k;
+
+	r->search++;
+	r->stack[depth++] = step;
+	while (depth) {
+		const struct gf_step *at = &s->steps[r->stack[--depth]];
+
+		for (k = 0; k < at->ndeps; k++) {
+			uint32_t d = s->deps[at->first_dep + k];
+
+			if (d == target)
+				return true;
+			if (d > target && r->seen[d] != r->search) {
+				r->seen[d] = r->search;
+				r->stack[depth++] = d;
+			}
+		}
+	}
+	return false;
+}
+
+static int want_order(struct races *r, const struct touch *a,
+		      const struct touch *b, struct gf_error *err)
+{
+	if (a->step == b->step || is_ancestor(r, a->step, b->step))
+		return 0;
+	return gf_error_set(err, -EINVAL,
+			    "rank %d steps %u and %u both touch %s[%zu] in no "
+			    "order",
+			    r->s->rank, a->step, b->step,
+			    gf_buffer_name(r->buffer), a->place);
+}
+
+static int check_buffer(struct races *r, struct gf_error *err)
+{
+	const struct touch *writer = NULL, *reader, *t, *end;
+	int rc = 0;
+
+	collect(r);
+	end = r->touches + r->ntouches;
+	for (t = reader = r->touches; !rc && t < end; t++) {
+		if (reader->place != t->place) {
+			writer = NULL;
+			reader = t;
+		}
+		if (writer)
+			rc = want_order(r, writer, t, err);
+		if (!t->writes)
+			continue;
+		for (; !rc && reader < t; reader++)
+			rc = want_order(r, reader, t, err);
+		writer = t;
+		reader = t;
+	}
+	return rc;
+}
+
+/* Checks all pairs of steps of one rank that touch the same element, one of
+ * them as a writer. Dependencies must order the pair, directly or through other
+ * steps. */
+static int check_races(const struct gf_schedule *s, struct gf_error *err)
+{
+	struct races r = {.s = s};
 	int rc;
 
-	gf_runs_cut(runs, range.first + range.count);
-	i = gf_runs_cut(runs, range.first);
-	end = range.first + range.count;
-	for (; runs->items[i].first < end; i++) {
-		rc = check_run(m, rank, &runs->items[i], err);
-		if (rc)
-			return rc;
-	}
-	return 0;
-}
-
-/* Every rank's tree against rank 0's. */
-static int check_same(struct gf_machine *m, int rank, struct gf_error *err)
-{
-	struct gf_runs *mine = gf_machine_buffer(m, rank, GF_BUFFER_DATA);
-	struct gf_runs *first = gf_machine_buffer(m, 0, GF_BUFFER_DATA);
-	size_t i = 0, k = 0;
-
-	while (i + 1 < mine->count && k + 1 < first->count) {
-		size_t a = mine->items[i].first, b = first->items[k].first;
-
-		if (mine->items[i].term != first->items[k].term)
-			return gf_error_set(err, -EINVAL,
-					    "data[%zu]: rank %d %s than rank 0",
-					    a > b ? a : b, rank,
-					    m->ranks[rank].lossy
-						    ? "adds or rounds otherwise"
-						    : "adds in another order");
-		a = mine->items[i + 1].first;
-		b = first->items[k + 1].first;
-		i += a <= b;
-		k += b <= a;
-	}
-	return 0;
-}
-
-static int check_end(struct gf_machine *m, enum gf_coll_half half,
-		     struct gf_error *err)
-{
-	int contributors = m->ranks[0].contributors, rank, rc;
-	struct gf_range all = gf_data(0, m->ranks[0].count_elems);
-
-	for (rank = 0; rank < m->nranks; rank++) {
-		if (half == GF_COLL_REDUCE_SCATTER)
-			rc = check_range(m, rank, m->ranks[rank].owned, err);
-		else if (rank < contributors)
-			rc = check_range(m, rank, all, err);
-		else
-			rc = 0;
-		if (!rc && half != GF_COLL_REDUCE_SCATTER &&
-		    rank < contributors)
-			rc = check_same(m, rank, err);
-		if (rc)
-			return rc;
-	}
-	return 0;
+	r.seen = gf_xcalloc(s->nsteps, sizeof(*r.seen));
+	r.stack = gf_xcalloc(s->nsteps + 1, sizeof(*r.stack));
+	r.buffer = GF_BUFFER_DATA;
+	rc = check_buffer(&r, err);
+	r.buffer = GF_BUFFER_SCRATCH;
+	if (!rc)
+		rc = check_buffer(&r, err);
+	free(r.cuts);
+	free(r.touches);
+	free(r.seen);
+	free(r.stack);
+	return rc;
 }
 
 /* The ranges that the ranks own must make up the message, each element once. */
@@ -141,7 +219,6 @@ static int check_owned(const struct gf_schedule *ranks, int nranks,
 static int verify(const struct gf_schedule *ranks, int nranks,
 		  enum gf_coll_half half, struct gf_error *err)
 {
-	struct gf_machine machine;
 	uint32_t **partners;
 	int rank, rc = 0;
 
@@ -152,13 +229,12 @@ static int verify(const struct gf_schedule *ranks, int nranks,
 	if (rc)
 		return rc;
 	for (rank = 0; !rc && rank < nranks; rank++)
-		rc = gf_verify_races(&ranks[rank], err);
-	gf_machine_init(&machine, half, ranks, nranks, partners);
+		rc = check_races(&ranks[rank], err);
 	if (!rc)
-		rc = gf_machine_run(&machine, err);
-	if (!rc)
-		rc = check_end(&machine, half, err);
-	gf_machine_release(&machine);
+		rc = gf_verify_run(ranks, nranks, half, partners, err);
+	for (rank = 0; rank < nranks; rank++)
+		free(partners[rank]);
+	free(partners);
 	return rc;
 }
 

@@ -5,6 +5,7 @@
 #include <stddef.h>
 
 #include "base/error.h"
+#include "coll/algorithm.h"
 #include "coll/schedule.h"
 
 /*
@@ -32,5 +33,21 @@ int gf_verify_reduce_scatter(const struct gf_schedule *ranks, int nranks,
 			     struct gf_error *err);
 int gf_verify_all_gather(const struct gf_schedule *ranks, int nranks,
 			 struct gf_error *err);
+
+/*
+ * The schedules agree on ranks, contributors and length; ranges lie inside
+ * their buffers; dependencies point backwards; every send meets a receive of
+ * its length. On success (*partners)[rank][step] is the other side's step (0
+ * for local steps); the caller frees both levels.
+ */
+int gf_verify_shape(const struct gf_schedule *ranks, int nranks,
+		    uint32_t ***partners, struct gf_error *err);
+
+/* Runs schedules that have that shape on symbolic values, and checks what they
+ * leave. -EINVAL: a step reads or adds nonsense, or waits for ever; a result is
+ * wrong. */
+int gf_verify_run(const struct gf_schedule *ranks, int nranks,
+		  enum gf_coll_half half, uint32_t **partners,
+		  struct gf_error *err);
 
 #endif

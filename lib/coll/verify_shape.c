@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "coll/verify_parts.h"
+#include "coll/verify.h"
 
 #include <errno.h>
 #include <stdbool.h>

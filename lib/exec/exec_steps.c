@@ -173,6 +173,19 @@ static int transfer(struct gf_exec_run *run, uint32_t i, char *memory,
 	return 0;
 }
 
+/* Elements that the step sends: of a call, as many as a ring would. */
+static size_t sent_elems(const struct gf_schedule *s,
+			 const struct gf_step *step)
+{
+	const struct gf_group *team;
+
+	if (!gf_step_calls(step))
+		return step->op == GF_STEP_SEND ? step->range.count : 0;
+	team = &s->teams[step->match];
+	return step->range.count -
+	       gf_range_part(step->range, team->size, team->me).count;
+}
+
 /* Begins the collective of a step. */
 static int call(struct gf_exec_run *run, uint32_t i, struct gf_error *err)
 {
@@ -188,7 +201,7 @@ static int call(struct gf_exec_run *run, uint32_t i, struct gf_error *err)
 	if (rc)
 		return rc;
 	run->wire_bytes +=
-		gf_step_sends(run->schedule, step) * run->element.size_bytes;
+		sent_elems(run->schedule, step) * run->element.size_bytes;
 	stand_in_line(run, i);
 	run->moves++;
 	return 0;

@@ -6,7 +6,7 @@
 
 #include "base/array.h"
 #include "base/heap.h"
-#include "coll/verify_parts.h"
+#include "coll/verify.h"
 
 static void init_users(struct gf_replay_run *r, size_t first,
 		       const struct gf_schedule *s, size_t *total)
