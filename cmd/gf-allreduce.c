@@ -22,7 +22,7 @@
 #include "comm/comm.h"
 #include "doc/algorithm_traits.h"
 #include "launch/launch.h"
-#include "probe/placed.h"
+#include "probe/find_levels.h"
 #include "train/options.h"
 
 static const char help[] =

@@ -20,7 +20,7 @@
 #include "doc/stream.h"
 #include "launch/launch.h"
 #include "probe/whole_job.h"
-#include "probe/placed.h"
+#include "probe/find_levels.h"
 
 static const char help[] =
 	"Measure the costs of a model's backward pass and, of several ranks "

@@ -14,7 +14,6 @@
 #include "probe/whole_job.h"
 #include "probe/find_levels.h"
 #include "probe/probe.h"
-#include "probe/tree_text.h"
 
 static const char help[] =
 	"Describe this machine, or under mpirun the whole job, as a topology: "

@@ -11,7 +11,7 @@
 #include "cli/start.h"
 #include "launch/launch.h"
 #include "optim/optimizer.h"
-#include "probe/placed.h"
+#include "probe/find_levels.h"
 #include "train/groups.h"
 #include "train/choose_ways.h"
 #include "train/run_log.h"

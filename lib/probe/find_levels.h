@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "comm/comm.h"
 #include "doc/topology.h"
 
 /*
@@ -75,5 +76,14 @@ void gf_levels_set_copy_rate(struct gf_topology *t, double bytes_per_s);
  * that is up, with InfiniBand and RoCE ports of that kind added up. Fills a
  * level's link, bandwidth, latency and their origins; the rest is zero. */
 void gf_levels_network_of(const struct gf_host *host, struct gf_level *level);
+
+/*
+ * Do the ranks lie on hosts as the levels say? A level below the first network
+ * is within a host, so the ranks of one of its groups are to share a host.
+ * Collective; rank 0's remark says where they do not, and what to do.
+ */
+int gf_levels_placed(struct gf_comm *c, const struct gf_level *levels,
+		     size_t nlevels, struct gf_text *remark,
+		     struct gf_error *err);
 
 #endif

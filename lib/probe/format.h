@@ -41,7 +41,6 @@ extern const struct gf_topology_format gf_format_astra;
 extern const struct gf_topology_format gf_format_hwloc;
 extern const struct gf_topology_format gf_format_matrix;
 extern const struct gf_topology_format gf_format_nccl;
-extern const struct gf_topology_format gf_format_own;
 extern const struct gf_topology_format gf_format_slurm;
 
 /* NULL if there is none of that name. */

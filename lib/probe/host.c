@@ -34,23 +34,6 @@ struct gf_nic *gf_probe_add_nic(struct gf_host *host)
 	return n;
 }
 
-static void release_device(struct gf_device *d)
-{
-	free(d->type);
-	free(d->name);
-	free(d->pci);
-	free(d->nic);
-	free(d->extra);
-}
-
-void gf_probe_drop_device(struct gf_host *host, size_t index)
-{
-	release_device(&host->devices[index]);
-	host->ndevices--;
-	memmove(&host->devices[index], &host->devices[index + 1],
-		(host->ndevices - index) * sizeof(*host->devices));
-}
-
 struct gf_device *gf_probe_find_device(struct gf_host *host, const char *pci)
 {
 	size_t i;
@@ -115,21 +98,6 @@ const char *gf_probe_rdma_link(const char *name, const char *unknown)
 			    strlen(adapters[i].begins)) == 0)
 			return adapters[i].link;
 	return unknown;
-}
-
-void gf_probe_remark(const struct gf_probe_config *config, const char *fmt, ...)
-{
-	va_list args;
-	char *line;
-
-	if (!config->remarks)
-		return;
-	va_start(args, fmt);
-	if (vasprintf(&line, fmt, args) >= 0) {
-		gf_text_addf(config->remarks, "%s\n", line);
-		free(line);
-	}
-	va_end(args);
 }
 
 void gf_probe_host_release(struct gf_host *host)

@@ -14,7 +14,6 @@
 
 #include "base/allowance.h"
 #include "base/file.h"
-#include "probe/hwloc_xml.h"
 
 static int load(hwloc_topology_t topology, struct gf_error *err)
 {

@@ -8,11 +8,11 @@
  *	    <object type="Core" cpuset="0x3"> <object type="PU" os_index="0"/>
  *	    <object type="Bridge"> <object type="PCIDev" pci_busid pci_type>
  *	      <object type="OSDev" name="mlx5_0" osdev_type="3">
- *	  <distances2 name="NVLinkBandwidth">: hwloc_matrix.c
+ *	  <distances2 name="NVLinkBandwidth">: see add_links
  *
  * The memory of a GPU (a NUMA node of subtype GPUMemory) is not the host's.
  */
-#include "probe/hwloc_xml.h"
+#include "probe/probe.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -21,6 +21,7 @@
 
 #include "base/array.h"
 #include "base/heap.h"
+#include "probe/markup.h"
 
 /* Of format 3, where a device may be of several kinds. */
 enum { NETWORK = 1 << 4, FABRIC = 1 << 5 };
@@ -73,7 +74,8 @@ static bool is(const struct gf_markup *e, const char *type)
 	return own && strcmp(own, type) == 0;
 }
 
-const char *gf_hwloc_info(const struct gf_markup *e, const char *name)
+/* The value of an object's fact; NULL: it has none of that name. */
+static const char *info_of(const struct gf_markup *e, const char *name)
 {
 	const char *own;
 	size_t i;
@@ -88,11 +90,11 @@ const char *gf_hwloc_info(const struct gf_markup *e, const char *name)
 }
 
 /* Format 1 has it among the other facts. */
-bool gf_hwloc_is_subtype(const struct gf_markup *e, const char *subtype)
+static bool is_subtype(const struct gf_markup *e, const char *subtype)
 {
 	const char *own = gf_markup_get(e, "subtype");
 
-	own = own ? own : gf_hwloc_info(e, "Type");
+	own = own ? own : info_of(e, "Type");
 	return own && strcmp(own, subtype) == 0;
 }
 
@@ -110,8 +112,8 @@ static int count(struct reading *r, const struct gf_markup *e)
 	unsigned long index = number(e, "os_index");
 	bool node = is(e, "NUMANode");
 	bool others =
-		node && (gf_hwloc_is_subtype(e, "GPUMemory") ||
-			 !has(r->memory, index) || r->nnodes == NODES_MAX);
+		node && (is_subtype(e, "GPUMemory") || !has(r->memory, index) ||
+			 r->nnodes == NODES_MAX);
 	int parts = 0;
 	size_t i;
 
@@ -154,8 +156,8 @@ static void add_device(struct reading *r, const struct gf_markup *e,
 {
 	const char *text = gf_markup_get(e, "pci_type");
 	const char *speed = gf_markup_get(e, "pci_link_speed");
-	const char *maker = gf_hwloc_info(e, "PCIVendor");
-	const char *model = gf_hwloc_info(e, "PCIDevice");
+	const char *maker = info_of(e, "PCIVendor");
+	const char *model = info_of(e, "PCIDevice");
 	double rate = speed ? strtod(speed, NULL) * 1e9 : 0;
 	unsigned class, vendor, device;
 	const char *type;
@@ -188,7 +190,7 @@ static const char *state_of(const struct gf_markup *e)
 
 	for (port = 1; state && port < 256; port++) {
 		snprintf(name, sizeof(name), "Port%dState", port);
-		state = gf_hwloc_info(e, name);
+		state = info_of(e, name);
 		if (state && strcmp(state, "4") == 0)
 			return "up";
 	}
@@ -199,9 +201,9 @@ static const char *state_of(const struct gf_markup *e)
  * fabric that is active without an LID is RoCE. */
 static const char *link_of(const struct gf_markup *e, bool fabric)
 {
-	const char *address = gf_hwloc_info(e, "Address");
-	const char *lid = gf_hwloc_info(e, "Port1LID");
-	const char *state = gf_hwloc_info(e, "Port1State");
+	const char *address = info_of(e, "Address");
+	const char *lid = info_of(e, "Port1LID");
+	const char *state = info_of(e, "Port1State");
 
 	if (!fabric)
 		return address && strlen(address) == 20 * 3 - 1 ? "ipoib"
@@ -236,7 +238,8 @@ static void add_nic(struct reading *r, const struct gf_markup *e,
 	n->pci = *at->address ? gf_xstrdup(at->address) : NULL;
 }
 
-bool gf_hwloc_address(const struct gf_markup *e, char to[GF_PCI_TEXT])
+/* A PCI function's "0000:65:00.0"; false: it has no address. */
+static bool address_of(const struct gf_markup *e, char to[GF_PCI_TEXT])
 {
 	const char *text = gf_markup_get(e, "pci_busid");
 	unsigned domain, bus, slot, function;
@@ -261,7 +264,7 @@ static void look(struct reading *r, const struct gf_markup *e, struct around at)
 		bridges = gf_xasprintf("%s%zu/", at.bridges ? at.bridges : "",
 				       r->nbridges++);
 		at.bridges = bridges;
-	} else if (is(e, "PCIDev") && gf_hwloc_address(e, at.address)) {
+	} else if (is(e, "PCIDev") && address_of(e, at.address)) {
 		add_device(r, e, &at);
 		if (at.bridges)
 			gf_pci_tree_put(
@@ -274,6 +277,154 @@ static void look(struct reading *r, const struct gf_markup *e, struct around at)
 		if (strcmp(e->children[i]->name, "object") == 0)
 			look(r, e->children[i], at);
 	free(bridges);
+}
+
+/*
+ * The links between GPUs in hwloc's XML: matrices of MB/s between objects that
+ * are named by their gp_index, or by type and gp_index.
+ *
+ *	<distances2 type="OSDev" nbobjs="2" name="NVLinkBandwidth"
+ *		indexing="gp"> <indexes>37 40</indexes>
+ *		<u64values>1000000 38000 38000 1000000</u64values>
+ *	<distances2hetero ...> <indexes>OSDev:37 PCIDev:40</indexes> ...
+ */
+
+/* Of a matrix; hosts have some tens of GPUs and switches. */
+enum { OBJECTS = 128 };
+
+/* The object of an index, and the PCI function that it is or is below. */
+static const struct gf_markup *find(const struct gf_markup *e,
+				    unsigned long index,
+				    const struct gf_markup **pci)
+{
+	const struct gf_markup *found = NULL, *above = *pci;
+	const char *own = gf_markup_get(e, "gp_index");
+	size_t i;
+
+	if (gf_markup_get(e, "pci_type"))
+		*pci = e;
+	if (own && strtoul(own, NULL, 10) == index)
+		return e;
+	for (i = 0; i < e->nchildren && !found; i++)
+		found = find(e->children[i], index, pci);
+	if (!found)
+		*pci = above;
+	return found;
+}
+
+/* The next number of a text, after a type and a colon or alone. */
+static bool next(const char **text, unsigned long *number)
+{
+	size_t length;
+	const char *colon;
+
+	if (!*text)
+		return false;
+	*text += strspn(*text, " \t\r\n");
+	length = strcspn(*text, " \t\r\n");
+	colon = memchr(*text, ':', length);
+	*number = strtoul(colon ? colon + 1 : *text, NULL, 10);
+	*text += length;
+	return length > 0;
+}
+
+static void add_link(struct gf_host *host, const struct gf_device *a,
+		     const struct gf_device *b, enum gf_path path,
+		     unsigned long mb_per_s)
+{
+	host->links = gf_xreallocarray(host->links, host->nlinks + 1,
+				       sizeof(*host->links));
+	host->links[host->nlinks++] = (struct gf_device_link){
+		.from = gf_xstrdup(a->pci),
+		.to = gf_xstrdup(b->pci),
+		.path = path,
+		.bandwidth_bytes_per_s = (double)mb_per_s * 1e6,
+		.bandwidth_origin = GF_ORIGIN_REPORTED,
+	};
+}
+
+/* Direct links have a rate each; those to switches add up, and lead to every
+ * GPU that has some. A text with too few values says nothing. */
+static void add_matrix(const struct gf_markup *root, const char *indexes,
+		       const char *values, enum gf_path direct,
+		       struct gf_host *host)
+{
+	struct gf_device *at[OBJECTS];
+	bool is_switch[OBJECTS];
+	unsigned long *rates, up[OBJECTS] = {0}, number, rate;
+	const struct gf_markup *o, *pci;
+	char address[GF_PCI_TEXT];
+	size_t n, i, k;
+
+	for (n = 0; n < OBJECTS && next(&indexes, &number); n++) {
+		pci = NULL;
+		o = find(root, number, &pci);
+		is_switch[n] = o && is_subtype(o, "NVSwitch");
+		at[n] = pci && address_of(pci, address)
+				? gf_probe_find_device(host, address)
+				: NULL;
+	}
+	rates = gf_xcalloc(n * n + 1, sizeof(*rates));
+	for (i = 0; i < n * n && next(&values, &rates[i]); i++)
+		if (is_switch[i % n])
+			up[i / n] += rates[i];
+	for (i = i < n * n ? n : 0; i < n; i++)
+		for (k = i + 1; k < n; k++) {
+			if (!at[i] || !at[k] || at[i] == at[k])
+				continue;
+			rate = up[i] < up[k] ? up[i] : up[k];
+			if (rate)
+				add_link(host, at[i], at[k], GF_PATH_NVSWITCH,
+					 rate);
+			else if (rates[i * n + k])
+				add_link(host, at[i], at[k], direct,
+					 rates[i * n + k]);
+		}
+	free(rates);
+}
+
+/* The texts of all children of that name. */
+static struct gf_text text_of(const struct gf_markup *e, const char *name)
+{
+	struct gf_text t = {0};
+	const char *text;
+	size_t i;
+
+	for (i = 0; i < e->nchildren; i++) {
+		text = gf_markup_get(e->children[i], "");
+		if (strcmp(e->children[i]->name, name) == 0 && text)
+			gf_text_addf(&t, "%s ", text);
+	}
+	return t;
+}
+
+/* Adds the links of the file's matrices of NVLinks and xGMI links. */
+static void add_links(const struct gf_markup *root, struct gf_host *host)
+{
+	static const struct {
+		const char *name;
+		enum gf_path direct;
+	} kinds[] = {{"NVLinkBandwidth", GF_PATH_NVLINK},
+		     {"XGMIBandwidth", GF_PATH_XGMI}};
+	size_t i, k;
+
+	for (k = 0; k < GF_ARRAY_LENGTH(kinds); k++)
+		for (i = 0; i < root->nchildren; i++) {
+			const struct gf_markup *c = root->children[i];
+			const char *name = gf_markup_get(c, "name");
+			struct gf_text indexes, values;
+
+			if (strncmp(c->name, "distances2", 10) != 0 || !name ||
+			    strcmp(name, kinds[k].name) != 0)
+				continue;
+			indexes = text_of(c, "indexes");
+			values = text_of(c, "u64values");
+			add_matrix(root, indexes.data, values.data,
+				   kinds[k].direct, host);
+			gf_text_release(&indexes);
+			gf_text_release(&values);
+			break;
+		}
 }
 
 static int describe(struct reading *r, const struct gf_markup *root,
@@ -296,13 +447,13 @@ static int describe(struct reading *r, const struct gf_markup *root,
 	host->sockets += host->sockets == 0;
 	/* Some virtual machines and old kernels hide the cores. */
 	host->cores = host->cores ? host->cores : host->threads;
-	name = gf_hwloc_info(machine, "HostName");
-	name = name ? name : gf_hwloc_info(root, "HostName");
+	name = info_of(machine, "HostName");
+	name = name ? name : info_of(root, "HostName");
 	if (r->config->hwloc_xml && name && *name)
 		host->name = gf_xstrdup(name);
 	look(r, machine, (struct around){0});
 	if (r->config->hwloc_xml)
-		gf_hwloc_links(root, host);
+		add_links(root, host);
 	return 0;
 }
 

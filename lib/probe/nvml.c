@@ -1,7 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "probe/nvml.h"
 
+#include <dlfcn.h>
 #include <errno.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,7 +14,88 @@
 #include "probe/nvlink.h"
 #include "probe/pci_path.h"
 #include "probe/probe.h"
-#include "probe/sysfs.h"
+#include "base/array.h"
+
+#define AT(call) offsetof(struct gf_nvml, call)
+static const struct {
+	const char *symbol;
+	size_t at;
+	bool required;
+} calls[] = {
+	{"nvmlInit_v2", AT(init), true},
+	{"nvmlShutdown", AT(shutdown), true},
+	{"nvmlDeviceGetCount_v2", AT(count), true},
+	{"nvmlDeviceGetHandleByIndex_v2", AT(device), true},
+	{"nvmlDeviceGetPciInfo_v3", AT(pci), true},
+	{"nvmlErrorString", AT(error), false},
+	{"nvmlDeviceGetName", AT(name), false},
+	{"nvmlDeviceGetMemoryInfo", AT(memory), false},
+	{"nvmlDeviceGetCudaComputeCapability", AT(capability), false},
+	{"nvmlDeviceGetMigMode", AT(mig), false},
+	{"nvmlDeviceGetMaxPcieLinkGeneration", AT(pcie_generation), false},
+	{"nvmlDeviceGetMaxPcieLinkWidth", AT(pcie_width), false},
+	{"nvmlDeviceGetTopologyCommonAncestor", AT(ancestor), false},
+	{"nvmlDeviceGetNvLinkState", AT(link_state), false},
+	{"nvmlDeviceGetNvLinkRemotePciInfo_v2", AT(link_remote), false},
+	{"nvmlDeviceGetNvLinkRemoteDeviceType", AT(link_remote_type), false},
+	{"nvmlDeviceGetFieldValues", AT(fields), false},
+};
+#undef AT
+
+static int find_calls(struct gf_nvml *n, const char *library,
+		      struct gf_error *err)
+{
+	size_t i;
+
+	for (i = 0; i < GF_ARRAY_LENGTH(calls); i++) {
+		void *found = dlsym(n->library, calls[i].symbol);
+
+		if (!found && calls[i].required)
+			return gf_error_set(err, -ELIBACC, "%s: it lacks %s",
+					    library, calls[i].symbol);
+		/* a function's address in a variable of a function type */
+		memcpy((char *)n + calls[i].at, &found, sizeof(found));
+	}
+	return 0;
+}
+
+/* A status that a call returned, in words; borrowed. */
+static const char *words_of(const struct gf_nvml *n, int status)
+{
+	const char *words = n->error ? n->error(status) : NULL;
+
+	return words ? words : "an error without words";
+}
+
+/* Loads and starts it. -ENOTSUP: there is none, it lacks a call that is not
+ * optional, or it does not start; the reason says which. */
+static int open_library(const char *library, struct gf_nvml *n,
+			struct gf_error *err)
+{
+	struct gf_nvml opened = {
+		.library = dlopen(library, RTLD_NOW | RTLD_LOCAL)};
+	int rc, status;
+
+	if (!opened.library)
+		return gf_error_set(err, -ELIBACC, "%s", dlerror());
+	rc = find_calls(&opened, library, err);
+	status = rc == 0 ? opened.init() : 0;
+	if (status)
+		rc = gf_error_set(err, -ENOTSUP, "%s: %s", library,
+				  words_of(&opened, status));
+	if (rc)
+		dlclose(opened.library);
+	else
+		*n = opened;
+	return rc;
+}
+
+static void close_library(struct gf_nvml *n)
+{
+	n->shutdown();
+	dlclose(n->library);
+	memset(n, 0, sizeof(*n));
+}
 
 /*
  * The facts that NVIDIA's driver reports about its GPUs: names, memory,
@@ -92,6 +178,41 @@ static struct gf_device *device_of(struct gf_host *host, const char *pci)
 	return d;
 }
 
+static void release_device(struct gf_device *d)
+{
+	free(d->type);
+	free(d->name);
+	free(d->pci);
+	free(d->nic);
+	free(d->extra);
+}
+
+/* Takes one out of the list and frees what it owns. */
+static void drop_device(struct gf_host *host, size_t index)
+{
+	release_device(&host->devices[index]);
+	host->ndevices--;
+	memmove(&host->devices[index], &host->devices[index + 1],
+		(host->ndevices - index) * sizeof(*host->devices));
+}
+
+/* Does nothing if config->remarks is NULL. */
+static void add_remark(const struct gf_probe_config *config, const char *fmt,
+		       ...)
+{
+	va_list args;
+	char *line;
+
+	if (!config->remarks)
+		return;
+	va_start(args, fmt);
+	if (vasprintf(&line, fmt, args) >= 0) {
+		gf_text_addf(config->remarks, "%s\n", line);
+		free(line);
+	}
+	va_end(args);
+}
+
 static void add_gpu(struct look *l, unsigned int index)
 {
 	const struct gf_nvml *n = &l->nvml;
@@ -104,8 +225,8 @@ static void add_gpu(struct look *l, unsigned int index)
 	if (status == 0)
 		status = n->pci(g.handle, &pci);
 	if (status) {
-		gf_probe_remark(l->config, "GPU %u is left out: %s", index,
-				gf_nvml_words(n, status));
+		add_remark(l->config, "GPU %u is left out: %s", index,
+			   words_of(n, status));
 		return;
 	}
 	g.pci = pci_text(&pci);
@@ -113,10 +234,10 @@ static void add_gpu(struct look *l, unsigned int index)
 	g.numa = d->numa;
 	g.mig = n->mig && n->mig(g.handle, &mig, &later) == 0 && mig == 1;
 	if (g.mig)
-		gf_probe_remark(l->config,
-				"GPU %u (%s) is divided into instances (MIG), "
-				"which NVLink does not connect",
-				index, g.pci);
+		add_remark(l->config,
+			   "GPU %u (%s) is divided into instances (MIG), "
+			   "which NVLink does not connect",
+			   index, g.pci);
 	describe(l, &g, d);
 	l->gpus = gf_xreallocarray(l->gpus, l->ngpus + 1, sizeof(*l->gpus));
 	l->gpus[l->ngpus++] = g;
@@ -143,11 +264,11 @@ static void drop_unusable(struct look *l)
 			i++;
 			continue;
 		}
-		gf_probe_remark(l->config,
-				"the GPU at %s is left out: the driver does "
-				"not show it",
-				pci);
-		gf_probe_drop_device(l->host, i);
+		add_remark(l->config,
+			   "the GPU at %s is left out: the driver does "
+			   "not show it",
+			   pci);
+		drop_device(l->host, i);
 	}
 }
 
@@ -224,10 +345,10 @@ static void find_nvlinks(const struct look *l, struct gpu *g)
 		    enabled == 1)
 			nowhere += !follow(l, g, link);
 	if (nowhere)
-		gf_probe_remark(l->config,
-				"%d NVLinks of the GPU at %s lead to nothing "
-				"known here: not counted",
-				nowhere, g->pci);
+		add_remark(l->config,
+			   "%d NVLinks of the GPU at %s lead to nothing "
+			   "known here: not counted",
+			   nowhere, g->pci);
 }
 
 static enum gf_path pci_path(const struct look *l, const struct gpu *a,
@@ -311,8 +432,8 @@ static void look_around(struct look *l)
 	int status = l->nvml.count(&count);
 
 	if (status) {
-		gf_probe_remark(l->config, "%s: %s", l->config->nvml,
-				gf_nvml_words(&l->nvml, status));
+		add_remark(l->config, "%s: %s", l->config->nvml,
+			   words_of(&l->nvml, status));
 		return;
 	}
 	for (i = 0; i < count; i++)
@@ -337,10 +458,10 @@ int gf_probe_nvml(const struct gf_probe_config *config, struct gf_host *host,
 
 	if (!config->nvml)
 		return 0;
-	rc = gf_nvml_open(config->nvml, &l.nvml, &why);
+	rc = open_library(config->nvml, &l.nvml, &why);
 	if (rc == 0) {
 		look_around(&l);
-		gf_nvml_close(&l.nvml);
+		close_library(&l.nvml);
 		return 0;
 	}
 	if (rc == -ELIBACC && named)
@@ -348,12 +469,12 @@ int gf_probe_nvml(const struct gf_probe_config *config, struct gf_host *host,
 	for (i = 0; i < host->ndevices; i++)
 		hidden += is_nvidia(&l, host->devices[i].pci);
 	if (hidden)
-		gf_probe_remark(config,
-				"%zu NVIDIA GPUs are described from the PCI "
-				"bus alone, without NVLinks, and may not be "
-				"usable: %s",
-				hidden, why.text);
+		add_remark(config,
+			   "%zu NVIDIA GPUs are described from the PCI "
+			   "bus alone, without NVLinks, and may not be "
+			   "usable: %s",
+			   hidden, why.text);
 	else if (named)
-		gf_probe_remark(config, "no GPU was asked about: %s", why.text);
+		add_remark(config, "no GPU was asked about: %s", why.text);
 	return 0;
 }

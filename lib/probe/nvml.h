@@ -73,11 +73,4 @@ struct gf_nvml {
 		      struct gf_nvml_field *fields);
 };
 
-/* Loads and starts it. -ENOTSUP: there is none, it lacks a call that is not
- * optional, or it does not start; the reason says which. */
-int gf_nvml_open(const char *library, struct gf_nvml *n, struct gf_error *err);
-void gf_nvml_close(struct gf_nvml *n);
-/* A status that a call returned, in words; borrowed. */
-const char *gf_nvml_words(const struct gf_nvml *n, int status);
-
 #endif

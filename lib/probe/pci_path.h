@@ -37,10 +37,9 @@ struct gf_pci_end {
 enum gf_path gf_pci_path(const struct gf_pci_tree *tree, struct gf_pci_end a,
 			 struct gf_pci_end b, int numa_nodes);
 
-/* near.c. The network interface nearest to each device, among those of the kind
+/* The network interface nearest to each device, among those of the kind
  * that a job would go out by: of several equally near ones, that which fewest
- * devices have yet. Sets the devices' nic and nic_path.
- */
+ * devices have yet. Sets the devices' nic and nic_path. */
 
 /* paths[d * host->nnics + n] leads from device d to interface n. */
 void gf_near_by_paths(struct gf_host *host, const enum gf_path *paths);

@@ -71,12 +71,7 @@ double gf_probe_pcie_rate(double gt_per_s, double lanes);
  * numa = -1. */
 struct gf_device *gf_probe_add_device(struct gf_host *host);
 struct gf_nic *gf_probe_add_nic(struct gf_host *host);
-/* Takes one out of the list and frees what it owns. */
-void gf_probe_drop_device(struct gf_host *host, size_t index);
 struct gf_device *gf_probe_find_device(struct gf_host *host, const char *pci);
-/* Does nothing if config->remarks is NULL. */
-void gf_probe_remark(const struct gf_probe_config *config, const char *fmt, ...)
-	__attribute__((format(printf, 2, 3)));
 
 /* Numbers of the PCI bus (class without its last byte). */
 enum {
@@ -98,5 +93,32 @@ const char *gf_probe_device_type(unsigned int vendor, unsigned int device,
 const char *gf_probe_rdma_link(const char *name, const char *unknown);
 /* "dir/dump.xml" -> "dump"; the caller frees. */
 char *gf_probe_name_of_file(const char *path);
+
+/*
+ * Small reads below a sysfs tree, the running kernel's or a recorded one.
+ * Attributes come and go with devices and drivers, so every read may fail and
+ * callers treat that as "unknown".
+ */
+
+/* The first line of a file, without its newline: 0 or a negative errno (the
+ * kernel answers -EINVAL for the speed of an interface that is down). */
+int gf_sysfs_line(char *out, size_t capacity, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+
+#define GF_PCI_TEXT 16 /* "0000:65:00.0" and the NUL */
+
+/* Adds to a host that probers fill what hwloc's XML says of a machine:
+ * processors, memory and accelerators; without a sysfs network interfaces, too;
+ * of a saved machine its name, and links. The config's tree gets the places of
+ * PCI functions. -EINVAL names the path, and the line where there is one. */
+int gf_hwloc_read(const char *xml, const char *path,
+		  const struct gf_probe_config *config, struct gf_host *host,
+		  struct gf_error *err);
+
+/* Draws a topology for people: levels from the outside in, then the hosts with
+ * what they have, every figure with its origin. Hosts stand under their switch,
+ * and neighbours that are alike on one line. ascii: without the lines of
+ * Unicode. */
+void gf_tree_draw(const struct gf_topology *t, bool ascii, struct gf_text *out);
 
 #endif

@@ -9,8 +9,8 @@
 #include "probe/format.h"
 #include "probe/hostlist.h"
 
-/* A topology of Slurm while it is read: format_slurm.c its lines, slurm_yaml.c
- * its yaml; slurm_levels.c makes levels of it. */
+/* A topology of Slurm while it is read: format_slurm.c reads its lines and makes
+ * levels of it, slurm_yaml.c reads its yaml. */
 
 /* Fat trees have three or four tiers. */
 enum {
@@ -58,9 +58,5 @@ int gf_slurm_take(struct gf_slurm *r, struct gf_slurm_node *n, int rc);
 
 /* The cluster's default of topology.yaml. */
 int gf_slurm_yaml(struct gf_slurm *r);
-
-/* The levels of equal trees of so many tiers, or a flat one. */
-void gf_slurm_levels(const struct gf_slurm *r, int tiers, struct gf_topology *t,
-		     struct gf_text *remarks);
 
 #endif

@@ -12,6 +12,33 @@
 #include "import/import.h"
 #include "probe/probe.h"
 
+/* gf-topology documents themselves: to be drawn or renamed. */
+static int is_own(const char *text)
+{
+	return text[strspn(text, " \t\r\n")] == '{' &&
+	       strstr(text, "\"gf-topology\"") != NULL;
+}
+
+static int read_own(const struct gf_topology_file *in, struct gf_topology *t,
+		    struct gf_text *remarks, struct gf_error *err)
+{
+	struct gf_json *root = NULL;
+	int rc = gf_json_parse(in->text, in->size, in->path, &root, err);
+
+	(void)remarks;
+	if (rc == 0)
+		rc = gf_topology_read(root, in->path, t, err);
+	gf_json_free(root);
+	return rc;
+}
+
+static const struct gf_topology_format own = {
+	.name = "gf-topology",
+	.description = "a document of this project",
+	.recognise = is_own,
+	.read = read_own,
+};
+
 /*
  * To add another program's topology: format_NAME.c, which recognises and
  * reads it, its declaration in format.h, and a row below; a paragraph in
@@ -19,7 +46,7 @@
  */
 /* clang-format off */
 const struct gf_topology_format *const gf_topology_formats[] = {
-	&gf_format_own,
+	&own,
 	&gf_format_nccl,
 	&gf_format_hwloc,
 	&gf_format_slurm,
@@ -192,7 +219,7 @@ int gf_topology_import(const char *spec, int ranks_per_host,
 	free(text);
 	if (rc == 0) {
 		say_found(&t, imported);
-		if (format != &gf_format_own)
+		if (format != &own)
 			gf_imported_note(imported, &t.origin);
 	}
 	if (rc < 0)

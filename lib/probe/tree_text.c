@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "probe/tree_text.h"
+#include "probe/probe.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -7,7 +7,6 @@
 #include "probe/whole_job.h"
 #include "probe/find_levels.h"
 #include "probe/probe.h"
-#include "probe/tree_text.h"
 #include "ranks.h"
 
 static const char machine[] = "tests/data/hwloc/gpu-node.xml";
