@@ -11,8 +11,6 @@
 #include "contest/allreduce.h"
 #include "contest/row_report.h"
 #include "contest/size_sweep.h"
-#include "contest/told.h"
-#include "contest/drawing.h"
 #include "cli/command.h"
 #include "cli/deadline.h"
 #include "cli/start.h"

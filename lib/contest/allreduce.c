@@ -6,7 +6,7 @@
 
 #include "base/heap.h"
 #include "contest/contest.h"
-#include "contest/told.h"
+#include "contest/size_sweep.h"
 #include "base/allowance.h"
 
 const char *const gf_contest_across_names[] = {"max", "mean", "min", "rank0",
@@ -255,6 +255,19 @@ static int choose(struct gf_contest_allreduce *b, size_t count_elems,
 	return 0;
 }
 
+/* MPI's; between GPUs contest/device_send.h tells NCCL. Collective. The caller
+ * frees it. */
+static int tell(const struct gf_contest_allreduce_config *config,
+		const struct gf_way *way, struct gf_comm_told **told,
+		struct gf_error *err)
+{
+	const struct gf_tuning *v = &way->tuning;
+
+	return config->comm->ops->tell(config->comm,
+				       v->algorithm ? v->algorithm->number : 0,
+				       v->segment_bytes, told, err);
+}
+
 static int enter(struct gf_contest *c, size_t i, size_t count_elems,
 		 struct gf_contest_row *row, struct gf_error *err)
 {
@@ -265,8 +278,7 @@ static int enter(struct gf_contest *c, size_t i, size_t count_elems,
 	int rc = 0;
 
 	if (row->way.tuning.dialect && !b->config.device.nccl)
-		return gf_contest_told_new(&b->config, &row->way,
-					   &c->of[i].told, err);
+		return tell(&b->config, &row->way, &c->of[i].told, err);
 	messages = gf_xcalloc(lanes, sizeof(*messages));
 	if (row->chosen)
 		rc = choose(b, count_elems, &row->way, err);
@@ -286,6 +298,35 @@ static int enter(struct gf_contest *c, size_t i, size_t count_elems,
 	return rc;
 }
 
+static void init(struct gf_contest *c, struct gf_contest_allreduce *b, size_t n,
+		 size_t count_elems)
+{
+	size_t k;
+
+	*c = (struct gf_contest){.b = b, .n = n, .count_elems = count_elems};
+	c->of = gf_xcalloc(n, sizeof(*c->of));
+	for (k = 0; k < 2 * n; k++)
+		c->of[k / 2].times[k % 2] =
+			gf_xcalloc((size_t)b->config.repeats, sizeof(double));
+}
+
+/* Closes the contestants. */
+static void release(struct gf_contest *c)
+{
+	size_t k;
+
+	for (k = 0; k < 2 * c->n; k++)
+		free(c->of[k / 2].times[k % 2]);
+	for (k = 0; k < c->n; k++) {
+		gf_burst_free(c->of[k].burst);
+		if (c->of[k].told)
+			c->of[k].told->free(c->of[k].told);
+		gf_contest_sparse_free(c->of[k].sparse);
+		gf_contest_send_free(c->of[k].send);
+	}
+	free(c->of);
+}
+
 int gf_contest_allreduce_size(struct gf_contest_allreduce *b,
 			      const struct gf_way *ways, size_t nways,
 			      size_t count_elems, struct gf_contest_row *rows,
@@ -295,7 +336,7 @@ int gf_contest_allreduce_size(struct gf_contest_allreduce *b,
 	size_t i;
 	int rc = 0;
 
-	gf_contest_init(&c, b, nways, count_elems * (size_t)b->config.lanes);
+	init(&c, b, nways, count_elems * (size_t)b->config.lanes);
 	c.first_elems = count_elems;
 	for (i = 0; i < nways && rc == 0; i++) {
 		rows[i] = (struct gf_contest_row){
@@ -311,7 +352,7 @@ int gf_contest_allreduce_size(struct gf_contest_allreduce *b,
 			     : enter(&c, i, count_elems, &rows[i], err);
 	}
 	rc = measure(&c, rc, rows, err);
-	gf_contest_release(&c);
+	release(&c);
 	return rc;
 }
 
@@ -322,9 +363,9 @@ int gf_contest_allreduce_try(struct gf_contest_allreduce *b,
 	struct gf_contest c;
 	int rc;
 
-	gf_contest_init(&c, b, 1, 1);
+	init(&c, b, 1, 1);
 	rc = enter(&c, 0, 1, &row, err);
-	gf_contest_release(&c);
+	release(&c);
 	return rc;
 }
 
@@ -348,11 +389,11 @@ static int measure_messages(struct gf_contest_allreduce *b,
 	}
 	row->count_elems = total;
 	row->size_bytes = gf_contest_bytes(b, total);
-	gf_contest_init(&c, b, 1, total);
+	init(&c, b, 1, total);
 	c.first_elems = messages[0].count_elems;
 	rc = open_burst(&c, 0, messages, n, lanes, err);
 	rc = measure(&c, rc, row, err);
-	gf_contest_release(&c);
+	release(&c);
 	return rc;
 }
 

@@ -14,6 +14,7 @@
 #include "comm/watch.h"
 #include "engine/burst.h"
 #include "choose/chooser.h"
+#include "trace/rank_traces.h"
 
 /*
  * One all-reduce measured and verified: what gf-allreduce prints. Messages go
@@ -36,7 +37,25 @@ extern const char *const gf_contest_across_names[]; /* NULL-terminated */
 /* nccl-tests' words for gf_dtype_names; ends with NULLs. */
 extern const char *const gf_contest_dtype_words[][2];
 
-struct gf_contest_timeline;
+/*
+ * A drawing of the last repeat in place of each contestant, step by step
+ * (trace/rank_traces.h). Each size replaces the one before, so that the last
+ * size stays. Nothing else is recorded. Only messages that the executor sends
+ * have steps; others are drawn as a whole.
+ */
+struct gf_contest_timeline {
+	struct gf_trace trace;
+	struct gf_clock_offset offset;
+};
+
+/* Collective, before the first message: compares the clocks. */
+int gf_contest_timeline_begin(struct gf_contest_timeline *t,
+			      struct gf_comm *comm, struct gf_error *err);
+/* Collective. Rank 0 writes the file. */
+int gf_contest_timeline_write(const struct gf_contest_timeline *t,
+			      struct gf_comm *comm, const char *path,
+			      struct gf_error *err);
+void gf_contest_timeline_release(struct gf_contest_timeline *t);
 
 enum gf_contest_placement { GF_OUT_OF_PLACE, GF_IN_PLACE };
 
@@ -56,7 +75,7 @@ struct gf_contest_allreduce_config {
 	void (*hold)(void *ctx, bool begins);
 	void *hold_ctx;
 	const struct gf_plan *rule;           /* for auto; or NULL */
-	struct gf_contest_timeline *timeline; /* or NULL; drawing.h */
+	struct gf_contest_timeline *timeline; /* or NULL */
 	/* Schedules are proved before they run: on rank 0 a line for each (see
 	 * gf_engine_prove). NULL: they are not. */
 	struct gf_text *proofs;

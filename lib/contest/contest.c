@@ -3,20 +3,90 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/heap.h"
 #include "contest/exact.h"
-#include "contest/told.h"
+#include "contest/size_sweep.h"
 #include "cost/stat.h"
-#include "contest/drawing.h"
+#include "contest/allreduce.h"
+#include "base/file.h"
 
-size_t gf_contest_bytes(const struct gf_contest_allreduce *b,
-			size_t count_elems)
+int gf_contest_timeline_begin(struct gf_contest_timeline *t,
+			      struct gf_comm *comm, struct gf_error *err)
 {
-	return count_elems * b->config.element.size_bytes;
+	return gf_trace_compare_clocks(comm, &t->offset, err);
+}
+
+int gf_contest_timeline_write(const struct gf_contest_timeline *t,
+			      struct gf_comm *comm, const char *path,
+			      struct gf_error *err)
+{
+	char *text = NULL;
+	int rc = gf_trace_gather(&t->trace, comm, &t->offset, "gf-allreduce",
+				 &text, err);
+
+	if (rc)
+		return rc;
+	if (text)
+		rc = gf_file_write(path, text, strlen(text), err);
+	free(text);
+	return gf_comm_agree(comm, rc, err);
+}
+
+void gf_contest_timeline_release(struct gf_contest_timeline *t)
+{
+	gf_trace_release(&t->trace);
+}
+
+/* Around the repeat of contestant i that is recorded. */
+static void start_record(struct gf_contest *c, size_t i)
+{
+	if (c->of[i].burst)
+		gf_burst_record(c->of[i].burst, true);
+}
+
+/* Around the repeat of contestant i that is recorded. */
+static void stop_record(struct gf_contest *c, size_t i)
+{
+	c->of[i].span = c->latest;
+	if (c->of[i].burst)
+		gf_burst_record(c->of[i].burst, false);
+}
+
+/* The whole all-reduce of a contestant, and its steps if it has any. */
+static void draw(const struct gf_contest *c, size_t i,
+		 const struct gf_contest_row *row)
+{
+	struct gf_contest_timeline *t = c->b->config.timeline;
+	double shift_s = gf_trace_shift_s(&t->offset);
+	const struct gf_contest_span *span = &c->of[i].span;
+	char args[96];
+
+	snprintf(args, sizeof(args), "{\"bytes\": %zu, \"messages\": %zu}",
+		 row->size_bytes, row->messages);
+	gf_trace_slice(&t->trace, c->b->config.comm->rank, GF_TRACE_MESSAGES,
+		       "message", row->way.algorithm->name,
+		       span->start_s - shift_s, span->time_s, args);
+	if (c->of[i].burst)
+		gf_burst_draw(c->of[i].burst, shift_s, &t->trace);
+}
+
+/* Draws all contestants, after they have ended. */
+static void draw_all(const struct gf_contest *c,
+		     const struct gf_contest_row *rows)
+{
+	struct gf_contest_timeline *t = c->b->config.timeline;
+	const struct gf_comm *comm = c->b->config.comm;
+	size_t i;
+
+	gf_trace_release(&t->trace);
+	gf_trace_name_rows(&t->trace, comm->rank, comm->ranks);
+	for (i = 0; i < c->n; i++)
+		draw(c, i, &rows[i]);
 }
 
 /* --- repeats --------------------------------------------------------------
@@ -29,16 +99,40 @@ static int meet(struct gf_contest_allreduce *b, struct gf_error *err)
 	return gf_comm_barrier(b->config.comm, err);
 }
 
+/* Moves the contestants' data where it lies on a GPU. */
+static int move(const struct gf_contest *c, enum gf_contest_move what,
+		void *host, struct gf_error *err)
+{
+	struct gf_contest_allreduce *b = c->b;
+
+	return b->device ? gf_contest_gpu_move(
+				   b->device, what, host,
+				   gf_contest_bytes(b, c->count_elems), err)
+			 : 0;
+}
+
 /* The inputs are put in place. */
 static int refill(const struct gf_contest *c, struct gf_error *err)
 {
 	struct gf_contest_allreduce *b = c->b;
-	size_t bytes = gf_contest_bytes(b, c->count_elems);
 
-	if (b->device)
-		return gf_contest_gpu_restore(b->device, bytes, err);
-	memcpy(b->work, b->source, bytes);
-	return 0;
+	if (!b->device)
+		memcpy(b->work, b->source, gf_contest_bytes(b, c->count_elems));
+	return move(c, GF_MOVE_IN_PLACE, NULL, err);
+}
+
+/* One message, in `work`. */
+static int send_told(const struct gf_contest_allreduce *b,
+		     struct gf_comm_told *told, size_t count_elems,
+		     struct gf_error *err)
+{
+	const struct gf_element *e = &b->config.element;
+	int rc = told->allreduce(told, b->work, count_elems, e, err);
+
+	if (rc == 0)
+		gf_element_finish(e, b->work, count_elems,
+				  b->config.comm->ranks);
+	return rc;
 }
 
 /* Contestant i's all-reduce of what is in `work`. By the host, what is on a GPU
@@ -46,20 +140,15 @@ static int refill(const struct gf_contest *c, struct gf_error *err)
 static int reduce(const struct gf_contest *c, size_t i, struct gf_error *err)
 {
 	struct gf_contest_allreduce *b = c->b;
-	size_t bytes = gf_contest_bytes(b, c->count_elems);
-	int rc = b->device ? gf_contest_gpu_down(b->device, b->work, bytes, err)
-			   : 0;
+	int rc = move(c, GF_MOVE_DOWN, b->work, err);
 
 	if (rc == 0)
 		rc = c->of[i].sparse ? gf_contest_sparse_send(c->of[i].sparse,
 							      b->work, err)
 		     : c->of[i].told
-			     ? gf_contest_told_send(b, c->of[i].told,
-						    c->count_elems, err)
+			     ? send_told(b, c->of[i].told, c->count_elems, err)
 			     : gf_burst_send(c->of[i].burst, b->work, err);
-	if (rc == 0 && b->device)
-		rc = gf_contest_gpu_up(b->device, b->work, bytes, err);
-	return rc;
+	return rc ? rc : move(c, GF_MOVE_UP, b->work, err);
 }
 
 static int run(const struct gf_contest *c, size_t i, bool fill_first,
@@ -78,6 +167,13 @@ static int run(const struct gf_contest *c, size_t i, bool fill_first,
 	return rc;
 }
 
+/* The deadline of such a call begins, or ends. */
+static void hold(const struct gf_contest_allreduce_config *config, bool begins)
+{
+	if (config->hold)
+		config->hold(config->hold_ctx, begins);
+}
+
 static int once(struct gf_contest *c, size_t i,
 		enum gf_contest_placement placement, double *time_s,
 		struct gf_error *err)
@@ -91,7 +187,7 @@ static int once(struct gf_contest *c, size_t i,
 	if (rc)
 		return rc;
 	if (c->of[i].told)
-		gf_contest_hold(&b->config, true);
+		hold(&b->config, true);
 	rc = meet(b, err);
 	if (rc) {
 		gf_error_prefix(err,
@@ -105,7 +201,7 @@ static int once(struct gf_contest *c, size_t i,
 	rc = run(c, i, fill_first, time_s, err);
 	c->latest.time_s = gf_clock_s() - c->latest.start_s;
 	if (c->of[i].told)
-		gf_contest_hold(&b->config, false);
+		hold(&b->config, false);
 	return rc;
 }
 
@@ -117,10 +213,10 @@ static int repeat(struct gf_contest *c, size_t k, bool last, double *time_s,
 	int rc;
 
 	if (record)
-		gf_contest_record(c, k / 2);
+		start_record(c, k / 2);
 	rc = once(c, k / 2, (enum gf_contest_placement)(k % 2), time_s, err);
 	if (record)
-		gf_contest_recorded(c, k / 2);
+		stop_record(c, k / 2);
 	return rc;
 }
 
@@ -228,33 +324,12 @@ static size_t count_wrong(const struct gf_contest *c, size_t which,
 		       : gf_exact_wrong(exact, work, c->count_elems);
 }
 
-/* Inputs go where they are wanted, and results where they are looked at. */
-static int load(const struct gf_contest *c, struct gf_error *err)
-{
-	struct gf_contest_allreduce *b = c->b;
-
-	return b->device ? gf_contest_gpu_load(
-				   b->device, b->source,
-				   gf_contest_bytes(b, c->count_elems), err)
-			 : 0;
-}
-
-static int fetch(const struct gf_contest *c, struct gf_error *err)
-{
-	struct gf_contest_allreduce *b = c->b;
-
-	return b->device ? gf_contest_gpu_down(
-				   b->device, b->work,
-				   gf_contest_bytes(b, c->count_elems), err)
-			 : 0;
-}
-
 static int fill(const struct gf_contest *c, const struct gf_exact *exact,
 		struct gf_error *err)
 {
 	gf_exact_fill(exact, c->b->config.comm->rank, c->b->source,
 		      c->count_elems);
-	return load(c, err);
+	return move(c, GF_MOVE_INPUTS, c->b->source, err);
 }
 
 static int check(struct gf_contest *c, size_t which,
@@ -280,7 +355,7 @@ static int check(struct gf_contest *c, size_t which,
 		if (rc == 0)
 			rc = once(c, which, placement, &ignored, err);
 		if (rc == 0)
-			rc = fetch(c, err);
+			rc = move(c, GF_MOVE_DOWN, b->work, err);
 		if (rc)
 			break;
 		spoil(b, row->codec, c->count_elems);
@@ -302,11 +377,11 @@ static int take_error(struct gf_contest *c, size_t which,
 	int rc;
 
 	gf_sum_error_fill(e->dtype, comm->rank, b->source, c->count_elems);
-	rc = load(c, err);
+	rc = move(c, GF_MOVE_INPUTS, b->source, err);
 	if (rc == 0)
 		rc = once(c, which, GF_IN_PLACE, &ignored, err);
 	if (rc == 0)
-		rc = fetch(c, err);
+		rc = move(c, GF_MOVE_DOWN, b->work, err);
 	b->watch.self.calls++;
 	return rc ? rc
 		  : gf_sum_error_measure(comm, e->dtype, e->op, b->work,
@@ -380,34 +455,6 @@ int gf_contest_measure(struct gf_contest *c, struct gf_contest_row *rows,
 					   false, &rows[i].wire_bytes, err);
 	}
 	if (rc == 0 && c->b->config.timeline)
-		gf_contest_draw(c, rows);
+		draw_all(c, rows);
 	return rc;
-}
-
-void gf_contest_init(struct gf_contest *c, struct gf_contest_allreduce *b,
-		     size_t n, size_t count_elems)
-{
-	size_t k;
-
-	*c = (struct gf_contest){.b = b, .n = n, .count_elems = count_elems};
-	c->of = gf_xcalloc(n, sizeof(*c->of));
-	for (k = 0; k < 2 * n; k++)
-		c->of[k / 2].times[k % 2] =
-			gf_xcalloc((size_t)b->config.repeats, sizeof(double));
-}
-
-void gf_contest_release(struct gf_contest *c)
-{
-	size_t k;
-
-	for (k = 0; k < 2 * c->n; k++)
-		free(c->of[k / 2].times[k % 2]);
-	for (k = 0; k < c->n; k++) {
-		gf_burst_free(c->of[k].burst);
-		if (c->of[k].told)
-			c->of[k].told->free(c->of[k].told);
-		gf_contest_sparse_free(c->of[k].sparse);
-		gf_contest_send_free(c->of[k].send);
-	}
-	free(c->of);
 }

@@ -78,7 +78,7 @@ struct gf_contestant {
 	struct gf_contest_sparse *sparse;
 	struct gf_contest_send *send;
 	double *times[2];            /* per placement and repeat */
-	struct gf_contest_span span; /* of what was recorded: drawing.h */
+	struct gf_contest_span span; /* of what was recorded */
 };
 
 /* The caller fills the contestants before it measures. */
@@ -92,13 +92,11 @@ struct gf_contest {
 };
 
 /* Bytes of so many elements. */
-size_t gf_contest_bytes(const struct gf_contest_allreduce *b,
-			size_t count_elems);
-
-void gf_contest_init(struct gf_contest *c, struct gf_contest_allreduce *b,
-		     size_t n, size_t count_elems);
-/* Closes the contestants. */
-void gf_contest_release(struct gf_contest *c);
+static inline size_t gf_contest_bytes(const struct gf_contest_allreduce *b,
+				      size_t count_elems)
+{
+	return count_elems * b->config.element.size_bytes;
+}
 
 /* Collective: proves the schedules of all contestants, lines of
  * config.proofs. Errors as gf_engine_prove's. */

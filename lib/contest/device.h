@@ -50,11 +50,4 @@ const char *gf_contest_device_kind(const struct gf_contest_device *d);
 const char *gf_contest_device_transport(const struct gf_contest_device *d,
 					const struct gf_comm *comm);
 
-/* The GPUs that this process sees and NCCL's version, or why there are none: a
- * line each to `add`. */
-void gf_contest_device_list(void (*add)(void *ctx, const char *kind,
-					const char *name,
-					const char *description),
-			    void *ctx);
-
 #endif

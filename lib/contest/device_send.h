@@ -30,19 +30,16 @@ int gf_contest_gpu_reserve(struct gf_contest_gpu *d, size_t bytes,
 /* NULL is allowed. Collective, unless something has failed. */
 void gf_contest_gpu_close(struct gf_contest_gpu *d);
 
-/* Inputs up, and put in place; results down; both wait. */
-int gf_contest_gpu_load(struct gf_contest_gpu *d, const void *from,
-			size_t bytes, struct gf_error *err);
-int gf_contest_gpu_restore(struct gf_contest_gpu *d, size_t bytes,
-			   struct gf_error *err);
-int gf_contest_gpu_down(struct gf_contest_gpu *d, void *to, size_t bytes,
-			struct gf_error *err);
-int gf_contest_gpu_up(struct gf_contest_gpu *d, const void *from, size_t bytes,
-		      struct gf_error *err);
-
-/* The inputs put in place, enqueued alone. */
-int gf_contest_gpu_refill(struct gf_contest_gpu *d, size_t bytes,
-			  struct gf_error *err);
+/* Moves and waits: inputs up, inputs in place, results down, or data up there;
+ * host: the other end, but for what moves on the device. */
+enum gf_contest_move {
+	GF_MOVE_INPUTS,
+	GF_MOVE_IN_PLACE,
+	GF_MOVE_DOWN,
+	GF_MOVE_UP
+};
+int gf_contest_gpu_move(struct gf_contest_gpu *d, enum gf_contest_move what,
+			void *host, size_t bytes, struct gf_error *err);
 
 /* Messages by NCCL, one after the other in the memory, started as
  * engine/burst.h says, on that many of the lanes. The first one's tuning is

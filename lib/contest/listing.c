@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "contest/row_report.h"
 
+#include <stdio.h>
+
 #include "contest/device.h"
 #include "codec/codec.h"
 #include "coll/algorithm.h"
 #include "comm/transport.h"
 #include "doc/dialect.h"
 
-static void add(void *out, const char *kind, const char *name,
+static void add(struct gf_text *out, const char *kind, const char *name,
 		const char *description)
 {
 	gf_text_addf(out, "%-9s  %-12s  %s\n", kind, name, description);
@@ -31,6 +33,43 @@ static void add_variants(struct gf_text *out, const struct gf_dialect *d)
 	gf_text_release(&words);
 }
 
+static void add_gpu(struct gf_text *out, int index)
+{
+	struct gf_error why = {""};
+	struct gf_gpu *gpu = NULL;
+	char name[32], text[256];
+
+	snprintf(name, sizeof(name), "cuda:%d", index);
+	if (gf_gpu_open(index, &gpu, &why))
+		snprintf(text, sizeof(text), "%.200s", why.text);
+	else
+		snprintf(text, sizeof(text), "%s, %s, sm_%d%d, %zu MiB",
+			 gpu->name, gpu->pci, gpu->major, gpu->minor,
+			 gpu->memory_bytes >> 20);
+	add(out, "device", name, text);
+	gf_gpu_close(gpu);
+}
+
+/* The GPUs that this process sees and NCCL's version, or why there are none. */
+static void add_devices(struct gf_text *out)
+{
+	struct gf_contest_device d = {0};
+	struct gf_error why = {""};
+	char version[GF_CONTEST_LIBRARY_TEXT];
+	int count = gf_gpu_count(&why), i;
+
+	add(out, "device", "cpu", "the host's processors");
+	if (!count)
+		add(out, "device", "no cuda", why.text);
+	for (i = 0; i < count; i++)
+		add_gpu(out, i);
+	if (gf_nccl_load(&d.nccl, &why))
+		add(out, "between", "no nccl", why.text);
+	else
+		add(out, "between", "nccl",
+		    gf_contest_device_library(&d, NULL, version));
+}
+
 char *gf_contest_list(void)
 {
 	struct gf_text out = {0};
@@ -52,6 +91,6 @@ char *gf_contest_list(void)
 		if (!gf_transports[i].threads)
 			add(&out, "transport", gf_transports[i].name,
 			    gf_transports[i].description);
-	gf_contest_device_list(add, &out);
+	add_devices(&out);
 	return gf_text_take(&out);
 }

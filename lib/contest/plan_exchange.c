@@ -12,6 +12,17 @@
 #include "engine/engine.h"
 #include "exchange/exchange.h"
 #include "optim/optimizer.h"
+#include "coll/runnable.h"
+
+/*
+ * A plan with a selection, as training runs it (exchange/exchange.h): a repeat
+ * is a step after any warm-up whose gradients are all ready at once, from its
+ * beginning to its sums. What is chosen, how sets are made and what becomes of
+ * the rest is part of it. Gradients are normal numbers, other ones in each
+ * repeat. In place they lie where the exchange wants them; out of place they
+ * are copied there first. What is right depends on the selection, but all ranks
+ * must end with the same sums: an element is wrong where it is not rank 0's.
+ */
 
 /* After the warm-up of any selection. */
 static const size_t first_step = (size_t)1 << 40;
@@ -29,9 +40,10 @@ struct stepping {
 	int placement;
 };
 
-int gf_contest_exchange_check(const struct gf_plan *plan,
-			      const struct gf_contest_allreduce_config *config,
-			      struct gf_error *err)
+/* -ENOTSUP: what was asked for is about dense messages between hosts. */
+static int check(const struct gf_plan *plan,
+		 const struct gf_contest_allreduce_config *config,
+		 struct gf_error *err)
 {
 	const char *option = config->device.gpu ? "--device cpu"
 			     : config->proofs   ? "no --verify (gf-sim has it)"
@@ -216,9 +228,10 @@ static void describe(const struct gf_plan *plan, struct gf_contest_row *row)
 		row->way.algorithm = gf_algorithm_find(runs);
 }
 
-int gf_contest_exchange_run(const struct gf_plan *plan,
-			    const struct gf_contest_allreduce_config *config,
-			    struct gf_contest_row *row, struct gf_error *err)
+/* Collective: one row, of all messages. */
+static int run_exchange(const struct gf_plan *plan,
+			const struct gf_contest_allreduce_config *config,
+			struct gf_contest_row *row, struct gf_error *err)
 {
 	struct stepping s = {.config = config, .plan = *plan, .row = row};
 	uint64_t before;
@@ -242,5 +255,47 @@ int gf_contest_exchange_run(const struct gf_plan *plan,
 	}
 	rc = rc ? rc : gf_exchange_call(s.x, most_bytes, &s, err);
 	close_exchange(&s);
+	return rc;
+}
+
+int gf_contest_plan_run(const struct gf_plan *plan,
+			const struct gf_contest_allreduce_config *config,
+			struct gf_contest_rows *rows, struct gf_error *err)
+{
+	struct gf_contest_allreduce *bench = NULL;
+	size_t elems = 0, i;
+	int rc = gf_plan_runnable(plan, err);
+
+	if (rc == 0 && plan->servers)
+		rc = gf_error_set(err, -EINVAL,
+				  "want a plan without a server (gf-train runs "
+				  "them), got %d",
+				  plan->servers);
+	if (rc == 0 && plan->ranks != config->comm->ranks)
+		rc = gf_error_set(err, -EINVAL,
+				  "the plan is for %d ranks, this job has %d",
+				  plan->ranks, config->comm->ranks);
+	if (rc == 0) {
+		rc = gf_contest_gradients(&config->element, err);
+		if (rc)
+			gf_error_prefix(err, "a plan's messages");
+	}
+	if (rc == 0 &&
+	    !gf_selection_has(&plan->selection, GF_SELECT_LOSSLESS)) {
+		rc = check(plan, config, err);
+		rows->count = 1;
+		rows->list = gf_xcalloc(1, sizeof(*rows->list));
+		return rc ? rc : run_exchange(plan, config, rows->list, err);
+	}
+	for (i = 0; i < plan->nmessages; i++)
+		elems += gf_plan_message_elems(plan, i);
+	if (rc == 0)
+		rc = gf_contest_allreduce_open(config, elems, &bench, err);
+	if (rc)
+		return rc;
+	rows->count = plan->nmessages + 1;
+	rows->list = gf_xcalloc(rows->count, sizeof(*rows->list));
+	rc = gf_contest_allreduce_plan(bench, plan, rows->list, err);
+	gf_contest_allreduce_close(bench);
 	return rc;
 }

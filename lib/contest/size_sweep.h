@@ -41,7 +41,7 @@ struct gf_contest_sweep {
 int gf_contest_sweep_finish(struct gf_contest_sweep *s,
 			    struct gf_contest_allreduce_config *config,
 			    struct gf_error *err);
-/* Does it tell a library how to go (contest/told.h)? */
+/* Does it tell a library how to go? */
 bool gf_contest_sweep_tells(const struct gf_contest_sweep *s);
 
 /* The factors and stages that were said, as a way without an algorithm. */
@@ -97,24 +97,21 @@ int gf_contest_plan_run(const struct gf_plan *plan,
 			struct gf_contest_rows *rows, struct gf_error *err);
 
 /*
- * A plan with a selection, as training runs it (exchange/exchange.h): a repeat
- * is a step after any warm-up whose gradients are all ready at once, from its
- * beginning to its sums. What is chosen, how sets are made and what becomes of
- * the rest is part of it. Gradients are normal numbers, other ones in each
- * repeat. In place they lie where the exchange wants them; out of place they
- * are copied there first. What is right depends on the selection, but all ranks
- * must end with the same sums: an element is wrong where it is not rank 0's.
+ * Contestants that are a library's own all-reduce, told how to go: variants of
+ * doc/dialect.h. "library:ring" is one of them, "library:all" all that the
+ * library can be told.
  */
 
-/* -ENOTSUP: what was asked for is about dense messages between hosts. */
-int gf_contest_exchange_check(const struct gf_plan *plan,
-			      const struct gf_contest_allreduce_config *config,
-			      struct gf_error *err);
-
-/* Collective: one row, of all messages. */
-int gf_contest_exchange_run(const struct gf_plan *plan,
-			    const struct gf_contest_allreduce_config *config,
-			    struct gf_contest_row *row, struct gf_error *err);
+/* Is that such a name? */
+bool gf_contest_told_is(const char *name);
+/* -EINVAL: no library can be told that, or not NCCL, between GPUs. */
+int gf_contest_told_check(const char *name, bool gpus, struct gf_error *err);
+/* A line on rank 0 about settings in the environment that hold for the default
+ * alone. */
+void gf_contest_told_remark(const struct gf_contest_allreduce_config *config,
+			    struct gf_text *out);
+/* Is the way asked for by its own name, not with all? */
+bool gf_contest_told_named(const char *const *names, const struct gf_way *way);
 
 /*
  * A search over sizes and ways that does not try everything. The ends of the

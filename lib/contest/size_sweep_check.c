@@ -12,7 +12,6 @@
 #include "choose/own_gpu.h"
 #include "coll/algorithm.h"
 #include "contest/size_sweep.h"
-#include "contest/told.h"
 #include "doc/algorithm_traits.h"
 
 static const size_t default_min_bytes = 1024, default_max_bytes = 64 << 20,

@@ -6,7 +6,6 @@
 
 #include "base/heap.h"
 #include "contest/size_sweep.h"
-#include "contest/told.h"
 #include "coll/runnable.h"
 
 /* A sweep's rows on their way: those of size i from i * ways->count on. */
@@ -199,49 +198,5 @@ int gf_contest_sweep_run(const struct gf_contest_sweep *s,
 	gf_contest_allreduce_close(bench);
 	free(ways.list);
 	free(counts);
-	return rc;
-}
-
-int gf_contest_plan_run(const struct gf_plan *plan,
-			const struct gf_contest_allreduce_config *config,
-			struct gf_contest_rows *rows, struct gf_error *err)
-{
-	struct gf_contest_allreduce *bench = NULL;
-	size_t elems = 0, i;
-	int rc = gf_plan_runnable(plan, err);
-
-	if (rc == 0 && plan->servers)
-		rc = gf_error_set(err, -EINVAL,
-				  "want a plan without a server (gf-train runs "
-				  "them), got %d",
-				  plan->servers);
-	if (rc == 0 && plan->ranks != config->comm->ranks)
-		rc = gf_error_set(err, -EINVAL,
-				  "the plan is for %d ranks, this job has %d",
-				  plan->ranks, config->comm->ranks);
-	if (rc == 0) {
-		rc = gf_contest_gradients(&config->element, err);
-		if (rc)
-			gf_error_prefix(err, "a plan's messages");
-	}
-	if (rc == 0 &&
-	    !gf_selection_has(&plan->selection, GF_SELECT_LOSSLESS)) {
-		rc = gf_contest_exchange_check(plan, config, err);
-		rows->count = 1;
-		rows->list = gf_xcalloc(1, sizeof(*rows->list));
-		return rc ? rc
-			  : gf_contest_exchange_run(plan, config, rows->list,
-						    err);
-	}
-	for (i = 0; i < plan->nmessages; i++)
-		elems += gf_plan_message_elems(plan, i);
-	if (rc == 0)
-		rc = gf_contest_allreduce_open(config, elems, &bench, err);
-	if (rc)
-		return rc;
-	rows->count = plan->nmessages + 1;
-	rows->list = gf_xcalloc(rows->count, sizeof(*rows->list));
-	rc = gf_contest_allreduce_plan(bench, plan, rows->list, err);
-	gf_contest_allreduce_close(bench);
 	return rc;
 }

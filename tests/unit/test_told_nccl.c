@@ -14,7 +14,6 @@
 #include "base/array.h"
 #include "contest/row_report.h"
 #include "contest/size_sweep.h"
-#include "contest/told.h"
 #include "import/import.h"
 #include "planner/emit.h"
 
