@@ -146,7 +146,7 @@ int gf_engine_wait(struct gf_engine *e, struct gf_error *err);
  * that were waited for. An engine with a thread has this order anyway. */
 int gf_engine_end(struct gf_engine *e, struct gf_error *err);
 /* Blocks until all steps that were begun have ended, their hooks too. The steps
- * do not count as waited for. */
+ * do not count as waited for. Streams. */
 int gf_engine_settle(struct gf_engine *e, struct gf_error *err);
 /* After a failure that is kept: fills in, per rank, whether it is missing.
  * Blocks for 2 s at most, until every rank has answered or cannot. -ENODATA:

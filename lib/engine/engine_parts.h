@@ -68,7 +68,7 @@ struct gf_engine_ops {
 	void (*backward_end)(struct gf_engine *e);
 	int (*wait)(struct gf_engine *e, struct gf_error *err);
 	int (*end)(struct gf_engine *e, struct gf_error *err); /* (optional) */
-	int (*settle)(struct gf_engine *e, struct gf_error *err);
+	int (*settle)(struct gf_engine *e, struct gf_error *err); /* streams */
 	int (*expect)(struct gf_engine *e, const struct gf_work *like, size_t n,
 		      struct gf_error *err); /* (optional) */
 	void (*forget)(struct gf_engine *e, const struct gf_work *like,

@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "comm/backoff.h"
+#include "doc/start_rule.h"
 
 int gf_streams_see(struct gf_streams *e, struct gf_error *err)
 {
@@ -174,13 +175,17 @@ static int issue(struct gf_streams *e, struct gf_streams_step *s, size_t i,
 	return 0;
 }
 
+/* May the message be enqueued? Only its gradients hold the host. What else has
+ * ended is not known before the device comes to the message: so `prepare` and
+ * `issue` ask which ends its streams shall wait for, and for a lane that is the
+ * one before it there, whichever lane is free first. */
 static bool may_start(struct gf_streams *e, const struct gf_work *w)
 {
-	if (e->nready < w->first)
-		e->nready = w->first;
-	while (e->nready <= w->last && e->tensor_ready[e->nready])
-		e->nready++;
-	return e->nready > w->last && (!w->at_end || e->backward_ended);
+	return gf_may_start(&(struct gf_held){
+		.by_release = w->at_end && !e->backward_ended,
+		.by_gradients = !gf_work_ready(w, e->tensor_ready, &e->nready),
+		.lanes = e->base.lanes,
+	});
 }
 
 /* Under lock. */

@@ -6,6 +6,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "doc/start_rule.h"
+
 static struct gf_thread *thread_of(struct gf_engine *e)
 {
 	return (struct gf_thread *)e;
@@ -24,15 +26,6 @@ struct gf_thread_step *gf_thread_starting(const struct gf_thread *e)
 	return NULL;
 }
 
-static bool tensors_ready(struct gf_thread_step *s, const struct gf_work *w)
-{
-	if (s->seen < w->first)
-		s->seen = w->first;
-	while (s->seen <= w->last && s->tensor_ready[s->seen])
-		s->seen++;
-	return s->seen > w->last && (!w->at_end || s->backward_ended);
-}
-
 bool gf_thread_may_start(struct gf_thread *e)
 {
 	struct gf_thread_step *s = gf_thread_starting(e);
@@ -40,16 +33,20 @@ bool gf_thread_may_start(struct gf_thread *e)
 
 	if (e->base.thread.rc || !s)
 		return false;
-	if (e->base.hooks.serial && s != gf_thread_step(e, e->nended))
-		return false;
 	w = &s->work[s->next];
-	if (!tensors_ready(s, w))
-		return false;
-	if (w->after == GF_AFTER_ALL
-		    ? s->nended < s->next
-		    : w->after && !s->messages[w->after - 1].ended)
-		return false;
-	return w->simultaneous ? e->nactive < e->base.lanes : e->nactive == 0;
+	return gf_may_start(&(struct gf_held){
+		.by_release = w->at_end && !s->backward_ended,
+		.by_gradients = !gf_work_ready(w, s->tensor_ready, &s->seen),
+		.by_half =
+			w->after == GF_AFTER_ALL
+				? s->nended < s->next
+				: w->after && !s->messages[w->after - 1].ended,
+		.by_step = e->base.hooks.serial &&
+			   s != gf_thread_step(e, e->nended),
+		.simultaneous = w->simultaneous,
+		.active = e->nactive,
+		.lanes = e->base.lanes,
+	});
 }
 
 size_t gf_thread_take(struct gf_thread *e, struct gf_thread_step *s)
@@ -390,20 +387,6 @@ static int wait(struct gf_engine *engine, struct gf_error *err)
 	return rc;
 }
 
-static int settle(struct gf_engine *engine, struct gf_error *err)
-{
-	struct gf_thread *e = thread_of(engine);
-	int rc;
-
-	gf_thread_lock(e);
-	while (!e->base.thread.rc && e->nended < e->base.nbegun)
-		await_news(e);
-	end_wait(e);
-	rc = gf_comm_thread_kept(&e->base.thread, err);
-	gf_thread_unlock(e);
-	return rc;
-}
-
 static const struct gf_message_times *times(struct gf_engine *engine,
 					    uint64_t step)
 {
@@ -471,7 +454,6 @@ const struct gf_engine_ops gf_engine_thread = {
 	.wait = wait,
 	.recipe = gf_thread_recipe,
 	.expect = gf_thread_expect,
-	.settle = settle,
 	.times = times,
 	.list_of = list_of,
 	.close = gf_thread_close,

@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "base/array.h"
+#include "doc/start_rule.h"
 
 static int draining(const struct gf_sim_state *s)
 {
@@ -347,15 +348,23 @@ static void launch(struct gf_sim_state *s, const struct gf_sim_start *m)
 	f->startup_end_s = s->now_s + beside_s;
 }
 
-static int allowed(const struct gf_sim_state *s, const struct gf_sim_start *m)
+/* Messages come in order here; `ready` says that work_s is done, which is their
+ * gradients' or all of backward's. */
+static bool may_start(const struct gf_sim_state *s,
+		      const struct gf_sim_start *m, bool ready)
 {
-	return m->mode == GF_MODE_SIMULTANEOUS ? s->lanes : 1;
+	return gf_may_start(&(struct gf_held){
+		.by_gradients = !ready,
+		.simultaneous = m->mode == GF_MODE_SIMULTANEOUS,
+		.active = s->nflights,
+		.lanes = s->lanes,
+	});
 }
 
 void gf_sim_start(struct gf_sim_state *s, const struct gf_sim_start *m)
 {
 	gf_sim_reach(s, m->work_s);
-	while (s->nflights >= allowed(s, m))
+	while (!may_start(s, m, true))
 		gf_sim_pass_phase(s);
 	launch(s, m);
 }
@@ -370,7 +379,7 @@ bool gf_sim_start_by(struct gf_sim_state *s, const struct gf_sim_start *m,
 		int n, first;
 
 		ready |= ready_s <= s->now_s;
-		if (ready && s->nflights < allowed(s, m))
+		if (may_start(s, m, ready))
 			break;
 		n = draining(s);
 		first = next_event(s, n, &event_s);

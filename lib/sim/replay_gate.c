@@ -13,6 +13,7 @@
 #include <stdlib.h>
 
 #include "base/heap.h"
+#include "doc/start_rule.h"
 #include "sim/flight.h"
 #include "sim/replay_run.h"
 
@@ -55,17 +56,19 @@ static void foretell(struct gf_replay_run *r, size_t message, int rank)
 					  .id = id});
 }
 
-/* Is the next message kept back by others? */
+/* May the next message start once its gradients are made, which each rank's
+ * event will say? */
 static bool open(const struct gf_replay_run *r)
 {
-	const struct gf_replay_gate *g = &r->gate;
-	int most = 1;
+	size_t next = r->gate.next;
 
-	if (g->next == r->in->nmessages)
-		return false;
-	if (r->in->messages[g->next].mode == GF_MODE_SIMULTANEOUS)
-		most = r->in->compute->lanes;
-	return g->active < most;
+	return next < r->in->nmessages &&
+	       gf_may_start(&(struct gf_held){
+		       .simultaneous = r->in->messages[next].mode ==
+				       GF_MODE_SIMULTANEOUS,
+		       .active = r->gate.active,
+		       .lanes = r->in->compute->lanes,
+	       });
 }
 
 /* Looks at the next message when another has started or ended. */

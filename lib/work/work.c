@@ -15,6 +15,16 @@ size_t gf_work_count(const struct gf_plan *plan)
 	return count;
 }
 
+bool gf_work_ready(const struct gf_work *w, const bool *tensor_ready,
+		   size_t *seen)
+{
+	if (*seen < w->first)
+		*seen = w->first;
+	while (*seen <= w->last && tensor_ready[*seen])
+		++*seen;
+	return *seen > w->last;
+}
+
 static struct gf_work of_message(const struct gf_message *m,
 				 const struct gf_pool *pool)
 {

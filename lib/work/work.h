@@ -100,6 +100,11 @@ struct gf_work {
 	const char *name; /* in failures; NULL: the message's number */
 };
 
+/* Are its tensors' gradients there? *seen, from 0 for each message, is how far
+ * that was asked before. */
+bool gf_work_ready(const struct gf_work *w, const bool *tensor_ready,
+		   size_t *seen);
+
 /* When each message was ready (a message released by the end of backward:
  * then), started and ended, in gf_clock_s time. */
 struct gf_message_times {

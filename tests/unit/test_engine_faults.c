@@ -213,10 +213,10 @@ static void ahead(struct gf_comm *c, void *ctx)
 	}
 	give_all(&r);
 	rig_begin(&r);
-	rc = gf_engine_settle(r.engine, &err);
+	rc = gf_engine_wait(r.engine, &err);
 	EXPECT(rc == -ETIMEDOUT && strstr(err.text, "rank 0 is still in step"),
 	       "rank %d: %d, %s", c->rank, rc, err.text);
-	EXPECT(gf_engine_settle(r.engine, &err) == rc, "again");
+	EXPECT(gf_engine_wait(r.engine, &err) == rc, "again");
 	gate_pass(&gate);
 	rig_close(&r);
 }
