@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/units.h"
-#include "engine/agree.h"
+#include "engine/engine.h"
 
 #define GPU  "cuda"
 #define MOST 1023 /* the highest number that a name may have */
@@ -67,7 +67,7 @@ int gf_own_gpu_nccl(const struct gf_gpu_source *from, struct gf_comm *comm,
 		return rc;
 	snprintf(version, sizeof(version), "%d", found->version);
 	rc = gf_comm_same_text(comm, "NCCL's version", version, err);
-	rc = rc ? rc : gf_agree_own_gpus(comm, gpu, err);
+	rc = rc ? rc : gf_engine_own_gpus(comm, gpu, err);
 	if (!rc)
 		*nccl = found;
 	return rc;

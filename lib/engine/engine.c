@@ -4,10 +4,11 @@
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/digest.h"
 #include "base/heap.h"
-#include "engine/agree.h"
+#include "coll/runnable.h"
 #include "engine/engine_parts.h"
 
 static int check(const struct gf_engine_config *config, struct gf_error *err)
@@ -15,8 +16,10 @@ static int check(const struct gf_engine_config *config, struct gf_error *err)
 	const struct gf_plan *plan = config->plan;
 	const struct gf_pool *pool = config->pool;
 	size_t i, count;
-	int rc = gf_agree_takes(config->comm, plan, err);
+	int rc = gf_plan_runnable(plan, err);
 
+	rc = rc ? rc : gf_plan_check(plan, err);
+	rc = rc ? rc : gf_plan_check_ranks(plan, config->comm->ranks, err);
 	if (rc)
 		return rc;
 	if (plan->model->ntensors != pool->ntensors)
@@ -70,19 +73,28 @@ static int make(struct gf_engine *e, const struct gf_engine_config *config,
 	return e->ops->make(e, config, err);
 }
 
+/* Two ranks that run different things would wait for each other for ever, or
+ * add up data that do not belong together. */
 static int same_everywhere(const struct gf_engine *e, struct gf_error *err)
 {
 	const struct gf_pool *pool = e->pool;
 	char digest[GF_DIGEST_TEXT], *text;
-	int rc;
+	int rc = gf_comm_same_text(e->comm, "version", GF_VERSION, err);
 
+	if (rc)
+		return rc;
 	gf_digest_text(pool->offsets,
 		       (pool->ntensors + 1) * sizeof(*pool->offsets), digest);
 	text = gf_xasprintf("%zu tensors of %zu elements in all, %s",
 			    pool->ntensors, pool->count_elems, digest);
-	rc = gf_agree_same(e->comm, e->plan, "gradients", text, err);
+	rc = gf_comm_same_text(e->comm, "gradients", text, err);
 	free(text);
-	return rc;
+	if (rc)
+		return rc;
+	text = gf_plan_write(e->plan);
+	gf_digest_text(text, strlen(text), digest);
+	free(text);
+	return gf_comm_same_text(e->comm, "plan", digest, err);
 }
 
 int gf_engine_new(const struct gf_engine_config *config,

@@ -194,4 +194,9 @@ int gf_engine_barrier(struct gf_engine *e, struct gf_error *err);
 /* And as gf_comm_agree. */
 int gf_engine_agree(struct gf_engine *e, int rc, struct gf_error *err);
 
+/* All ranks together, without an engine: 0, or -EINVAL names two ranks that use
+ * one GPU. */
+int gf_engine_own_gpus(struct gf_comm *comm, const struct gf_gpu *gpu,
+		       struct gf_error *err);
+
 #endif

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "base/heap.h"
-#include "engine/agree.h"
 #include "engine/streams_parts.h"
 
 /* NCCL's kernels of all lanes shall fit on a GPU at once and leave room to
@@ -294,6 +293,34 @@ int gf_streams_make(struct gf_engine *engine,
 	return rc ? rc : make_steps(e, err);
 }
 
+/* NCCL would refuse in words of its own, and later. */
+int gf_engine_own_gpus(struct gf_comm *comm, const struct gf_gpu *gpu,
+		       struct gf_error *err)
+{
+	struct place {
+		int host;
+		char pci[sizeof(gpu->pci)];
+	} own = {.host = comm->host}, *all;
+	int a, b, rc;
+
+	memcpy(own.pci, gpu->pci, sizeof(own.pci));
+	all = gf_xcalloc((size_t)comm->ranks, sizeof(*all));
+	rc = gf_comm_allgather(comm, &own, sizeof(own), all, err);
+	for (a = 0; a < comm->ranks && !rc; a++)
+		for (b = a + 1; b < comm->ranks && !rc; b++)
+			if (all[a].host == all[b].host &&
+			    !strcmp(all[a].pci, all[b].pci))
+				rc = gf_error_set(
+					err, -EINVAL,
+					"ranks %d and %d both use GPU %s: NCCL "
+					"wants a GPU for each rank, want at "
+					"most as many ranks on a host as it "
+					"has GPUs",
+					a, b, all[a].pci);
+	free(all);
+	return rc;
+}
+
 int gf_streams_meet(struct gf_engine *engine,
 		    const struct gf_engine_config *config, struct gf_error *err)
 {
@@ -305,7 +332,7 @@ int gf_streams_meet(struct gf_engine *engine,
 		gf_comm_same_text(e->base.comm, "NCCL's version", version, err);
 
 	free(version);
-	rc = rc ? rc : gf_agree_own_gpus(e->base.comm, e->gpu, err);
+	rc = rc ? rc : gf_engine_own_gpus(e->base.comm, e->gpu, err);
 	if (!rc && told)
 		rc = gf_comm_agree(e->base.comm, e->nccl->tell(told, err), err);
 	for (lane = 0; lane < e->nlanes && !rc; lane++)
