@@ -77,7 +77,7 @@ struct gf_contest_allreduce_config {
 	const struct gf_plan *rule;           /* for auto; or NULL */
 	struct gf_contest_timeline *timeline; /* or NULL */
 	/* Schedules are proved before they run: on rank 0 a line for each (see
-	 * gf_engine_prove). NULL: they are not. */
+	 * gf_burst_prove). NULL: they are not. */
 	struct gf_text *proofs;
 	/* The memory that messages lie in; by NCCL, auto is `library` but for a
 	 * rule. */

@@ -99,7 +99,7 @@ static inline size_t gf_contest_bytes(const struct gf_contest_allreduce *b,
 }
 
 /* Collective: proves the schedules of all contestants, lines of
- * config.proofs. Errors as gf_engine_prove's. */
+ * config.proofs. Errors as gf_burst_prove's. */
 int gf_contest_prove(struct gf_contest *c, struct gf_error *err);
 /* Collective: repeats, times and checks into a row each. After a failure the
  * ranks may not be together any more. */

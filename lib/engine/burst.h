@@ -62,7 +62,10 @@ void gf_burst_free(struct gf_burst *b);
  * communicator's buffer_alloc goes fastest. */
 int gf_burst_send(struct gf_burst *b, void *data, struct gf_error *err);
 
-/* Proves the schedules of all messages: gf_engine_prove. Collective. */
+/* Proves the schedules of all messages (coll/prove.h), on rank 0, while nothing
+ * is under way: a line of `out` for each. Collective; all ranks get the same
+ * answer. 1: they are at fault; -ENOTSUP: too large for a proof, or without
+ * steps; -EINVAL: ranks differ. */
 int gf_burst_prove(struct gf_burst *b, struct gf_text *out,
 		   struct gf_error *err);
 

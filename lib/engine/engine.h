@@ -9,7 +9,6 @@
 #include <stdint.h>
 
 #include "base/error.h"
-#include "base/text.h"
 #include "comm/comm.h"
 #include "doc/plan.h"
 #include "work/hooks.h"
@@ -122,12 +121,6 @@ int gf_engine_expect(struct gf_engine *e, const struct gf_work *like, size_t n,
  */
 void gf_engine_forget(struct gf_engine *e, const struct gf_work *like,
 		      size_t n);
-/* Proves the schedules of messages like these (coll/prove.h), on rank 0, while
- * nothing is under way: a line of `out` for each. All ranks get the same
- * answer. 1: they are at fault; -ENOTSUP: too large for a proof, or without
- * steps; -EINVAL: ranks differ. With a watch that the caller lends. */
-int gf_engine_prove(struct gf_engine *e, const struct gf_work *like, size_t n,
-		    struct gf_text *out, struct gf_error *err);
 /* From here on the caller waits for each step right after its last tensor, with
  * nothing to compute in between. So where the engine's thread has no processor
  * of its own, it is not woken for what is left. */
