@@ -1,153 +1,82 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The functions that the compute thread calls, and the start rule. */
+/* Making the engine, and the functions that the compute thread calls. */
 #include "engine/thread_parts.h"
 
 #include <assert.h>
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
-#include "doc/start_rule.h"
+#include "base/heap.h"
+#include "comm/processors.h"
 
 static struct gf_thread *thread_of(struct gf_engine *e)
 {
 	return (struct gf_thread *)e;
 }
 
-struct gf_thread_step *gf_thread_starting(const struct gf_thread *e)
+static void init_steps(struct gf_thread *e)
 {
-	struct gf_thread_step *s;
-	uint64_t n;
+	size_t n = e->base.pool->ntensors, i;
 
-	for (n = e->nended; n < e->base.nbegun; n++) {
-		s = gf_thread_step(e, n);
-		if (s->next < s->nwork)
-			return s;
+	e->steps = gf_xcalloc(e->base.depth, sizeof(*e->steps));
+	for (i = 0; i < e->base.depth; i++) {
+		struct gf_thread_step *s = &e->steps[i];
+
+		s->tensor_ready = gf_xcalloc(n + 1, sizeof(*s->tensor_ready));
+		s->ready_s = gf_xcalloc(n + 1, sizeof(*s->ready_s));
+		gf_thread_reserve(s, e->base.nplan_work);
 	}
-	return NULL;
 }
 
-bool gf_thread_may_start(struct gf_thread *e)
+static int make(struct gf_engine *engine, const struct gf_engine_config *config,
+		struct gf_error *err)
 {
-	struct gf_thread_step *s = gf_thread_starting(e);
-	const struct gf_work *w;
+	struct gf_thread *e = (struct gf_thread *)engine;
 
-	if (e->base.thread.rc || !s)
-		return false;
-	w = &s->work[s->next];
-	return gf_may_start(&(struct gf_held){
-		.by_release = w->at_end && !s->backward_ended,
-		.by_gradients = !gf_work_ready(w, s->tensor_ready, &s->seen),
-		.by_half =
-			w->after == GF_AFTER_ALL
-				? s->nended < s->next
-				: w->after && !s->messages[w->after - 1].ended,
-		.by_step = e->base.hooks.serial &&
-			   s != gf_thread_step(e, e->nended),
-		.simultaneous = w->simultaneous,
-		.active = e->nactive,
-		.lanes = e->base.lanes,
-	});
-}
-
-size_t gf_thread_take(struct gf_thread *e, struct gf_thread_step *s)
-{
-	size_t i = s->next++, k;
-	const struct gf_work *w = &s->work[i];
-	struct gf_message_times *t = &s->times[i];
-
-	e->nactive++;
-	t->ready_s = w->at_end ? s->backward_end_s : 0;
-	for (k = w->first; k <= w->last; k++)
-		if (s->ready_s[k] > t->ready_s)
-			t->ready_s = s->ready_s[k];
-	t->start_s = gf_thread_now(e);
-	/* The next message may begin anywhere, also before this one ends. */
-	s->seen = 0;
-	return i;
-}
-
-int gf_thread_hook(struct gf_thread *e, gf_thread_hook_fn *hook,
-		   const struct gf_thread_step *s, size_t message,
-		   struct gf_error *err)
-{
-	double began_s;
-	int rc;
-
-	if (!hook)
+	e->segment_bytes = config->segment_bytes;
+	e->crowded = gf_priority_crowded(config->comm, config->compute_threads);
+	e->exec = gf_exec_new(config->comm);
+	e->active = gf_xcalloc((size_t)engine->lanes, sizeof(*e->active));
+	init_steps(e);
+	/* sets take other paths, which cannot fail */
+	if (engine->plan && gf_engine_sends_sets(engine->plan))
 		return 0;
-	began_s = gf_thread_now(e);
-	rc = hook(e->base.hooks.ctx, (size_t)(s - e->steps), message, NULL,
-		  err);
-	e->counted.hooks_s += gf_thread_now(e) - began_s;
-	return rc;
+	return gf_thread_expect(engine, engine->plan_work, engine->nplan_work,
+				err);
 }
 
-static int end_step(struct gf_thread *e, struct gf_thread_step *s,
-		    struct gf_error *err)
+static int start(struct gf_engine *engine, struct gf_error *err)
 {
-	const struct gf_engine_hooks *hooks = &e->base.hooks;
-	double began_s = gf_thread_now(e);
-	int rc = 0;
-
-	if (hooks->end) {
-		gf_thread_unlock(e);
-		rc = hooks->end(hooks->ctx, (size_t)(s - e->steps), NULL, err);
-		gf_thread_lock(e);
-		e->counted.hooks_s += gf_thread_now(e) - began_s;
-	}
-	if (rc)
-		return rc;
-	s->ended = true;
-	e->nended++;
-	if (e->base.lent)
+	if (engine->comm->ranks == 1 || engine->lent)
 		return 0;
-	e->counted.coding_s = gf_exec_coding_s(e->exec);
-	e->base.totals = e->counted;
-	gf_thread_publish(e);
-	return 0;
+	return gf_comm_thread_start(&engine->thread, gf_thread_main, engine,
+				    err);
 }
 
-int gf_thread_settle(struct gf_thread *e, struct gf_thread_step *s,
-		     size_t message, struct gf_error *err)
+static void free_step(struct gf_thread_step *s)
 {
-	int rc = 0;
-
-	s->times[message].end_s = gf_thread_now(e);
-	s->messages[message].ended = true;
-	s->nended++;
-	e->nactive--;
-	/* Messages of a later step may have ended before. */
-	while (!rc && e->nended < e->base.nbegun) {
-		s = gf_thread_step(e, e->nended);
-		if (!s->nwork || s->nended < s->nwork)
-			break;
-		rc = end_step(e, s, err);
-	}
-	if (!e->base.lent)
-		pthread_cond_broadcast(&e->base.thread.news);
-	return rc;
-}
-
-/* One rank: whatever may start has ended. */
-static void advance_alone(struct gf_thread *e)
-{
-	const struct gf_engine_hooks *hooks = &e->base.hooks;
-	struct gf_error err = {""};
-	struct gf_thread_step *s;
 	size_t i;
-	int rc;
 
-	while (gf_thread_may_start(e)) {
-		s = gf_thread_starting(e);
-		i = gf_thread_take(e, s);
-		rc = gf_thread_hook(e, hooks->prepare, s, i, &err);
-		rc = rc ? rc : gf_thread_hook(e, hooks->finish, s, i, &err);
-		rc = rc ? rc : gf_thread_settle(e, s, i, &err);
-		if (rc && hooks->failed)
-			hooks->failed(hooks->ctx, rc);
-		if (rc)
-			gf_comm_thread_keep(&e->base.thread, rc, &err);
-	}
+	for (i = 0; i < s->capacity; i++)
+		gf_thread_paths_free(&s->messages[i]);
+	free(s->messages);
+	free(s->times);
+	free(s->tensor_ready);
+	free(s->ready_s);
+}
+
+static void close(struct gf_engine *engine)
+{
+	struct gf_thread *e = (struct gf_thread *)engine;
+	size_t i;
+
+	gf_comm_thread_stop(&e->base.thread);
+	for (i = 0; e->steps && i < e->base.depth; i++)
+		free_step(&e->steps[i]);
+	gf_exec_free(e->exec);
+	free(e->steps);
+	free(e->active);
 }
 
 /* The step that backward is in. */
@@ -169,7 +98,7 @@ static void hand_over(struct gf_thread *e)
 		  s->nready == e->base.pool->ntensors);
 
 	if (e->base.comm->ranks == 1)
-		advance_alone(e);
+		gf_thread_advance_alone(e);
 	gf_thread_unlock(e);
 	if (start && e->base.thread.alive)
 		pthread_cond_signal(&e->base.thread.wake);
@@ -410,13 +339,6 @@ static const double *ready_times(const struct gf_engine *engine)
 	return gf_thread_step(e, e->base.nwaited - 1)->ready_s;
 }
 
-void gf_thread_publish(struct gf_thread *e)
-{
-	atomic_store_explicit(&e->handling_s,
-			      e->counted.hooks_s + gf_exec_coding_s(e->exec),
-			      memory_order_relaxed);
-}
-
 static double handling_s(const struct gf_engine *engine)
 {
 	const struct gf_thread *e = (const struct gf_thread *)engine;
@@ -445,8 +367,8 @@ static const struct gf_engine_thread_ops thread_ops = {
 const struct gf_engine_ops gf_engine_thread = {
 	.name = "thread",
 	.size_bytes = sizeof(struct gf_thread),
-	.make = gf_thread_make,
-	.start = gf_thread_start,
+	.make = make,
+	.start = start,
 	.begin = begin,
 	.list = list,
 	.ready = ready,
@@ -456,6 +378,6 @@ const struct gf_engine_ops gf_engine_thread = {
 	.expect = gf_thread_expect,
 	.times = times,
 	.list_of = list_of,
-	.close = gf_thread_close,
+	.close = close,
 	.thread = &thread_ops,
 };

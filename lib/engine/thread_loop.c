@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The communication thread. It starts messages that may start and moves those
- * under way. It also serves calls and answers other ranks, and sleeps in
- * between. A compute thread that has no processor beside it and waits for
- * messages takes these rounds in its place.
+ * The start rule, and the communication thread. It starts messages that may
+ * start and moves those under way. It also serves calls and answers other
+ * ranks, and sleeps in between. A compute thread that has no processor beside
+ * it and waits for messages takes these rounds in its place.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -12,10 +12,163 @@
 #include "base/heap.h"
 #include "base/locale.h"
 #include "comm/backoff.h"
+#include "doc/start_rule.h"
 #include "engine/thread_parts.h"
 
 /* With nothing under way: how often other ranks' questions are looked for. */
 #define IDLE_S 1e-2
+
+/* The step whose message starts next; NULL: all begun have started all. */
+static struct gf_thread_step *starting(const struct gf_thread *e)
+{
+	struct gf_thread_step *s;
+	uint64_t n;
+
+	for (n = e->nended; n < e->base.nbegun; n++) {
+		s = gf_thread_step(e, n);
+		if (s->next < s->nwork)
+			return s;
+	}
+	return NULL;
+}
+
+bool gf_thread_may_start(struct gf_thread *e)
+{
+	struct gf_thread_step *s = starting(e);
+	const struct gf_work *w;
+
+	if (e->base.thread.rc || !s)
+		return false;
+	w = &s->work[s->next];
+	return gf_may_start(&(struct gf_held){
+		.by_release = w->at_end && !s->backward_ended,
+		.by_gradients = !gf_work_ready(w, s->tensor_ready, &s->seen),
+		.by_half =
+			w->after == GF_AFTER_ALL
+				? s->nended < s->next
+				: w->after && !s->messages[w->after - 1].ended,
+		.by_step = e->base.hooks.serial &&
+			   s != gf_thread_step(e, e->nended),
+		.simultaneous = w->simultaneous,
+		.active = e->nactive,
+		.lanes = e->base.lanes,
+	});
+}
+
+/* Takes the next message of that step off the list; under lock. */
+static size_t take(struct gf_thread *e, struct gf_thread_step *s)
+{
+	size_t i = s->next++, k;
+	const struct gf_work *w = &s->work[i];
+	struct gf_message_times *t = &s->times[i];
+
+	e->nactive++;
+	t->ready_s = w->at_end ? s->backward_end_s : 0;
+	for (k = w->first; k <= w->last; k++)
+		if (s->ready_s[k] > t->ready_s)
+			t->ready_s = s->ready_s[k];
+	t->start_s = gf_thread_now(e);
+	/* The next message may begin anywhere, also before this one ends. */
+	s->seen = 0;
+	return i;
+}
+
+typedef int hook_fn(void *ctx, size_t slot, size_t message,
+		    struct gf_gpu_stream *q, struct gf_error *err);
+
+/* Calls prepare or finish, and counts the time; without the lock. */
+static int call_hook(struct gf_thread *e, hook_fn *hook,
+		     const struct gf_thread_step *s, size_t message,
+		     struct gf_error *err)
+{
+	double began_s;
+	int rc;
+
+	if (!hook)
+		return 0;
+	began_s = gf_thread_now(e);
+	rc = hook(e->base.hooks.ctx, (size_t)(s - e->steps), message, NULL,
+		  err);
+	e->counted.hooks_s += gf_thread_now(e) - began_s;
+	return rc;
+}
+
+/* Lets other threads see the counts. */
+static void publish(struct gf_thread *e)
+{
+	atomic_store_explicit(&e->handling_s,
+			      e->counted.hooks_s + gf_exec_coding_s(e->exec),
+			      memory_order_relaxed);
+}
+
+static int end_step(struct gf_thread *e, struct gf_thread_step *s,
+		    struct gf_error *err)
+{
+	const struct gf_engine_hooks *hooks = &e->base.hooks;
+	double began_s = gf_thread_now(e);
+	int rc = 0;
+
+	if (hooks->end) {
+		gf_thread_unlock(e);
+		rc = hooks->end(hooks->ctx, (size_t)(s - e->steps), NULL, err);
+		gf_thread_lock(e);
+		e->counted.hooks_s += gf_thread_now(e) - began_s;
+	}
+	if (rc)
+		return rc;
+	s->ended = true;
+	e->nended++;
+	if (e->base.lent)
+		return 0;
+	e->counted.coding_s = gf_exec_coding_s(e->exec);
+	e->base.totals = e->counted;
+	publish(e);
+	return 0;
+}
+
+/* The message has come; and the step's end, when it was the last. The lock is
+ * let go for hooks. */
+static int settle(struct gf_thread *e, struct gf_thread_step *s, size_t message,
+		  struct gf_error *err)
+{
+	int rc = 0;
+
+	s->times[message].end_s = gf_thread_now(e);
+	s->messages[message].ended = true;
+	s->nended++;
+	e->nactive--;
+	/* Messages of a later step may have ended before. */
+	while (!rc && e->nended < e->base.nbegun) {
+		s = gf_thread_step(e, e->nended);
+		if (!s->nwork || s->nended < s->nwork)
+			break;
+		rc = end_step(e, s, err);
+	}
+	if (!e->base.lent)
+		pthread_cond_broadcast(&e->base.thread.news);
+	return rc;
+}
+
+void gf_thread_advance_alone(struct gf_thread *e)
+{
+	const struct gf_engine_hooks *hooks = &e->base.hooks;
+	struct gf_error err = {""};
+	struct gf_thread_step *s;
+	size_t i;
+	int rc;
+
+	while (gf_thread_may_start(e)) {
+		s = starting(e);
+		i = take(e, s);
+		rc = call_hook(e, hooks->prepare, s, i, &err);
+		rc = rc ? rc : call_hook(e, hooks->finish, s, i, &err);
+		rc = rc ? rc : settle(e, s, i, &err);
+		if (rc && hooks->failed)
+			hooks->failed(hooks->ctx, rc);
+		if (rc)
+			gf_comm_thread_keep(&e->base.thread, rc, &err);
+	}
+}
 
 /* Which message failed, before the reason. */
 static void name_message(const struct gf_thread *e,
@@ -42,7 +195,7 @@ static int launch(struct gf_thread *e, const struct gf_thread_active *a,
 
 	m->stuck_s = 0;
 	m->moves = 0;
-	rc = gf_thread_hook(e, e->base.hooks.prepare, a->step, a->message, err);
+	rc = call_hook(e, e->base.hooks.prepare, a->step, a->message, err);
 	rc = rc ? rc : gf_thread_path(e, a->step, a->message, err);
 	if (!rc)
 		rc = gf_exec_start(m->path->run, w->data, err);
@@ -64,8 +217,8 @@ static int start_messages(struct gf_thread *e, bool *moved,
 			break;
 		}
 		a = &e->active[e->nactive];
-		a->step = gf_thread_starting(e);
-		a->message = gf_thread_take(e, a->step);
+		a->step = starting(e);
+		a->message = take(e, a->step);
 		/* The step may have begun since note_standing. */
 		e->base.thread.watch->self.step = a->step->number;
 		e->base.thread.watch->self.started = a->step->next;
@@ -131,8 +284,7 @@ static int check_stuck(struct gf_thread *e, double passed_s,
 static int end_message(struct gf_thread *e, int k, struct gf_error *err)
 {
 	struct gf_thread_active a = e->active[k];
-	int rc =
-		gf_thread_hook(e, e->base.hooks.finish, a.step, a.message, err);
+	int rc = call_hook(e, e->base.hooks.finish, a.step, a.message, err);
 
 	if (rc) {
 		name_message(e, &a, err);
@@ -140,7 +292,7 @@ static int end_message(struct gf_thread *e, int k, struct gf_error *err)
 	}
 	e->active[k] = e->active[e->nactive - 1];
 	gf_thread_lock(e);
-	rc = gf_thread_settle(e, a.step, a.message, err);
+	rc = settle(e, a.step, a.message, err);
 	gf_thread_unlock(e);
 	return rc;
 }
@@ -176,7 +328,7 @@ static void note_standing(struct gf_thread *e)
 	const struct gf_thread_step *s;
 
 	gf_thread_lock(e);
-	s = gf_thread_starting(e);
+	s = starting(e);
 	self->phase = e->nactive ? GF_PHASE_NETWORK
 		      : s        ? GF_PHASE_GRADIENT
 				 : GF_PHASE_IDLE;
@@ -261,7 +413,7 @@ static int work(struct gf_thread *e, bool *moved, struct gf_error *err)
 	rc = rc ? rc : move_messages(e, passed_s, &progress, err);
 	*moved |= progress;
 	if (!e->base.lent)
-		gf_thread_publish(e);
+		publish(e);
 	return rc;
 }
 

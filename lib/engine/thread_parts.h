@@ -13,8 +13,8 @@
 
 /*
  * The engine that moves messages on a thread: thread.c has the functions that
- * the compute thread calls, thread_new.c prepares, thread_loop.c is the
- * communication thread, thread_path.c knows how a message moves.
+ * the compute thread calls, thread_loop.c the start rule and the communication
+ * thread, thread_path.c knows how a message moves.
  *
  * Fields that both threads touch are under `base.thread.lock`; the others
  * belong to the thread named.
@@ -130,35 +130,16 @@ static inline struct gf_thread_step *gf_thread_step(const struct gf_thread *e,
 	return &e->steps[n % e->base.depth];
 }
 
-/* The step whose message starts next; NULL: all begun have started all. */
-struct gf_thread_step *gf_thread_starting(const struct gf_thread *e);
-/* May that message start? The start rule; under lock. */
+/* May the next message start? Under lock. */
 bool gf_thread_may_start(struct gf_thread *e);
-/* Takes the next message of that step off the list; under lock. */
-size_t gf_thread_take(struct gf_thread *e, struct gf_thread_step *s);
-/* The message has come; and the step's end, when it was the last. The lock is
- * let go for hooks. */
-int gf_thread_settle(struct gf_thread *e, struct gf_thread_step *s,
-		     size_t message, struct gf_error *err);
-/* Calls prepare or finish, and counts the time; without the lock. */
-typedef int gf_thread_hook_fn(void *ctx, size_t slot, size_t message,
-			      struct gf_gpu_stream *q, struct gf_error *err);
-int gf_thread_hook(struct gf_thread *e, gf_thread_hook_fn *hook,
-		   const struct gf_thread_step *s, size_t message,
-		   struct gf_error *err);
-/* Lets other threads see the counts. */
-void gf_thread_publish(struct gf_thread *e);
+/* With one rank: whatever may start has ended. */
+void gf_thread_advance_alone(struct gf_thread *e);
 void *gf_thread_main(void *engine);
 /* Rounds by a thread that the caller lends, or by the compute thread while the
  * communication thread is in none. A round rests first if nothing moved in the
  * one before; without the lock. */
 void gf_thread_enter_rounds(struct gf_thread *e);
 int gf_thread_round(struct gf_thread *e, struct gf_error *err);
-/* Of struct gf_engine_ops. */
-int gf_thread_make(struct gf_engine *engine,
-		   const struct gf_engine_config *config, struct gf_error *err);
-int gf_thread_start(struct gf_engine *engine, struct gf_error *err);
-void gf_thread_close(struct gf_engine *engine);
 
 /* The path of a message that is about to go. */
 int gf_thread_path(struct gf_thread *e, struct gf_thread_step *s,
