@@ -7,6 +7,7 @@
 #include <math.h>
 
 #include "base/clock.h"
+#include "codec/encode.h"
 #include "comm/backoff.h"
 #include "exec/exec_parts.h"
 #include "doc/algorithm_traits.h"
@@ -46,6 +47,46 @@ static int conclude(struct gf_exec_run *run, int rc)
 	return rc;
 }
 
+static int start_library(struct gf_exec_run *run, struct gf_error *err)
+{
+	struct gf_comm *c = run->exec->comm;
+	double began_s = gf_exec_coding_begin(run);
+	void *data = run->data;
+
+	run->left = 1;
+	if (run->element.codec) {
+		data = run->outgoing.memory;
+		gf_codec_encode(run->element.codec, data,
+				(const float *)(const void *)run->data,
+				run->count_elems);
+	}
+	gf_exec_coding_end(run, began_s);
+	return c->ops->iallreduce(c, data, run->count_elems, &run->wire,
+				  &run->library, err);
+}
+
+/* Sets run->left to 0 at the end. */
+static int progress_library(struct gf_exec_run *run, struct gf_error *err)
+{
+	struct gf_comm *c = run->exec->comm;
+	int rc = c->ops->test(c, run->library, err);
+	double began_s;
+
+	if (!rc)
+		return 0;
+	run->library = NULL;
+	if (rc < 0)
+		return rc;
+	began_s = gf_exec_coding_begin(run);
+	if (run->element.codec)
+		gf_codec_decode(run->element.codec, (float *)(void *)run->data,
+				run->outgoing.memory, run->count_elems);
+	gf_exec_coding_end(run, began_s);
+	run->left = 0;
+	run->moves++;
+	return 0;
+}
+
 int gf_exec_start(struct gf_exec_run *run, void *data, struct gf_error *err)
 {
 	assert(!run->started || run->done);
@@ -60,7 +101,7 @@ int gf_exec_start(struct gf_exec_run *run, void *data, struct gf_error *err)
 	run->exec->running = run;
 	run->exec->quiet = 0;
 	return conclude(run, run->schedule ? gf_exec_steps_start(run, err)
-					   : gf_exec_library_start(run, err));
+					   : start_library(run, err));
 }
 
 /* Has nothing come since a pass in vain? Then another would be. Now and then
@@ -87,7 +128,7 @@ int gf_exec_progress(struct gf_exec *x, bool *moved, struct gf_error *err)
 		next = run->next;
 		before = run->moves;
 		rc = run->schedule ? gf_exec_steps_progress(run, err)
-				   : gf_exec_library_progress(run, err);
+				   : progress_library(run, err);
 		*moved |= run->moves != before;
 		rc = conclude(run, rc);
 	}

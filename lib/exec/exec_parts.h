@@ -8,8 +8,8 @@
 
 /*
  * State that the executor's files share. exec.c has the public functions,
- * exec_run.c prepares and abandons runs, exec_steps.c walks them, exec_loans.c
- * finds the copies that can be saved, exec_library.c is the run without steps.
+ * exec_run.c prepares and abandons runs, and finds the copies that can be
+ * saved, exec_steps.c walks the steps of runs.
  */
 struct gf_exec {
 	struct gf_comm *comm;
@@ -30,7 +30,7 @@ enum gf_exec_way {
 	GF_EXEC_CALL,  /* a collective of the transport's */
 };
 
-/* Sums that go back to where a part of them came from: exec_loans.c. */
+/* Sums that go back to where a part of them came from: exec_run.c. */
 enum gf_exec_loan {
 	GF_EXEC_NO_LOAN,
 	GF_EXEC_LENT, /* a send: the receiver may put the sum there */
@@ -108,17 +108,8 @@ void gf_exec_coding_end(struct gf_exec_run *run, double began_s);
 /* Takes the run off the list of running ones, and cancels its transfers. */
 void gf_exec_stop(struct gf_exec_run *run);
 
-/* exec_steps.c. They set run->left to 0 at the end, as those of the library. */
+/* exec_steps.c. They set run->left to 0 at the end. */
 int gf_exec_steps_start(struct gf_exec_run *run, struct gf_error *err);
 int gf_exec_steps_progress(struct gf_exec_run *run, struct gf_error *err);
-
-/* exec_loans.c: after the ways and the users of the steps are known. */
-void gf_exec_find_loans(struct gf_exec_run *run);
-
-/* exec_library.c: 0, or -ENOTSUP with the reason. */
-int gf_exec_library_prepare(struct gf_exec_run *run, struct gf_error *err);
-int gf_exec_library_start(struct gf_exec_run *run, struct gf_error *err);
-/* Sets run->left to 0 at the end. */
-int gf_exec_library_progress(struct gf_exec_run *run, struct gf_error *err);
 
 #endif

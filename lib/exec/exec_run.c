@@ -244,6 +244,81 @@ static void prepare_pace(struct gf_exec_run *r)
 		     c->local_ranks > 1);
 }
 
+/* --- sums that go back to the rank that sent a part of them ---------------
+ * comm.h, isend_lent.
+ *
+ * A rank lends a range to a peer if it sends the range to the peer and then
+ * receives the same range from the peer, before any other step of its own
+ * touches it. The peer puts the sum back if it reduces into a range and then,
+ * before the range changes, sends it to the rank that the data came from. Each
+ * rank decides by its own schedule, and is right about itself. The transport
+ * saves a copy only if both decide so.
+ */
+
+/* Has all that `later` waits for come to its end once `earlier` has? */
+static bool follows(const struct gf_schedule *s, uint32_t later,
+		    uint32_t earlier)
+{
+	const struct gf_step *step = &s->steps[later];
+	const struct gf_step *before = &s->steps[earlier];
+	const uint32_t *deps = s->deps;
+	uint32_t i, k;
+
+	for (i = 0; i < step->ndeps; i++) {
+		uint32_t d = deps[step->first_dep + i];
+
+		for (k = 0; k < before->ndeps; k++)
+			if (deps[before->first_dep + k] == d)
+				break;
+		if (d != earlier && k == before->ndeps)
+			return false;
+	}
+	return true;
+}
+
+/* The step with that operation on the range of `i`, with its peer, that comes
+ * right after it; 0: there is none, for none comes after nothing. */
+static uint32_t next_on_range(const struct gf_exec_run *run, uint32_t i,
+			      enum gf_step_op op)
+{
+	const struct gf_step *steps = run->schedule->steps;
+	uint32_t k, user;
+
+	for (k = run->first_user[i]; k < run->first_user[i + 1]; k++) {
+		user = run->users[k];
+		if (steps[user].op == op && steps[user].peer == steps[i].peer &&
+		    gf_range_same(steps[user].range, steps[i].range) &&
+		    follows(run->schedule, user, i))
+			return user;
+	}
+	return 0;
+}
+
+/* After the ways and the users of the steps are known. */
+static void find_loans(struct gf_exec_run *run)
+{
+	const struct gf_schedule *s = run->schedule;
+	struct gf_comm *c = run->exec->comm;
+	uint32_t i, back;
+
+	run->loans = gf_xcalloc(s->nsteps + 1, sizeof(*run->loans));
+	for (i = 0; c->ops->isend_lent && i < s->nsteps; i++) {
+		if (run->ways[i] != GF_EXEC_PLAIN || run->loans[i] ||
+		    !c->ops->reduces_from(c, s->steps[i].peer))
+			continue;
+		if (s->steps[i].op == GF_STEP_SEND &&
+		    next_on_range(run, i, GF_STEP_RECV)) {
+			run->loans[i] = GF_EXEC_LENT;
+		} else if (s->steps[i].op == GF_STEP_RECV_REDUCE &&
+			   (back = next_on_range(run, i, GF_STEP_SEND))) {
+			run->loans[i] = GF_EXEC_BACK;
+			run->loans[back] = GF_EXEC_BACK;
+		}
+	}
+}
+
+/* --- preparing ------------------------------------------------------------ */
+
 static int prepare_steps(struct gf_exec_run *r, struct gf_error *err)
 {
 	const struct gf_schedule *s = r->schedule;
@@ -260,7 +335,7 @@ static int prepare_steps(struct gf_exec_run *r, struct gf_error *err)
 	for (i = 0; i < s->nsteps; i++)
 		r->ways[i] = (unsigned char)way_of(r, &s->steps[i]);
 	list_users(r);
-	gf_exec_find_loans(r);
+	find_loans(r);
 	prepare_pace(r);
 	if (s->scratch_elems)
 		rc = c->ops->buffer_alloc(
@@ -270,6 +345,51 @@ static int prepare_steps(struct gf_exec_run *r, struct gf_error *err)
 	rc = rc ? rc : prepare_teams(r, err);
 	rc = rc ? rc : make_slots(r, &r->landing, GF_EXEC_LAND, err);
 	return rc ? rc : make_slots(r, &r->outgoing, GF_EXEC_CODED, err);
+}
+
+/* The element that a codec's encoded values are, as numbers. */
+static int number_of(const struct gf_codec *codec, enum gf_op op,
+		     struct gf_element *wire, struct gf_error *err)
+{
+	if (!codec->adds)
+		return gf_error_set(err, -ENOTSUP,
+				    "library: the transport reduces numbers, "
+				    "and what %s puts on the wire are none",
+				    codec->name);
+	*wire = gf_element_number(codec->dtype, op);
+	return 0;
+}
+
+/* A run without steps, the transport's own all-reduce. With a codec whose
+ * values are numbers of a type that the library knows (f16 and bf16), the whole
+ * message is encoded once, reduced in that type, and decoded. */
+static int prepare_library(struct gf_exec_run *run, struct gf_error *err)
+{
+	struct gf_comm *c = run->exec->comm;
+	const struct gf_codec *codec = run->element.codec;
+	void *memory;
+	int rc;
+
+	if (!c->ops->iallreduce)
+		return gf_error_set(err, -ENOTSUP,
+				    "transport %s has no all-reduce of its own "
+				    "between these %d ranks",
+				    c->ops->name, c->ranks);
+	if (!run->element.number)
+		return gf_error_set(err, -ENOTSUP,
+				    "library: the transport reduces numbers, "
+				    "not sparse sets");
+	run->wire = run->element;
+	if (!codec)
+		return 0;
+	rc = number_of(codec, run->element.op, &run->wire, err);
+	if (rc)
+		return rc;
+	rc = c->ops->buffer_alloc(
+		c, gf_codec_wire_bytes(codec, run->count_elems), &memory, err);
+	if (!rc)
+		run->outgoing.memory = memory;
+	return rc;
 }
 
 static int check(const struct gf_exec *x, const struct gf_exec_config *config,
@@ -319,8 +439,7 @@ int gf_exec_run_new(struct gf_exec *x, const struct gf_exec_config *config,
 	}
 	r->half = config->half;
 	r->channel = config->channel;
-	rc = r->schedule ? prepare_steps(r, err)
-			 : gf_exec_library_prepare(r, err);
+	rc = r->schedule ? prepare_steps(r, err) : prepare_library(r, err);
 	if (rc)
 		gf_exec_run_free(r);
 	else

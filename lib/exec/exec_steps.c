@@ -16,7 +16,7 @@
  * transport reduces straight into the data. An exception is a receive that
  * overwrites data that this rank sends: schedule.h lets that receive be posted
  * before the send has ended. If the sum then goes back to that peer, it may be
- * put there at once (exec_loans.c).
+ * put there at once (exec_run.c).
  */
 #include <string.h>
 
