@@ -10,33 +10,6 @@
 #include "comm/backoff.h"
 #include "doc/start_rule.h"
 
-int gf_streams_see(struct gf_streams *e, struct gf_error *err)
-{
-	struct gf_streams_step *s;
-	int rc;
-
-	for (; e->nseen < e->base.nbegun; e->nseen++) {
-		s = gf_streams_step(e, e->nseen);
-		for (; s->seen < s->issued; s->seen++, e->ends++) {
-			rc = e->gpu->ops->query(e->gpu,
-						s->messages[s->seen].end, err);
-			if (rc != 1)
-				return rc;
-		}
-		if (!s->nmessages || s->seen < s->nmessages)
-			break;
-	}
-	return 0;
-}
-
-void gf_streams_fail(struct gf_streams *e, int rc, const struct gf_error *why)
-{
-	if (e->base.thread.rc || !rc)
-		return;
-	gf_lanes_abort(e->lanes, e->nlanes);
-	gf_comm_thread_keep(&e->base.thread, rc, why);
-}
-
 static int wait_for(struct gf_streams *e, struct gf_gpu_stream *q,
 		    struct gf_gpu_event *event, struct gf_error *err)
 {
@@ -347,34 +320,6 @@ static int end_before(struct gf_streams *e, uint64_t before,
 static int end(struct gf_engine *engine, struct gf_error *err)
 {
 	return end_before(gf_streams_of(engine), engine->nwaited, err);
-}
-
-/* The watching thread looks at the same events, and gives up in time. With a
- * watch that the caller lends, this thread does so. */
-int gf_streams_sync(struct gf_streams *e, struct gf_error *err)
-{
-	struct gf_comm *c = e->base.comm;
-	struct gf_backoff backoff = {0};
-	bool ended = false, under_way;
-	int rc = 0;
-
-	c->waits += e->base.lent;
-	while (!rc && !ended) {
-		pthread_mutex_lock(&e->base.thread.lock);
-		rc = gf_comm_thread_kept(&e->base.thread, err);
-		rc = rc             ? rc
-		     : e->base.lent ? gf_streams_look(e, &under_way, err)
-				    : gf_streams_see(e, err);
-		ended = e->nseen == e->base.nbegun;
-		if (!rc && !ended && e->base.lent && c->on_wait)
-			rc = c->on_wait(c->on_wait_ctx, err);
-		if (e->base.lent)
-			gf_streams_fail(e, rc, err);
-		pthread_mutex_unlock(&e->base.thread.lock);
-		if (!rc && !ended)
-			gf_backoff_wait(&backoff);
-	}
-	return rc;
 }
 
 static int settle(struct gf_engine *engine, struct gf_error *err)

@@ -150,12 +150,8 @@ void *gf_streams_watch(void *engine);
 /* "step 3, message 2 (...) on lane 1" before the reason. */
 void gf_streams_name(const struct gf_streams *e, uint64_t step, size_t message,
 		     struct gf_error *err);
-/* Moves `seen` on; under lock. 0 or a negative errno. The second also looks
- * whether lanes have failed, and whether the first message that has not ended
- * is under way. */
+/* Moves `seen` on; under lock. 0 or a negative errno. */
 int gf_streams_see(struct gf_streams *e, struct gf_error *err);
-int gf_streams_look(struct gf_streams *e, bool *under_way,
-		    struct gf_error *err);
 /* Keeps a failure, aborts the lanes, wakes all threads; under lock. */
 void gf_streams_fail(struct gf_streams *e, int rc, const struct gf_error *why);
 

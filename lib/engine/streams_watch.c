@@ -5,6 +5,7 @@
 
 #include "base/heap.h"
 #include "base/locale.h"
+#include "comm/backoff.h"
 #include "engine/streams_parts.h"
 
 /* Between two looks. */
@@ -21,13 +22,42 @@ void gf_streams_name(const struct gf_streams *e, uint64_t step, size_t message,
 	free(name);
 }
 
+int gf_streams_see(struct gf_streams *e, struct gf_error *err)
+{
+	struct gf_streams_step *s;
+	int rc;
+
+	for (; e->nseen < e->base.nbegun; e->nseen++) {
+		s = gf_streams_step(e, e->nseen);
+		for (; s->seen < s->issued; s->seen++, e->ends++) {
+			rc = e->gpu->ops->query(e->gpu,
+						s->messages[s->seen].end, err);
+			if (rc != 1)
+				return rc;
+		}
+		if (!s->nmessages || s->seen < s->nmessages)
+			break;
+	}
+	return 0;
+}
+
+void gf_streams_fail(struct gf_streams *e, int rc, const struct gf_error *why)
+{
+	if (e->base.thread.rc || !rc)
+		return;
+	gf_lanes_abort(e->lanes, e->nlanes);
+	gf_comm_thread_keep(&e->base.thread, rc, why);
+}
+
 /* The first step with a message that has not ended; NULL: there is none. */
 static struct gf_streams_step *oldest(const struct gf_streams *e)
 {
 	return e->nseen < e->base.nbegun ? gf_streams_step(e, e->nseen) : NULL;
 }
 
-int gf_streams_look(struct gf_streams *e, bool *under_way, struct gf_error *err)
+/* Sees what has ended, whether lanes have failed, and whether the first message
+ * that has not ended is under way. */
+static int look(struct gf_streams *e, bool *under_way, struct gf_error *err)
 {
 	const struct gf_streams_step *s;
 	size_t i;
@@ -46,6 +76,34 @@ int gf_streams_look(struct gf_streams *e, bool *under_way, struct gf_error *err)
 			gf_error_prefix(err, "lane %zu", i);
 	}
 	return rc < 0 ? rc : 0;
+}
+
+/* The watching thread looks at the same events, and gives up in time. With a
+ * watch that the caller lends, this thread does so. */
+int gf_streams_sync(struct gf_streams *e, struct gf_error *err)
+{
+	struct gf_comm *c = e->base.comm;
+	struct gf_backoff backoff = {0};
+	bool ended = false, under_way;
+	int rc = 0;
+
+	c->waits += e->base.lent;
+	while (!rc && !ended) {
+		pthread_mutex_lock(&e->base.thread.lock);
+		rc = gf_comm_thread_kept(&e->base.thread, err);
+		rc = rc             ? rc
+		     : e->base.lent ? look(e, &under_way, err)
+				    : gf_streams_see(e, err);
+		ended = e->nseen == e->base.nbegun;
+		if (!rc && !ended && e->base.lent && c->on_wait)
+			rc = c->on_wait(c->on_wait_ctx, err);
+		if (e->base.lent)
+			gf_streams_fail(e, rc, err);
+		pthread_mutex_unlock(&e->base.thread.lock);
+		if (!rc && !ended)
+			gf_backoff_wait(&backoff);
+	}
+	return rc;
 }
 
 /* Notes how far the device has come: the host may be ahead. Under lock. */
@@ -106,7 +164,7 @@ static int watch_once(struct gf_streams *e, struct gf_error *err)
 	 * limits of its own, and other ranks are answered meanwhile. */
 	if (pthread_mutex_trylock(&t->lock))
 		return 0;
-	rc = t->rc ? 0 : gf_streams_look(e, &under_way, err);
+	rc = t->rc ? 0 : look(e, &under_way, err);
 	if (!rc && !t->rc) {
 		note_standing(e, under_way);
 		rc = check_stuck(e, under_way, passed_s, err);
