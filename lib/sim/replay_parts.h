@@ -6,7 +6,6 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "coll/way.h"
 #include "doc/topology.h"
 #include "sim/replay_plan.h"
 #include "sim/variant.h"
@@ -35,18 +34,6 @@ void gf_replay_setting_release(struct gf_replay_setting *s);
 /* The part that all replays of the setting share. */
 struct gf_replay_input
 gf_replay_setting_input(const struct gf_replay_setting *s);
-
-/* One of a message's collectives: its way, and the arguments for its schedule,
- * which point into the way. */
-struct gf_replay_part {
-	struct gf_way way;
-	struct gf_coll_args args;
-};
-/* The collectives of the traffic's i-th message; returns how many, or an error.
- * A split message has only its reduce-scatter here. */
-int gf_replay_parts(const struct gf_replay_setting *s, size_t i,
-		    struct gf_replay_part parts[GF_WIRES_MOST],
-		    struct gf_error *err);
 
 /* The schedules of the traffic's i-th message for all ranks
  * (replay_setting.c): `half` is all-gather for that half of a split one.

@@ -8,8 +8,10 @@
 #include <string.h>
 
 #include "base/heap.h"
-#include "sim/price.h"
 #include "codec/codec.h"
+#include "coll/prove.h"
+#include "coll/way.h"
+#include "sim/price.h"
 
 static void take_levels(struct gf_replay_setting *s)
 {
@@ -181,8 +183,15 @@ gf_replay_setting_input(const struct gf_replay_setting *s)
 	};
 }
 
+/* One of a message's collectives: its way, and the arguments for its schedule,
+ * which point into the way. */
+struct part {
+	struct gf_way way;
+	struct gf_coll_args args;
+};
+
 static int make_part(const struct gf_replay_setting *s, size_t i,
-		     const struct gf_wire *wire, struct gf_replay_part *part,
+		     const struct gf_wire *wire, struct part *part,
 		     struct gf_error *err)
 {
 	const struct gf_plan *p = &s->variant.plan;
@@ -225,9 +234,10 @@ static size_t own_wire(const struct gf_sim_message *m, struct gf_wire *wire)
 	return 1;
 }
 
-int gf_replay_parts(const struct gf_replay_setting *s, size_t i,
-		    struct gf_replay_part parts[GF_WIRES_MOST],
-		    struct gf_error *err)
+/* The collectives of the traffic's i-th message; returns how many, or an error.
+ * A split message has only its reduce-scatter here. */
+static int parts_of(const struct gf_replay_setting *s, size_t i,
+		    struct part parts[GF_WIRES_MOST], struct gf_error *err)
 {
 	const struct gf_sim_message *m = &s->traffic.messages[i];
 	struct gf_wire wires[GF_WIRES_MOST];
@@ -244,7 +254,7 @@ int gf_replay_parts(const struct gf_replay_setting *s, size_t i,
 }
 
 /* A rank's schedule of all parts, one after the other. */
-static int schedule(const struct gf_replay_part *parts, int n, int rank,
+static int schedule(const struct part *parts, int n, int rank,
 		    struct gf_schedule *to, struct gf_error *err)
 {
 	struct gf_schedule next;
@@ -268,7 +278,7 @@ int gf_replayed_message_init(struct gf_replayed_message *to,
 			     enum gf_coll_half half, struct gf_error *err)
 {
 	const struct gf_sim_message *m = &s->traffic.messages[i];
-	struct gf_replay_part parts[GF_WIRES_MOST];
+	struct part parts[GF_WIRES_MOST];
 	int ranks = s->variant.fabric.ranks, rank, k, rc;
 	const struct gf_codec *codec;
 	int n;
@@ -282,7 +292,7 @@ int gf_replayed_message_init(struct gf_replayed_message *to,
 	    m->bytes / (double)s->variant.plan.segment_bytes >
 		    GF_REPLAY_STEPS_MOST)
 		return -E2BIG;
-	n = gf_replay_parts(s, i, parts, err);
+	n = parts_of(s, i, parts, err);
 	if (n < 0) {
 		gf_error_prefix(err, "message %zu", i);
 		return n;
@@ -336,4 +346,71 @@ void gf_replayed_messages_free(struct gf_replayed_message *m, size_t n,
 		free(m[i].ranks);
 	}
 	free(m);
+}
+
+static int prove_part(struct part *part, const char *codec, struct gf_text *out,
+		      struct gf_error *err)
+{
+	int rc = gf_prove_line(&part->way, &part->args, codec, NULL, NULL, out,
+			       err);
+	if (rc || part->args.half != GF_COLL_REDUCE_SCATTER)
+		return rc;
+	part->args.half = GF_COLL_ALL_GATHER;
+	return gf_prove_line(&part->way, &part->args, codec, NULL, NULL, out,
+			     err);
+}
+
+static int prove_message(const struct gf_replay_setting *s, size_t i,
+			 struct gf_text *out, struct gf_error *err)
+{
+	const struct gf_plan *p = &s->variant.plan;
+	const char *codec = gf_traffic_like(&s->traffic, p, i)->codec;
+	struct part parts[GF_WIRES_MOST];
+	int n = parts_of(s, i, parts, err), k, rc = n < 0 ? n : 0;
+
+	for (k = 0; k < n && !rc; k++)
+		rc = prove_part(&parts[k], codec, out, err);
+	return rc;
+}
+
+/* The exchange of a group, then that of all ranks. */
+static int prove_period(const struct gf_plan *p, const struct gf_what_if *w,
+			struct gf_text *out, struct gf_error *err)
+{
+	struct gf_what_if there = *w;
+	struct gf_plan part;
+	int rc;
+
+	there.ranks = 0;
+	gf_period_inner(p, &part);
+	rc = gf_prove_plan(&part, &there, out, err);
+	gf_plan_release(&part);
+	if (rc)
+		return rc;
+	gf_period_outer(p, &part);
+	rc = gf_prove_plan(&part, w, out, err);
+	gf_plan_release(&part);
+	return rc;
+}
+
+int gf_prove_plan(const struct gf_plan *p, const struct gf_what_if *w,
+		  struct gf_text *out, struct gf_error *err)
+{
+	struct gf_replay_setting s = {0};
+	struct gf_text notes = {0}; /* about times */
+	size_t i;
+	int rc;
+
+	if (!gf_period_has(&p->period, GF_PERIOD_EVERY))
+		return prove_period(p, w, out, err);
+	rc = gf_replay_setting_init(&s, p, w, &notes, err);
+
+	for (i = 0; i < s.traffic.nmessages && !rc; i++) {
+		rc = prove_message(&s, i, out, err);
+		if (rc)
+			gf_error_prefix(err, "message %zu", i);
+	}
+	gf_replay_setting_release(&s);
+	gf_text_release(&notes);
+	return rc;
 }
