@@ -92,7 +92,7 @@ static double busiest_bytes(const struct gf_chooser *c,
 
 	args.count_elems = count_elems;
 	args.elem_bytes = c->config.element.size_bytes;
-	return way->algorithm->cost_s(&args, &net);
+	return way->algorithm->cost(&args, &net).s;
 }
 
 /* Without the wasteful ones; returns how many are left. One rank alone sends

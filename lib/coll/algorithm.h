@@ -47,9 +47,9 @@ struct gf_algorithm {
 	/* 0, or -EINVAL / -ENOTSUP with the reason (optional: always) */
 	int (*applicable)(const struct gf_coll_args *args,
 			  struct gf_error *err);
-	/* Closed form on a network (seconds), one segment. */
-	double (*cost_s)(const struct gf_coll_args *args,
-			 const struct gf_cost_net *net);
+	/* Closed form on a network, one segment. */
+	struct gf_cost (*cost)(const struct gf_coll_args *args,
+			       const struct gf_cost_net *net);
 	/* It goes as one of these, the cheapest: NULL-terminated (optional) */
 	const struct gf_algorithm *const *stands_for;
 	/* The range that a rank owns between the halves, perhaps empty; the

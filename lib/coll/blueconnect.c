@@ -62,21 +62,23 @@ static bool halves(const struct gf_coll_args *args, int stage)
 	return has(args, stage, GF_STAGE_HALVES);
 }
 
-static double ring_s(const struct gf_coll_args *args,
-		     const struct gf_cost_net *net, struct gf_cost_round round,
-		     size_t elems)
+static struct gf_cost ring(const struct gf_coll_args *args,
+			   const struct gf_cost_net *net,
+			   struct gf_cost_round round, size_t elems)
 {
 	size_t p = (size_t)round.factor, part = (elems + p - 1) / p;
 
-	return gf_half_ring_s(args, net, &round,
-			      (double)part * (double)args->elem_bytes);
+	return gf_cost_ring(net, &round,
+			    (double)part * (double)args->elem_bytes,
+			    args->half != GF_COLL_ALL_GATHER,
+			    args->half != GF_COLL_REDUCE_SCATTER);
 }
 
-static double halving_s(const struct gf_coll_args *args,
-			const struct gf_cost_net *net,
-			struct gf_cost_round stage, size_t elems)
+static struct gf_cost halving(const struct gf_coll_args *args,
+			      const struct gf_cost_net *net,
+			      struct gf_cost_round stage, size_t elems)
 {
-	double total = 0;
+	struct gf_cost total = {0};
 	int d;
 
 	for (d = 1; d < stage.factor; d *= 2) {
@@ -89,51 +91,57 @@ static double halving_s(const struct gf_coll_args *args,
 		bytes = (double)elems * (double)args->elem_bytes;
 		link = gf_cost_link(net, &round, bytes);
 		if (args->half != GF_COLL_ALL_GATHER)
-			total += gf_cost_send_reduce_s(&link, bytes);
+			total = gf_cost_plus(total, 1,
+					     gf_cost_send_reduce(&link, bytes));
 		if (args->half != GF_COLL_REDUCE_SCATTER)
-			total += gf_cost_send_s(&link, bytes);
+			total = gf_cost_plus(total, 1,
+					     gf_cost_send(&link, bytes));
 	}
 	return total;
 }
 
-static double direct_s(const struct gf_coll_args *args,
-		       const struct gf_cost_net *net,
-		       struct gf_cost_round round, size_t elems)
+static struct gf_cost direct(const struct gf_coll_args *args,
+			     const struct gf_cost_net *net,
+			     struct gf_cost_round round, size_t elems)
 {
 	size_t p = (size_t)round.factor, part = (elems + p - 1) / p;
-	double bytes = (double)part * (double)args->elem_bytes, total = 0;
+	double bytes = (double)part * (double)args->elem_bytes;
 	struct gf_link_cost link = gf_cost_link(net, &round, bytes);
+	struct gf_cost total = {0};
 
 	if (args->half != GF_COLL_ALL_GATHER)
-		total += (double)(p - 1) * gf_cost_send_reduce_s(&link, bytes);
+		total = gf_cost_plus(total, (double)(p - 1),
+				     gf_cost_send_reduce(&link, bytes));
 	if (args->half != GF_COLL_REDUCE_SCATTER)
-		total += gf_cost_send_s(&link, (double)(p - 1) * bytes);
+		total = gf_cost_plus(
+			total, 1, gf_cost_send(&link, (double)(p - 1) * bytes));
 	return total;
 }
 
-static double stage_s(const struct gf_coll_args *args,
-		      const struct gf_cost_net *net, int stage,
-		      struct gf_cost_round round, size_t elems)
+static struct gf_cost stage_cost(const struct gf_coll_args *args,
+				 const struct gf_cost_net *net, int stage,
+				 struct gf_cost_round round, size_t elems)
 {
 	if (halves(args, stage))
-		return halving_s(args, net, round, elems);
+		return halving(args, net, round, elems);
 	if (has(args, stage, GF_STAGE_ONE_HOST))
-		return direct_s(args, net, round, elems);
-	return ring_s(args, net, round, elems);
+		return direct(args, net, round, elems);
+	return ring(args, net, round, elems);
 }
 
-static double cost_s(const struct gf_coll_args *args,
-		     const struct gf_cost_net *net)
+static struct gf_cost cost(const struct gf_coll_args *args,
+			   const struct gf_cost_net *net)
 {
 	size_t elems = args->count_elems;
+	struct gf_cost total = {0};
 	int stage, stride = 1;
-	double total = 0;
 
 	for (stage = 0; elems && stage < nstages(args); stage++) {
 		int p = factor(args, stage);
 		struct gf_cost_round round = {args->ranks, stride, p, stride};
 
-		total += stage_s(args, net, stage, round, elems);
+		total = gf_cost_plus(
+			total, 1, stage_cost(args, net, stage, round, elems));
 		elems = (elems + (size_t)p - 1) / (size_t)p;
 		stride *= p;
 	}
@@ -261,7 +269,7 @@ static void build(const struct gf_coll_args *args, int rank,
 const struct gf_algorithm gf_algorithm_blueconnect = {
 	.name = "blueconnect",
 	.description = "reduce-scatter level by level, all-gather back",
-	.cost_s = cost_s,
+	.cost = cost,
 	.owned = owned,
 	.build = build,
 };

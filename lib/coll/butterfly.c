@@ -28,25 +28,25 @@
 #include "coll/algorithms.h"
 #include "coll/parts.h"
 
-static double cost_s(const struct gf_coll_args *args,
-		     const struct gf_cost_net *net)
+static struct gf_cost cost(const struct gf_coll_args *args,
+			   const struct gf_cost_net *net)
 {
 	double bytes = (double)args->count_elems * (double)args->elem_bytes;
 	int core = gf_fold_core(args->ranks), distance;
 	struct gf_cost_round fold = {args->ranks, core, 2, args->ranks - core};
 	struct gf_link_cost link = gf_cost_link(net, &fold, bytes);
-	double total = 0;
+	struct gf_cost total = {0};
 
 	if (!args->count_elems)
-		return 0;
+		return total;
 	if (core < args->ranks)
-		total += gf_cost_send_reduce_s(&link, bytes) +
-			 gf_cost_send_s(&link, bytes);
+		total = gf_cost_send_both(&link, bytes);
 	for (distance = 1; distance < core; distance *= 2) {
 		struct gf_cost_round round = {core, distance, 2, distance};
 
 		link = gf_cost_link(net, &round, bytes);
-		total += gf_cost_send_reduce_s(&link, bytes);
+		total = gf_cost_plus(total, 1,
+				     gf_cost_send_reduce(&link, bytes));
 	}
 	return total;
 }
@@ -68,6 +68,6 @@ static void build(const struct gf_coll_args *args, int rank,
 const struct gf_algorithm gf_algorithm_butterfly = {
 	.name = "butterfly",
 	.description = "recursive doubling: whole messages, fewest rounds",
-	.cost_s = cost_s,
+	.cost = cost,
 	.build = build,
 };

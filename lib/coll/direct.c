@@ -77,11 +77,13 @@ static double rounds_beta(const struct gf_cost_net *net, int ranks,
 
 /* A rank takes one message after the other, from near and far; the last one has
  * the fewest near. */
-static double reduce_scatter_s(const struct gf_coll_args *args,
-			       const struct gf_cost_net *net, double bytes)
+static struct gf_cost reduce_scatter(const struct gf_coll_args *args,
+				     const struct gf_cost_net *net,
+				     double bytes)
 {
 	long long p = args->ranks, unit = 1, near = 1, next;
-	double total = 0;
+	struct gf_link_cost all = {0};
+	struct gf_cost total = {0};
 	size_t i;
 
 	for (i = 0; i < net->nlevels && unit < p; i++, near = next) {
@@ -89,18 +91,20 @@ static double reduce_scatter_s(const struct gf_coll_args *args,
 
 		unit *= i + 1 < net->nlevels ? net->sizes[i] : p;
 		next = unit < p ? (p - 1) % unit + 1 : p;
-		total += (double)(next - near) *
-			 (link.alpha_s + link.gamma_s_per_byte * bytes);
+		link.beta_s_per_byte = link.gamma_s_per_byte;
+		total = gf_cost_plus(total, (double)(next - near),
+				     gf_cost_send(&link, bytes));
 	}
-	return total + (rounds_beta(net, args->ranks, bytes, p / 2) +
-			rounds_beta(net, args->ranks, bytes, (p - 1) / 2)) *
-			       bytes;
+	all.beta_s_per_byte = rounds_beta(net, args->ranks, bytes, p / 2) +
+			      rounds_beta(net, args->ranks, bytes, (p - 1) / 2);
+	return gf_cost_plus(total, 1, gf_cost_send(&all, bytes));
 }
 
-static double all_gather_s(const struct gf_coll_args *args,
-			   const struct gf_cost_net *net,
-			   const struct gf_link_cost *link, double bytes)
+static struct gf_cost all_gather(const struct gf_coll_args *args,
+				 const struct gf_cost_net *net, double bytes)
 {
+	struct gf_cost_round ring = {args->ranks, 1, args->ranks, 1};
+	struct gf_link_cost link = gf_cost_link(net, &ring, bytes);
 	long long p = args->ranks, unit = 1;
 	double most = 0, beta;
 	size_t i;
@@ -111,22 +115,22 @@ static double all_gather_s(const struct gf_coll_args *args,
 		most = beta > most ? beta : most;
 		unit *= i + 1 < net->nlevels ? net->sizes[i] : p;
 	}
-	return link->alpha_s + most * bytes;
+	link.beta_s_per_byte = most;
+	return gf_cost_send(&link, bytes);
 }
 
-static double cost_s(const struct gf_coll_args *args,
-		     const struct gf_cost_net *net)
+static struct gf_cost cost(const struct gf_coll_args *args,
+			   const struct gf_cost_net *net)
 {
-	struct gf_cost_round ring = {args->ranks, 1, args->ranks, 1};
-	double bytes = gf_part_bytes(args, args->ranks), total = 0;
-	struct gf_link_cost link = gf_cost_link(net, &ring, bytes);
+	double bytes = gf_part_bytes(args, args->ranks);
+	struct gf_cost total = {0};
 
 	if (!args->count_elems || args->ranks < 2)
-		return 0;
+		return total;
 	if (args->half != GF_COLL_ALL_GATHER)
-		total += reduce_scatter_s(args, net, bytes);
+		total = reduce_scatter(args, net, bytes);
 	if (args->half != GF_COLL_REDUCE_SCATTER)
-		total += all_gather_s(args, net, &link, bytes);
+		total = gf_cost_plus(total, 1, all_gather(args, net, bytes));
 	return total;
 }
 
@@ -191,7 +195,7 @@ static void build(const struct gf_coll_args *args, int rank,
 const struct gf_algorithm gf_algorithm_direct = {
 	.name = "direct",
 	.description = "each part straight to its owner, the sum back to all",
-	.cost_s = cost_s,
+	.cost = cost,
 	.owned = owned,
 	.build = build,
 };

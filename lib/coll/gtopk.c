@@ -38,10 +38,10 @@ static int applicable(const struct gf_coll_args *args, struct gf_error *err)
 	return 0;
 }
 
-static double cost_s(const struct gf_coll_args *args,
-		     const struct gf_cost_net *net)
+static struct gf_cost cost(const struct gf_coll_args *args,
+			   const struct gf_cost_net *net)
 {
-	return gf_algorithm_tree.cost_s(args, net);
+	return gf_algorithm_tree.cost(args, net);
 }
 
 static void build(const struct gf_coll_args *args, int rank,
@@ -54,6 +54,6 @@ const struct gf_algorithm gf_algorithm_gtopk = {
 	.name = "gtopk",
 	.description = "tree of merges that keep the k largest, broadcast back",
 	.applicable = applicable,
-	.cost_s = cost_s,
+	.cost = cost,
 	.build = build,
 };

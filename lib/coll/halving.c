@@ -123,26 +123,28 @@ void gf_halving_build(struct gf_schedule *s, const struct gf_coll_args *args,
 /* Adds a round's reduce-scatter, its all-gather, or both. */
 static void add_round(const struct gf_coll_args *args,
 		      const struct gf_link_cost *link, double bytes,
-		      double *total)
+		      struct gf_cost *total)
 {
 	if (args->half != GF_COLL_ALL_GATHER)
-		*total += gf_cost_send_reduce_s(link, bytes);
+		*total = gf_cost_plus(*total, 1,
+				      gf_cost_send_reduce(link, bytes));
 	if (args->half != GF_COLL_REDUCE_SCATTER)
-		*total += gf_cost_send_s(link, bytes);
+		*total = gf_cost_plus(*total, 1, gf_cost_send(link, bytes));
 }
 
-double gf_halving_cost_s(const struct gf_coll_args *args,
-			 const struct gf_cost_net *net,
-			 struct gf_cost_round (*round_at)(int core, int k))
+struct gf_cost
+gf_halving_cost(const struct gf_coll_args *args, const struct gf_cost_net *net,
+		struct gf_cost_round (*round_at)(int core, int k))
 {
 	int core = gf_fold_core(args->ranks), k;
 	size_t left = args->count_elems;
-	double bytes = (double)left * (double)args->elem_bytes, total = 0;
+	double bytes = (double)left * (double)args->elem_bytes;
 	struct gf_cost_round round = {args->ranks, core, 2, args->ranks - core};
 	struct gf_link_cost link = gf_cost_link(net, &round, bytes);
+	struct gf_cost total = {0};
 
 	if (!left)
-		return 0;
+		return total;
 	if (core < args->ranks)
 		add_round(args, &link, bytes, &total);
 	for (k = 0; 1 << k < core; k++) {

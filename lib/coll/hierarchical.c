@@ -48,11 +48,11 @@ static int group_size(const struct gf_coll_args *args)
 
 /* Gather or scatter: the root's messages, one after the other; the first
  * group's stand for all. */
-static double tree_s(const struct gf_coll_args *args,
-		     const struct gf_cost_net *net, int size)
+static struct gf_cost tree(const struct gf_coll_args *args,
+			   const struct gf_cost_net *net, int size)
 {
 	struct gf_range data = gf_data(0, args->count_elems);
-	double total = 0;
+	struct gf_cost total = {0};
 	int a, b;
 
 	for (a = 1; a < size; a = b) {
@@ -66,13 +66,13 @@ static double tree_s(const struct gf_coll_args *args,
 		if (!(bytes > 0))
 			continue;
 		link = gf_cost_link(net, &pairs, bytes);
-		total += gf_cost_send_s(&link, bytes);
+		total = gf_cost_plus(total, 1, gf_cost_send(&link, bytes));
 	}
 	return total;
 }
 
-static double cost_s(const struct gf_coll_args *args,
-		     const struct gf_cost_net *net)
+static struct gf_cost cost(const struct gf_coll_args *args,
+			   const struct gf_cost_net *net)
 {
 	int size = group_size(args), masters = args->ranks / size;
 	struct gf_cost_round inside = {args->ranks, 1, size, 1};
@@ -81,15 +81,15 @@ static double cost_s(const struct gf_coll_args *args,
 	double out = gf_part_bytes(args, masters);
 	struct gf_link_cost near = gf_cost_link(net, &inside, in);
 	struct gf_link_cost far = gf_cost_link(net, &outside, out);
+	struct gf_cost total = {0};
 
 	if (!args->count_elems)
-		return 0;
+		return total;
 	/* only in the first ring do ranks go on as parts come: in_stages */
-	return gf_cost_ring_s(net, &inside, in, size - 1, size - 1) +
-	       2 * tree_s(args, net, size) +
-	       (size - 1) * gf_cost_send_s(&near, in) +
-	       (masters - 1) * (gf_cost_send_reduce_s(&far, out) +
-				gf_cost_send_s(&far, out));
+	total = gf_cost_ring(net, &inside, in, true, false);
+	total = gf_cost_plus(total, 2, tree(args, net, size));
+	total = gf_cost_plus(total, size - 1, gf_cost_send(&near, in));
+	return gf_cost_plus(total, masters - 1, gf_cost_send_both(&far, out));
 }
 
 /* Steps from `next` on begin after the one before has ended. */
@@ -271,6 +271,6 @@ static void build(const struct gf_coll_args *args, int rank,
 const struct gf_algorithm gf_algorithm_hierarchical = {
 	.name = "hierarchical",
 	.description = "reduce to masters, ring of masters, broadcast",
-	.cost_s = cost_s,
+	.cost = cost,
 	.build = build,
 };

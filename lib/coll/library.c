@@ -15,17 +15,17 @@ static const struct gf_algorithm *const candidates[] = {
 	&gf_algorithm_ring, &gf_algorithm_rhd, &gf_algorithm_butterfly,
 	&gf_algorithm_tree, NULL};
 
-static double cost_s(const struct gf_coll_args *args,
-		     const struct gf_cost_net *net)
+static struct gf_cost cost(const struct gf_coll_args *args,
+			   const struct gf_cost_net *net)
 {
-	double best = candidates[0]->cost_s(args, net);
+	struct gf_cost best = candidates[0]->cost(args, net);
 	size_t i;
 
 	for (i = 1; candidates[i]; i++) {
-		double cost = candidates[i]->cost_s(args, net);
+		struct gf_cost one = candidates[i]->cost(args, net);
 
-		if (cost < best)
-			best = cost;
+		if (one.s < best.s)
+			best = one;
 	}
 	return best;
 }
@@ -33,6 +33,6 @@ static double cost_s(const struct gf_coll_args *args,
 const struct gf_algorithm gf_algorithm_library = {
 	.name = "library",
 	.description = "the transport's own all-reduce (MPI, NCCL)",
-	.cost_s = cost_s,
+	.cost = cost,
 	.stands_for = candidates,
 };

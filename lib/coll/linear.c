@@ -26,11 +26,12 @@
 #include "coll/parts.h"
 
 /* Out of a unit of u ranks with rank 0 in it go p - u messages. */
-static double back_s(const struct gf_coll_args *args,
-		     const struct gf_cost_net *net, double bytes)
+static struct gf_cost back(const struct gf_coll_args *args,
+			   const struct gf_cost_net *net, double bytes)
 {
 	struct gf_cost_round far = {args->ranks, 1, args->ranks, 1};
 	long long p = args->ranks, unit = 1;
+	struct gf_link_cost way = gf_cost_link(net, &far, bytes);
 	double beta, most = 0;
 	size_t i;
 
@@ -40,42 +41,42 @@ static double back_s(const struct gf_coll_args *args,
 		most = beta > most ? beta : most;
 		unit *= i + 1 < net->nlevels ? net->sizes[i] : p;
 	}
-	return gf_cost_link(net, &far, bytes).alpha_s + most * bytes;
+	way.beta_s_per_byte = most;
+	return gf_cost_send(&way, bytes);
 }
 
 /* One after the other, level by level: ranks that meet rank 0 at the same one
  * have the same way to it. */
-static double there_s(const struct gf_coll_args *args,
-		      const struct gf_cost_net *net, double bytes)
+static struct gf_cost there(const struct gf_coll_args *args,
+			    const struct gf_cost_net *net, double bytes)
 {
 	long long p = args->ranks, unit = 1, next;
-	struct gf_link_cost way = {0};
-	double total = 0;
+	struct gf_cost total = {0};
+	double beta_s_per_byte = 0;
 	size_t i;
 
 	for (i = 0; i < net->nlevels && unit < p; i++, unit = next) {
-		struct gf_link_cost link = gf_cost_level(net, i, bytes);
+		struct gf_link_cost way = gf_cost_level(net, i, bytes);
 
 		next = i + 1 < net->nlevels ? unit * net->sizes[i] : p;
 		next = next < p ? next : p;
-		way.alpha_s = link.alpha_s;
-		way.gamma_s_per_byte = link.gamma_s_per_byte;
-		if (link.beta_s_per_byte > way.beta_s_per_byte)
-			way.beta_s_per_byte = link.beta_s_per_byte;
-		total += (double)(next - unit) *
-			 gf_cost_send_reduce_s(&way, bytes);
+		if (way.beta_s_per_byte < beta_s_per_byte)
+			way.beta_s_per_byte = beta_s_per_byte;
+		beta_s_per_byte = way.beta_s_per_byte;
+		total = gf_cost_plus(total, (double)(next - unit),
+				     gf_cost_send_reduce(&way, bytes));
 	}
 	return total;
 }
 
-static double cost_s(const struct gf_coll_args *args,
-		     const struct gf_cost_net *net)
+static struct gf_cost cost(const struct gf_coll_args *args,
+			   const struct gf_cost_net *net)
 {
 	double bytes = (double)args->count_elems * (double)args->elem_bytes;
 
 	if (!args->count_elems || args->ranks < 2)
-		return 0;
-	return there_s(args, net, bytes) + back_s(args, net, bytes);
+		return (struct gf_cost){0};
+	return gf_cost_plus(there(args, net, bytes), 1, back(args, net, bytes));
 }
 
 static void build_piece(struct gf_schedule *s, struct gf_range piece)
@@ -106,6 +107,6 @@ static void build(const struct gf_coll_args *args, int rank,
 const struct gf_algorithm gf_algorithm_linear = {
 	.name = "linear",
 	.description = "all send to rank 0 and get the sum from it",
-	.cost_s = cost_s,
+	.cost = cost,
 	.build = build,
 };

@@ -9,17 +9,6 @@ double gf_part_bytes(const struct gf_coll_args *args, int parts)
 	       (double)args->elem_bytes;
 }
 
-double gf_half_ring_s(const struct gf_coll_args *args,
-		      const struct gf_cost_net *net,
-		      const struct gf_cost_round *round, double bytes)
-{
-	int sends = round->factor - 1;
-
-	return gf_cost_ring_s(net, round, bytes,
-			      args->half == GF_COLL_WHOLE ? 2 * sends : sends,
-			      args->half == GF_COLL_ALL_GATHER ? 0 : sends);
-}
-
 struct gf_range gf_piece_take(struct gf_range *rest, size_t segment_elems)
 {
 	struct gf_range piece = *rest;

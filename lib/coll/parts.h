@@ -13,11 +13,6 @@
 /* The bytes of the largest of `parts` parts of the message, for costs. */
 double gf_part_bytes(const struct gf_coll_args *args, int parts);
 
-/* Rings with messages of the given bytes, over the half or halves. */
-double gf_half_ring_s(const struct gf_coll_args *args,
-		      const struct gf_cost_net *net,
-		      const struct gf_cost_round *round, double bytes);
-
 /* Cuts the next piece of at most segment_elems (0: all) off the front. */
 struct gf_range gf_piece_take(struct gf_range *rest, size_t segment_elems);
 /* The verbs, in pieces of segment_elems (0: whole). Both sides of a transfer
@@ -108,9 +103,9 @@ void gf_halving_build(struct gf_schedule *s, const struct gf_coll_args *args,
 		      gf_core_fn *core_of);
 struct gf_range gf_halving_owned(const struct gf_coll_args *args, int rank,
 				 gf_core_fn *core_of);
-double gf_halving_cost_s(const struct gf_coll_args *args,
-			 const struct gf_cost_net *net,
-			 struct gf_cost_round (*round_at)(int core, int k));
+struct gf_cost
+gf_halving_cost(const struct gf_coll_args *args, const struct gf_cost_net *net,
+		struct gf_cost_round (*round_at)(int core, int k));
 
 /*
  * Algorithms for powers of two run on the first 2^k ranks, the core. Each rank

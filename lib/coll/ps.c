@@ -31,8 +31,8 @@
 
 /* The last s ranks serve: s messages at a time, one per server, into or out of
  * any unit of s or more ranks. */
-static double some_serve_s(const struct gf_coll_args *args,
-			   const struct gf_cost_net *net)
+static struct gf_cost some_serve(const struct gf_coll_args *args,
+				 const struct gf_cost_net *net)
 {
 	int servers = args->servers, workers = args->ranks - servers;
 	struct gf_cost_round round = {args->ranks, servers,
@@ -42,19 +42,23 @@ static double some_serve_s(const struct gf_coll_args *args,
 	struct gf_link_cost link = gf_cost_link(net, &round, bytes);
 	double shared = (servers + workers - 1) / workers;
 	double back = servers > workers ? servers : workers;
+	struct gf_link_cost sums = {.beta_s_per_byte = (workers - 1) *
+						       link.gamma_s_per_byte};
+	struct gf_cost total = {0};
 
-	return workers * gf_cost_send_s(&link, shared * bytes) +
-	       (workers - 1) * link.gamma_s_per_byte * bytes +
-	       gf_cost_send_s(&link, back * bytes);
+	total = gf_cost_plus(total, workers,
+			     gf_cost_send(&link, shared * bytes));
+	total = gf_cost_plus(total, 1, gf_cost_send(&sums, bytes));
+	return gf_cost_plus(total, 1, gf_cost_send(&link, back * bytes));
 }
 
-static double cost_s(const struct gf_coll_args *args,
-		     const struct gf_cost_net *net)
+static struct gf_cost cost(const struct gf_coll_args *args,
+			   const struct gf_cost_net *net)
 {
 	if (!args->count_elems || args->ranks < 2)
-		return 0;
-	return args->servers ? some_serve_s(args, net)
-			     : gf_algorithm_direct.cost_s(args, net);
+		return (struct gf_cost){0};
+	return args->servers ? some_serve(args, net)
+			     : gf_algorithm_direct.cost(args, net);
 }
 
 /* A server's: takes worker after worker, then tells them all. */
@@ -111,6 +115,6 @@ static void build(const struct gf_coll_args *args, int rank,
 const struct gf_algorithm gf_algorithm_ps = {
 	.name = "ps",
 	.description = "parameter servers: ranks of their own, or all ranks",
-	.cost_s = cost_s,
+	.cost = cost,
 	.build = build,
 };

@@ -37,10 +37,10 @@ static struct gf_cost_round round_at(int core, int k)
 	return (struct gf_cost_round){core, 1 << k, 2, 1 << k};
 }
 
-static double cost_s(const struct gf_coll_args *args,
-		     const struct gf_cost_net *net)
+static struct gf_cost cost(const struct gf_coll_args *args,
+			   const struct gf_cost_net *net)
 {
-	return gf_halving_cost_s(args, net, round_at);
+	return gf_halving_cost(args, net, round_at);
 }
 
 static struct gf_group core_of(const struct gf_coll_args *args, int rank)
@@ -63,7 +63,7 @@ static void build(const struct gf_coll_args *args, int rank,
 const struct gf_algorithm gf_algorithm_rhd = {
 	.name = "rhd",
 	.description = "recursive halving and doubling (Rabenseifner)",
-	.cost_s = cost_s,
+	.cost = cost,
 	.owned = owned,
 	.build = build,
 };

@@ -30,15 +30,16 @@
 #include "coll/algorithms.h"
 #include "coll/parts.h"
 
-static double cost_s(const struct gf_coll_args *args,
-		     const struct gf_cost_net *net)
+static struct gf_cost cost(const struct gf_coll_args *args,
+			   const struct gf_cost_net *net)
 {
 	struct gf_cost_round all = {args->ranks, 1, args->ranks, 1};
 
 	if (!args->count_elems)
-		return 0;
-	return gf_half_ring_s(args, net, &all,
-			      gf_part_bytes(args, args->ranks));
+		return (struct gf_cost){0};
+	return gf_cost_ring(net, &all, gf_part_bytes(args, args->ranks),
+			    args->half != GF_COLL_ALL_GATHER,
+			    args->half != GF_COLL_REDUCE_SCATTER);
 }
 
 static struct gf_range owned(const struct gf_coll_args *args, int rank)
@@ -62,7 +63,7 @@ static void build(const struct gf_coll_args *args, int rank,
 const struct gf_algorithm gf_algorithm_ring = {
 	.name = "ring",
 	.description = "parts of the message pass round all ranks twice",
-	.cost_s = cost_s,
+	.cost = cost,
 	.owned = owned,
 	.build = build,
 };

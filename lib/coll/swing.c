@@ -81,10 +81,10 @@ static struct gf_cost_round round_at(int core, int k)
 				      stride, .one_way = true};
 }
 
-static double cost_s(const struct gf_coll_args *args,
-		     const struct gf_cost_net *net)
+static struct gf_cost cost(const struct gf_coll_args *args,
+			   const struct gf_cost_net *net)
 {
-	return gf_halving_cost_s(args, net, round_at);
+	return gf_halving_cost(args, net, round_at);
 }
 
 static struct gf_range owned(const struct gf_coll_args *args, int rank)
@@ -102,7 +102,7 @@ static void build(const struct gf_coll_args *args, int rank,
 const struct gf_algorithm gf_algorithm_swing = {
 	.name = "swing",
 	.description = "halving with partners left and right by turns (Swing)",
-	.cost_s = cost_s,
+	.cost = cost,
 	.owned = owned,
 	.build = build,
 };

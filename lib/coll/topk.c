@@ -53,11 +53,11 @@ static int smaller(int a, int b)
 
 /* A round's slowest message: out of a unit of u ranks go min(d, u) messages,
  * because every rank sends d ranks down. */
-static double cost_s(const struct gf_coll_args *args,
-		     const struct gf_cost_net *net)
+static struct gf_cost cost(const struct gf_coll_args *args,
+			   const struct gf_cost_net *net)
 {
 	int distance, p = args->ranks;
-	double total = 0;
+	struct gf_cost total = {0};
 
 	for (distance = 1; distance < p; distance *= 2) {
 		struct gf_cost_round round = {p, distance,
@@ -66,7 +66,7 @@ static double cost_s(const struct gf_coll_args *args,
 			       (double)args->elem_bytes;
 		struct gf_link_cost link = gf_cost_link(net, &round, bytes);
 
-		total += gf_cost_send_s(&link, bytes);
+		total = gf_cost_plus(total, 1, gf_cost_send(&link, bytes));
 	}
 	return total;
 }
@@ -107,7 +107,7 @@ const struct gf_algorithm gf_algorithm_topk = {
 	.name = "topk",
 	.description = "every rank's top k to every rank, in log2 p rounds",
 	.applicable = applicable,
-	.cost_s = cost_s,
+	.cost = cost,
 	.owned = owned,
 	.build = build,
 };

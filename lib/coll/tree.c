@@ -22,22 +22,21 @@
 #include "coll/algorithms.h"
 #include "coll/parts.h"
 
-static double cost_s(const struct gf_coll_args *args,
-		     const struct gf_cost_net *net)
+static struct gf_cost cost(const struct gf_coll_args *args,
+			   const struct gf_cost_net *net)
 {
 	double bytes = (double)args->count_elems * (double)args->elem_bytes;
-	double total = 0;
+	struct gf_cost total = {0};
 	int distance;
 
 	if (!args->count_elems)
-		return 0;
+		return (struct gf_cost){0};
 	for (distance = 1; distance < args->ranks; distance *= 2) {
 		struct gf_cost_round round = {args->ranks, distance, 2, 1,
 					      true};
 		struct gf_link_cost link = gf_cost_link(net, &round, bytes);
 
-		total += gf_cost_send_reduce_s(&link, bytes) +
-			 gf_cost_send_s(&link, bytes);
+		total = gf_cost_plus(total, 1, gf_cost_send_both(&link, bytes));
 		if (distance > args->ranks / 2)
 			break;
 	}
@@ -87,6 +86,6 @@ static void build(const struct gf_coll_args *args, int rank,
 const struct gf_algorithm gf_algorithm_tree = {
 	.name = "tree",
 	.description = "binomial tree: reduce to rank 0, broadcast back",
-	.cost_s = cost_s,
+	.cost = cost,
 	.build = build,
 };

@@ -7,14 +7,63 @@
 /* A scale at which a line begins is a quotient: it may miss it by so much. */
 static const double rounding = 1e-12;
 
-double gf_cost_send_s(const struct gf_link_cost *link, double bytes)
+/* Of two scales; 0 is without end. */
+static double first_end(double a, double b)
 {
-	return link->alpha_s + link->beta_s_per_byte * bytes;
+	return a > 0 && b > 0 ? fmin(a, b) : fmax(a, b);
 }
 
-double gf_cost_send_reduce_s(const struct gf_link_cost *link, double bytes)
+struct gf_cost gf_cost_plus(struct gf_cost a, double times, struct gf_cost b)
 {
-	return gf_cost_send_s(link, bytes) + link->gamma_s_per_byte * bytes;
+	a.s += times * b.s;
+	a.twice_s += times * b.twice_s;
+	a.below_scale = first_end(a.below_scale, b.below_scale);
+	return a;
+}
+
+struct gf_cost gf_cost_send(const struct gf_link_cost *link, double bytes)
+{
+	return (struct gf_cost){
+		link->alpha_s + link->beta_s_per_byte * bytes,
+		link->alpha_s + link->beta_s_per_byte * (2 * bytes),
+		link->below_scale,
+	};
+}
+
+struct gf_cost gf_cost_send_reduce(const struct gf_link_cost *link,
+				   double bytes)
+{
+	struct gf_cost cost = gf_cost_send(link, bytes);
+
+	cost.s += link->gamma_s_per_byte * bytes;
+	cost.twice_s += link->gamma_s_per_byte * (2 * bytes);
+	return cost;
+}
+
+struct gf_cost gf_cost_send_both(const struct gf_link_cost *link, double bytes)
+{
+	return gf_cost_plus(gf_cost_send_reduce(link, bytes), 1,
+			    gf_cost_send(link, bytes));
+}
+
+struct gf_line gf_cost_as_line(struct gf_cost cost, double bytes)
+{
+	return (struct gf_line){
+		0,
+		cost.below_scale > 0 ? cost.below_scale * bytes : INFINITY,
+		fmax(2 * cost.s - cost.twice_s, 0),
+		fmax(cost.twice_s - cost.s, 0) / bytes,
+	};
+}
+
+double gf_line_s(const struct gf_line *l, double bytes)
+{
+	return l->startup_s + l->per_byte_s * bytes;
+}
+
+bool gf_line_holds(const struct gf_line *l, double bytes)
+{
+	return l->from_bytes <= bytes && bytes < l->below_bytes;
 }
 
 static long long greatest_divisor(long long a, long long b)
@@ -127,6 +176,12 @@ static bool meets(const struct gf_cost_net *net,
 	       (net->sizes[i] > 1 && round->stride < unit * net->sizes[i]);
 }
 
+/* The size of a round's message by which lines are chosen. */
+static double chosen_by(const struct gf_cost_net *net, double bytes)
+{
+	return bytes * (net->scale ? *net->scale : 1) * (1 + rounding);
+}
+
 struct gf_link_cost gf_cost_level(const struct gf_cost_net *net, size_t level,
 				  double bytes)
 {
@@ -135,7 +190,6 @@ struct gf_link_cost gf_cost_level(const struct gf_cost_net *net, size_t level,
 		{0, link.alpha_s, link.beta_s_per_byte, NULL},
 		link.larger,
 		link.nlarger};
-	struct gf_line_choice *c = net->choice;
 	struct gf_cost_line line;
 	double below;
 
@@ -143,15 +197,10 @@ struct gf_link_cost gf_cost_level(const struct gf_cost_net *net, size_t level,
 	link.nlarger = 0;
 	if (!lines.nlarger || !(bytes > 0))
 		return link;
-	line = gf_cost_line_at(
-		&lines, bytes * (c ? c->scale : 1) * (1 + rounding), 1, &below);
+	line = gf_cost_line_at(&lines, chosen_by(net, bytes), 1, &below);
 	link.alpha_s = line.startup_s;
 	link.beta_s_per_byte = line.per_byte_s;
-	if (c) {
-		c->from_scale =
-			fmax(c->from_scale, (double)line.from_bytes / bytes);
-		c->below_scale = fmin(c->below_scale, below / bytes);
-	}
+	link.below_scale = isfinite(below) ? below / bytes : 0;
 	return link;
 }
 
@@ -177,15 +226,22 @@ struct gf_link_cost gf_cost_link(const struct gf_cost_net *net,
 			cost.beta_s_per_byte =
 				fmax(cost.beta_s_per_byte,
 				     level.beta_s_per_byte * (double)messages);
+			cost.below_scale =
+				first_end(cost.below_scale, level.below_scale);
 		}
 		if (i + 1 == net->nlevels || unit >= round->ranks)
 			break;
 		unit *= net->sizes[i];
 	}
+	if (crossed && alpha_s >= 0) {
+		cost.alpha_s = alpha_s;
+		return cost;
+	}
+	level = gf_cost_level(net, 0, bytes);
 	if (!crossed)
-		return gf_cost_level(net, 0, bytes);
-	cost.alpha_s =
-		alpha_s >= 0 ? alpha_s : gf_cost_level(net, 0, bytes).alpha_s;
+		return level;
+	cost.alpha_s = level.alpha_s;
+	cost.below_scale = first_end(cost.below_scale, level.below_scale);
 	return cost;
 }
 
@@ -200,12 +256,18 @@ static struct line plus(struct line a, double times, struct line b)
 			     a.per_byte_s + times * b.per_byte_s};
 }
 
-/* Whether `a` is the larger line in messages of the given bytes; the choice is
- * narrowed to the sizes in which that holds. */
-static bool exceeds(const struct gf_cost_net *net, double bytes, struct line a,
-		    struct line b)
+/* A ring's messages, and for how long its chains are the slowest. */
+struct ring {
+	const struct gf_cost_net *net;
+	const struct gf_cost_round *round;
+	double bytes;
+	double below_scale;
+};
+
+/* Whether `a` is the larger line in the ring's messages; below_scale becomes
+ * that from which this is no more so. */
+static bool exceeds(struct ring *r, struct line a, struct line b)
 {
-	struct gf_line_choice *c = net->choice;
 	bool steeper = a.per_byte_s > b.per_byte_s, beyond;
 	double meet = (b.s - a.s) / (a.per_byte_s - b.per_byte_s);
 
@@ -213,11 +275,9 @@ static bool exceeds(const struct gf_cost_net *net, double bytes, struct line a,
 		return a.s > b.s;
 	if (!(meet > 0))
 		return steeper;
-	beyond = bytes * (c ? c->scale : 1) * (1 + rounding) >= meet;
-	if (c && beyond)
-		c->from_scale = fmax(c->from_scale, meet / bytes);
-	else if (c)
-		c->below_scale = fmin(c->below_scale, meet / bytes);
+	beyond = chosen_by(r->net, r->bytes) >= meet;
+	if (!beyond)
+		r->below_scale = first_end(r->below_scale, meet / r->bytes);
 	return beyond == steeper;
 }
 
@@ -247,17 +307,18 @@ struct climb {
 	double gamma_s_per_byte;
 };
 
-static bool climb(const struct gf_cost_net *net,
-		  const struct gf_cost_round *round, double bytes,
-		  struct climb *c)
+static bool climb(struct ring *r, struct climb *c)
 {
+	const struct gf_cost_net *net = r->net;
+	const struct gf_cost_round *round = r->round;
 	struct gf_link_cost link;
 	double beta, before = c->level ? c->left : round->factor;
 
 	if (c->level == net->nlevels || before <= 1)
 		return false;
 	c->unit = c->level ? c->unit * net->sizes[c->level - 1] : 1;
-	link = gf_cost_level(net, c->level++, bytes);
+	link = gf_cost_level(net, c->level++, r->bytes);
+	r->below_scale = first_end(r->below_scale, link.below_scale);
 	beta = link.beta_s_per_byte * (double)crossing(round, c->unit);
 	c->hop.s = link.alpha_s;
 	c->hop.per_byte_s = fmax(c->hop.per_byte_s, beta);
@@ -283,60 +344,61 @@ struct chains {
 	int nleft;
 };
 
-static struct line paying(const struct gf_cost_net *net, double bytes,
-			  double times, struct line gain)
+static struct line paying(struct ring *r, double times, struct line gain)
 {
 	static const struct line none;
 
-	return times > 0 && exceeds(net, bytes, gain, none)
-		       ? plus(none, times, gain)
-		       : none;
+	return times > 0 && exceeds(r, gain, none) ? plus(none, times, gain)
+						   : none;
 }
 
 /* To a level of so many units, which hops join. */
-static void join(const struct gf_cost_net *net, double bytes, double units,
-		 struct line hop, struct chains *c)
+static void join(struct ring *r, double units, struct line hop,
+		 struct chains *c)
 {
 	int n;
 	struct line step = plus(c->unit, 1, hop);
 	struct line two = plus(hop, 2, c->edge);
-	struct line far = plus(two, 1, paying(net, bytes, units - 2, step));
+	struct line far = plus(two, 1, paying(r, units - 2, step));
 
-	if (!c->nleft || exceeds(net, bytes, far, c->best))
+	if (!c->nleft || exceeds(r, far, c->best))
 		c->best = far;
 	if (!c->nleft)
 		c->pairs = units <= 2;
-	c->all = c->pairs ? far
-			  : plus(two, 1, paying(net, bytes, units - 1, step));
+	c->all = c->pairs ? far : plus(two, 1, paying(r, units - 1, step));
 	for (n = units > 2 ? 2 : 1; n && c->nleft < 2; n--)
 		c->left[c->nleft++] = hop;
-	c->edge = plus(c->edge, 1, paying(net, bytes, units - 1, step));
+	c->edge = plus(c->edge, 1, paying(r, units - 1, step));
 	c->unit = plus(plus((struct line){0}, units, c->unit), units - 1, hop);
 }
 
 /* Levels that join ranks, each at least two units of the one before. */
 #define GF_NET_JOINS_MOST 32
 
-double gf_cost_ring_s(const struct gf_cost_net *net,
-		      const struct gf_cost_round *round, double bytes,
-		      int sends, int reduces)
+struct gf_cost gf_cost_ring(const struct gf_cost_net *net,
+			    const struct gf_cost_round *round, double bytes,
+			    bool reduces, bool gathers)
 {
+	int hops = round->factor - 1, sends = (reduces + gathers) * hops;
+	struct ring r = {net, round, bytes, 0};
 	struct climb at = {0}, met[GF_NET_JOINS_MOST];
 	struct chains chains = {0};
 	struct line waits = {0}, lap;
 	int n = 0, i;
+	double slope;
 
-	if (round->factor < 2)
-		return 0;
-	while (climb(net, round, bytes, &at))
+	if (hops < 1)
+		return (struct gf_cost){0};
+	while (climb(&r, &at))
 		if (at.passed > 1)
 			met[n++] = at;
 	waits.per_byte_s = at.hop.per_byte_s;
 	for (i = 0; i < n; i++) {
 		struct line hop = plus(met[i].hop, -1, waits);
 
-		hop.per_byte_s += met[i].gamma_s_per_byte * reduces / sends;
-		join(net, bytes, met[i].passed, hop, &chains);
+		hop.per_byte_s +=
+			met[i].gamma_s_per_byte * (reduces * hops) / sends;
+		join(&r, met[i].passed, hop, &chains);
 		if (met[i].left <= 1) /* the last hop closes the circle */
 			chains.unit = plus(chains.unit, 1, hop);
 	}
@@ -346,11 +408,13 @@ double gf_cost_ring_s(const struct gf_cost_net *net,
 	if (sends >= round->factor)
 		lap = plus(plus(lap, 1, chains.unit), -1,
 			   chains.left[chains.nleft - 1]);
-	if (exceeds(net, bytes, (struct line){0, 0}, chains.left[0]))
+	if (exceeds(&r, (struct line){0, 0}, chains.left[0]))
 		lap = plus(chains.all, sends >= round->factor,
-			   paying(net, bytes, 1, chains.unit));
-	if (exceeds(net, bytes, lap, chains.best))
+			   paying(&r, 1, chains.unit));
+	if (exceeds(&r, lap, chains.best))
 		chains.best = lap;
-	return chains.best.s +
-	       (sends * waits.per_byte_s + chains.best.per_byte_s) * bytes;
+	slope = sends * waits.per_byte_s + chains.best.per_byte_s;
+	return (struct gf_cost){chains.best.s + slope * bytes,
+				chains.best.s + slope * (2 * bytes),
+				r.below_scale};
 }

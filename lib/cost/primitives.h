@@ -21,16 +21,24 @@ struct gf_link_cost {
 	 * some size of the round's message on; borrowed, none is common. */
 	const struct gf_cost_line *larger;
 	size_t nlarger;
+	/* These figures hold for messages of the round that are less than so
+	 * many times as long; 0: for all longer ones. */
+	double below_scale;
 };
 
 /*
- * Helps to turn a closed form into straight lines over the message's size.
- * Every round is charged by the line that would apply if its messages were
- * `scale` times as long; [from_scale, below_scale) is narrowed to the scales at
- * which all rounds keep these lines.
+ * What a message costs, as two points of a straight line: its own size, and
+ * twice that by the same lines of the levels.
  */
-struct gf_line_choice {
-	double scale, from_scale, below_scale;
+struct gf_cost {
+	double s, twice_s;
+	double below_scale; /* as that of a link */
+};
+
+/* A cost in messages of a range of sizes. */
+struct gf_line {
+	double from_bytes, below_bytes; /* INFINITY: of all larger ones */
+	double startup_s, per_byte_s;
 };
 
 /*
@@ -42,8 +50,9 @@ struct gf_cost_net {
 	size_t nlevels;
 	const int *sizes;
 	const struct gf_link_cost *links;
-	struct gf_line_choice
-		*choice; /* NULL: rounds are as long as they are */
+	/* Rounds are charged by the lines that count if their messages are so
+	 * many times as long; NULL: as long as they are. */
+	const double *scale;
 };
 
 /*
@@ -78,20 +87,33 @@ struct gf_link_cost gf_cost_link(const struct gf_cost_net *net,
 				 double bytes);
 
 /*
- * Rings: `sends` rounds in a row on the way round the round's groups (factor -
- * 1 of a half, twice as many of an all-reduce), of which so many reduce. No
- * round waits for all: a rank goes on when its neighbour has sent. So the time
- * is that of the slowest chain of hops. A chain goes on to the next rank, for
- * the hop's latency and transfer, or it waits at a link for the transfer
- * before. Chains that go round add the hops' latencies up (as NCCL's tuning
- * does); those that wait cross the slowest link alone.
+ * Rings: a reduce-scatter round the round's groups, an all-gather, or one after
+ * the other, of factor - 1 rounds each. No round waits for all: a rank goes on
+ * when its neighbour has sent. So the time is that of the slowest chain of
+ * hops. A chain goes on to the next rank, for the hop's latency and transfer,
+ * or it waits at a link for the transfer before. Chains that go round add the
+ * hops' latencies up (as NCCL's tuning does); those that wait cross the slowest
+ * link alone.
  */
-double gf_cost_ring_s(const struct gf_cost_net *net,
-		      const struct gf_cost_round *round, double bytes,
-		      int sends, int reduces);
+struct gf_cost gf_cost_ring(const struct gf_cost_net *net,
+			    const struct gf_cost_round *round, double bytes,
+			    bool reduces, bool gathers);
 
-/* One round of m bytes on a link, with and without reduction. */
-double gf_cost_send_s(const struct gf_link_cost *link, double bytes);
-double gf_cost_send_reduce_s(const struct gf_link_cost *link, double bytes);
+/* One round of m bytes on a link: without reduction, with it, and one of each.
+ */
+struct gf_cost gf_cost_send(const struct gf_link_cost *link, double bytes);
+struct gf_cost gf_cost_send_reduce(const struct gf_link_cost *link,
+				   double bytes);
+struct gf_cost gf_cost_send_both(const struct gf_link_cost *link, double bytes);
+
+/* The cost of a and then of b so many times. */
+struct gf_cost gf_cost_plus(struct gf_cost a, double times, struct gf_cost b);
+
+/* The cost of a message of so many bytes as a line, from no bytes on; what
+ * rounding lets fall below 0 is 0. */
+struct gf_line gf_cost_as_line(struct gf_cost cost, double bytes);
+/* The cost by a line, also at sizes for which it does not hold. */
+double gf_line_s(const struct gf_line *l, double bytes);
+bool gf_line_holds(const struct gf_line *l, double bytes);
 
 #endif

@@ -164,7 +164,7 @@ cheapest_with_steps(const struct gf_network *n, double bytes)
 		struct gf_cost_lines lines = gf_allreduce_lines(c);
 		double s = gf_cost_lines_s(&lines, bytes);
 
-		if (!a || !a->build || !a->cost_s || !(s < least_s) ||
+		if (!a || !a->build || !(s < least_s) ||
 		    gf_stages_call(c->stages, c->nstages))
 			continue;
 		best = c;
@@ -182,7 +182,7 @@ static double hops_of(const struct gf_allreduce_cost *by, int ranks)
 	struct gf_coll_args args = {.ranks = ranks, .elem_bytes = 4};
 
 	args.count_elems = gf_coll_divisible(&args);
-	return a->cost_s(&args, &net) / (4 * (double)args.count_elems);
+	return a->cost(&args, &net).s / (4 * (double)args.count_elems);
 }
 
 static int time_of(const struct gf_measure_codecs_run *c,

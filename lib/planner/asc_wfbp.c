@@ -45,7 +45,7 @@ static double penalty_s(const struct gf_workbench *w,
 	left = 1 - (t_s - previous->start_s) / length;
 	left = previous->bytes * fmin(fmax(left, 0), 1);
 	return (gf_workbench_gamma(w, s->option, bytes, 2) - 1) *
-	       o->per_byte_s * fmin(left, bytes);
+	       o->line.per_byte_s * fmin(left, bytes);
 }
 
 /* The three questions about the message that waits with tensor `last`. */
@@ -64,7 +64,7 @@ static struct question ask(const struct gf_workbench *w,
 		.ready = w->ready_s[last],
 		.start = fmax(w->ready_s[last], previous->end_s),
 		.own = gf_menu_cost_s(&w->menu, bytes),
-		.a = w->menu.options[s.option].startup_s,
+		.a = w->menu.options[s.option].line.startup_s,
 	};
 
 	q.penalty = penalty_s(w, previous, &s, bytes, q.ready);

@@ -172,11 +172,11 @@ static void find_trials(struct beam *b, size_t first, size_t last)
 		const struct gf_option *o = &menu->options[option];
 		struct trial *t = &b->trials[n];
 
-		if (!gf_option_fits(o, bytes))
+		if (!gf_line_holds(&o->line, bytes))
 			continue;
 		n++;
 		t->option = option;
-		t->alone_s = o->startup_s + o->per_byte_s * bytes;
+		t->alone_s = gf_line_s(&o->line, bytes);
 		t->priced_s = gf_rest_price_s(&b->rest, option, bytes);
 		alone_s = fmin(alone_s, t->alone_s);
 		priced_s = fmin(priced_s, t->priced_s);
@@ -232,7 +232,7 @@ static double step_s(const struct gf_workbench *w, size_t last, size_t k)
 	const struct gf_option *o =
 		&w->menu.options[gf_menu_pick(&w->menu, bytes)];
 
-	return o->per_byte_s * bytes + w->ready_s[k] - w->ready_s[last];
+	return o->line.per_byte_s * bytes + w->ready_s[k] - w->ready_s[last];
 }
 
 /* The next cut that is worth a try, after the one after tensor `last`; none:

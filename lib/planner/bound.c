@@ -132,13 +132,14 @@ static void find_rates(const struct gf_rest *r, double lambda, double *rates)
 			const struct gf_option *o = &m->options[k];
 			double share = r->shares[i * m->noptions + k];
 
-			if (o->from_bytes >= high || o->below_bytes <= low)
+			if (o->line.from_bytes >= high ||
+			    o->line.below_bytes <= low)
 				continue;
 			least = fmin(least,
-				     lambda * share * o->per_byte_s +
+				     lambda * share * o->line.per_byte_s +
 					     (1 - lambda) *
-						     (o->startup_s / high +
-						      o->per_byte_s) /
+						     (o->line.startup_s / high +
+						      o->line.per_byte_s) /
 						     r->lanes);
 		}
 		rates[i] = least;
@@ -151,7 +152,7 @@ static double least_startup_s(const struct gf_workbench *w)
 	size_t k;
 
 	for (k = 0; k < w->menu.noptions; k++)
-		least = fmin(least, w->menu.options[k].startup_s);
+		least = fmin(least, w->menu.options[k].line.startup_s);
 	return least;
 }
 
@@ -267,12 +268,12 @@ static void in_flight(const struct gf_rest *r, const struct gf_sim_state *s,
 double gf_rest_price_s(const struct gf_rest *r, size_t option, double bytes)
 {
 	const struct gf_option *o = &r->w->menu.options[option];
-	double drain_s = o->per_byte_s * bytes;
+	double drain_s = o->line.per_byte_s * bytes;
 	double share =
 		r->shares[step_of(r, bytes) * r->w->menu.noptions + option];
 
 	return r->lambda * share * drain_s +
-	       (1 - r->lambda) * (o->startup_s + drain_s) / r->lanes;
+	       (1 - r->lambda) * (o->line.startup_s + drain_s) / r->lanes;
 }
 
 double gf_rest_bound_s(const struct gf_rest *r, const struct gf_sim_state *s,

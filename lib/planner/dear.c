@@ -114,7 +114,7 @@ static void send(struct search *s, size_t i, size_t j, size_t option,
 	const struct gf_workbench_next half = {
 		option, gf_workbench_bytes(s->w, i, j - 1),
 		s->w->ready_s[j - 1], 0.5};
-	double half_s = (o->startup_s + o->per_byte_s * half.bytes) / 2;
+	double half_s = gf_line_s(&o->line, half.bytes) / 2;
 	size_t k;
 
 	for (k = 0; k < s->fronts[i].nparts; k++) {
@@ -152,8 +152,8 @@ static void extend(struct search *s, size_t j)
 		if (!w->mutual)
 			send(s, i, j, gf_menu_pick(menu, bytes), need_s);
 		for (k = 0; w->mutual && k < menu->nchoices; k++)
-			if (gf_option_fits(&menu->options[menu->choices[k]],
-					   bytes))
+			if (gf_line_holds(&menu->options[menu->choices[k]].line,
+					  bytes))
 				send(s, i, j, menu->choices[k], need_s);
 	}
 }

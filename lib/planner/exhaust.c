@@ -104,8 +104,8 @@ static void descend(struct tree *t, size_t depth, size_t first)
 				.option = menu->choices[e],
 			};
 
-			if (!gf_option_fits(
-				    &menu->options[send.option],
+			if (!gf_line_holds(
+				    &menu->options[send.option].line,
 				    gf_workbench_bytes(t->w, first, last)) ||
 			    !branch(t, depth, &send))
 				continue;

@@ -46,10 +46,9 @@ static void add_option(struct filling *f, const struct gf_priced *priced,
 		.codec = codec,
 		.stages = copy_stages(priced->stages, priced->nstages),
 		.nstages = priced->nstages,
-		.startup_s = price->startup_s,
-		.per_byte_s = price->per_byte_s * ratio,
-		.from_bytes = price->from_bytes / ratio,
-		.below_bytes = price->below_bytes / ratio,
+		.line = {price->line.from_bytes / ratio,
+			 price->line.below_bytes / ratio, price->line.startup_s,
+			 price->line.per_byte_s * ratio},
 		.wire_ratio = ratio,
 		.contention = price->contention,
 		.mutual = price->mutual,
@@ -66,11 +65,11 @@ static int add_lines(struct filling *f, struct gf_priced *priced,
 
 	priced->codec = codec;
 	for (priced->bytes = 0; isfinite(priced->bytes);
-	     priced->bytes = price.below_bytes) {
+	     priced->bytes = price.line.below_bytes) {
 		rc = gf_price_message(&f->fabric, priced, &price, &f->why);
 		if (rc < 0)
 			return rc;
-		price.from_bytes = priced->bytes; /* no gap, no ulp */
+		price.line.from_bytes = priced->bytes; /* no gap, no ulp */
 		add_option(f, priced, &price, codec);
 	}
 	return 0;
@@ -342,9 +341,9 @@ static size_t replay_way(struct filling *f, size_t option)
 	struct gf_priced priced;
 	size_t first = option, after = option + 1;
 
-	while (m->options[first].from_bytes > 0)
+	while (m->options[first].line.from_bytes > 0)
 		first--;
-	while (isfinite(m->options[after - 1].below_bytes))
+	while (isfinite(m->options[after - 1].line.below_bytes))
 		after++;
 	way = m->options[first];
 	way.stages = copy_stages(way.stages, way.nstages);

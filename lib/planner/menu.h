@@ -23,8 +23,7 @@ struct gf_option {
 	const char *codec;
 	struct gf_stage *stages; /* owned, names static; or none */
 	size_t nstages;
-	double startup_s, per_byte_s;
-	double from_bytes, below_bytes;
+	struct gf_line line;
 	double wire_ratio; /* bytes on the wire per byte in memory */
 	const struct gf_contention *contention;  /* borrowed; or NULL */
 	const struct gf_beside_backward *mutual; /* borrowed; or NULL */
@@ -46,9 +45,8 @@ struct gf_option {
  * floors are two lines below each way's cost, for gf_menu_floor_s.
  */
 struct gf_menu_floor {
-	struct {
-		double startup_s, per_byte_s;
-	} low, high; /* tight for the smallest, and for the largest messages */
+	/* tight for the smallest, and for the largest messages */
+	struct gf_line low, high;
 };
 
 struct gf_menu {
@@ -78,8 +76,6 @@ size_t gf_menu_pick(const struct gf_menu *m, double bytes);
 double gf_menu_cost_s(const struct gf_menu *m, double bytes);
 /* Fills in how a message goes, with copies of its names. */
 void gf_option_tell(const struct gf_option *o, struct gf_message *m);
-/* Does the option hold for messages of the given bytes? */
-bool gf_option_fits(const struct gf_option *o, double bytes);
 
 /* A set of ways: a bit for each of the first GF_MENU_BITS, all bits for all of
  * more. gf_menu_part makes a menu of its own of a set. The part borrows what

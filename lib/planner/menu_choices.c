@@ -69,15 +69,16 @@ static bool shares_no_worse(const struct gf_option *a,
 /* b is nowhere better, alone or beside others; of equals the first stays. */
 static bool replaces(const struct gf_menu *m, size_t a, size_t b)
 {
-	const struct gf_option *x = &m->options[a], *y = &m->options[b];
+	const struct gf_option *one = &m->options[a], *other = &m->options[b];
+	const struct gf_line *x = &one->line, *y = &other->line;
 
 	if (x->startup_s > y->startup_s || x->per_byte_s > y->per_byte_s ||
 	    x->from_bytes > y->from_bytes || x->below_bytes < y->below_bytes ||
-	    !shares_no_worse(x, y))
+	    !shares_no_worse(one, other))
 		return false;
 	return a < b || x->from_bytes < y->from_bytes ||
 	       x->below_bytes > y->below_bytes || x->startup_s < y->startup_s ||
-	       x->per_byte_s < y->per_byte_s || !shares_no_worse(y, x);
+	       x->per_byte_s < y->per_byte_s || !shares_no_worse(other, one);
 }
 
 void gf_menu_find_choices(struct gf_menu *m)

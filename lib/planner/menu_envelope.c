@@ -12,21 +12,10 @@
 #define NEAR  1.02 /* times the cheapest */
 #define SIZES 50   /* of messages, powers of two */
 
-double gf_option_cost_s(const struct gf_option *o, double bytes)
-{
-	return o->startup_s + o->per_byte_s * bytes;
-}
-
-bool gf_option_fits(const struct gf_option *o, double bytes)
-{
-	return o->from_bytes <= bytes && bytes < o->below_bytes;
-}
-
-static bool cheaper(const struct gf_option *a, const struct gf_option *b,
+static bool cheaper(const struct gf_line *a, const struct gf_line *b,
 		    double bytes)
 {
-	double a_s = gf_option_cost_s(a, bytes);
-	double b_s = gf_option_cost_s(b, bytes);
+	double a_s = gf_line_s(a, bytes), b_s = gf_line_s(b, bytes);
 
 	return a_s < b_s || (a_s == b_s && a->per_byte_s < b->per_byte_s);
 }
@@ -34,17 +23,19 @@ static bool cheaper(const struct gf_option *a, const struct gf_option *b,
 /* The cheapest option from the given bytes on (ties: the first). */
 static size_t cheapest_at(const struct gf_menu *m, double bytes)
 {
-	const struct gf_option *best = NULL;
-	size_t i;
+	const struct gf_line *best = NULL;
+	size_t found = 0, i;
 
 	for (i = 0; i < m->noptions; i++) {
-		const struct gf_option *o = &m->options[i];
+		const struct gf_line *l = &m->options[i].line;
 
-		if (gf_option_fits(o, bytes) &&
-		    (!best || cheaper(o, best, bytes)))
-			best = o;
+		if (!gf_line_holds(l, bytes) ||
+		    (best && !cheaper(l, best, bytes)))
+			continue;
+		best = l;
+		found = i;
 	}
-	return (size_t)(best - m->options);
+	return found;
 }
 
 /* The size at which option `now`, the cheapest from `bytes` on, meets the first
@@ -52,21 +43,22 @@ static size_t cheapest_at(const struct gf_menu *m, double bytes)
 static double next_crossing(const struct gf_menu *m, size_t now, double bytes,
 			    size_t *next)
 {
-	const struct gf_option *o = &m->options[now];
+	const struct gf_line *l = &m->options[now].line;
 	double at = INFINITY;
 	size_t i;
 
 	for (i = 0; i < m->noptions; i++) {
-		const struct gf_option *c = &m->options[i];
+		const struct gf_line *c = &m->options[i].line;
 		double x;
 
-		if (c->per_byte_s >= o->per_byte_s || !gf_option_fits(c, bytes))
+		if (c->per_byte_s >= l->per_byte_s || !gf_line_holds(c, bytes))
 			continue;
-		x = (c->startup_s - o->startup_s) /
-		    (o->per_byte_s - c->per_byte_s);
+		x = (c->startup_s - l->startup_s) /
+		    (l->per_byte_s - c->per_byte_s);
 		x = fmax(x, bytes); /* rounding */
 		if (x < at ||
-		    (x == at && c->per_byte_s < m->options[*next].per_byte_s)) {
+		    (x == at &&
+		     c->per_byte_s < m->options[*next].line.per_byte_s)) {
 			at = x;
 			*next = i;
 		}
@@ -81,10 +73,12 @@ static double next_border(const struct gf_menu *m, double bytes)
 	size_t i;
 
 	for (i = 0; i < m->noptions; i++) {
-		if (m->options[i].from_bytes > bytes)
-			border = fmin(border, m->options[i].from_bytes);
-		if (m->options[i].below_bytes > bytes)
-			border = fmin(border, m->options[i].below_bytes);
+		const struct gf_line *l = &m->options[i].line;
+
+		if (l->from_bytes > bytes)
+			border = fmin(border, l->from_bytes);
+		if (l->below_bytes > bytes)
+			border = fmin(border, l->below_bytes);
 	}
 	return border;
 }
@@ -136,7 +130,7 @@ size_t gf_menu_pick(const struct gf_menu *m, double bytes)
 
 double gf_menu_cost_s(const struct gf_menu *m, double bytes)
 {
-	return gf_option_cost_s(&m->options[gf_menu_pick(m, bytes)], bytes);
+	return gf_line_s(&m->options[gf_menu_pick(m, bytes)].line, bytes);
 }
 
 /* Whether the way of options first to after - 1 comes near the cheapest costs
@@ -146,12 +140,14 @@ static bool comes_near(const struct gf_menu *m, size_t first, size_t after,
 {
 	int i;
 
-	for (; first < after; first++)
+	for (; first < after; first++) {
+		const struct gf_line *l = &m->options[first].line;
+
 		for (i = 0; i < SIZES; i++)
-			if (gf_option_fits(&m->options[first], ldexp(1, i)) &&
-			    gf_option_cost_s(&m->options[first], ldexp(1, i)) <=
-				    NEAR * least_s[i])
+			if (gf_line_holds(l, ldexp(1, i)) &&
+			    gf_line_s(l, ldexp(1, i)) <= NEAR * least_s[i])
 				return true;
+	}
 	return false;
 }
 
@@ -163,18 +159,19 @@ void gf_menu_drop_far(struct gf_menu *m)
 
 	for (i = 0; i < SIZES; i++) {
 		least_s[i] = INFINITY;
-		for (k = 0; k < m->noptions; k++)
-			if (gf_option_fits(&m->options[k], ldexp(1, i)))
-				least_s[i] =
-					fmin(least_s[i],
-					     gf_option_cost_s(&m->options[k],
-							      ldexp(1, i)));
+		for (k = 0; k < m->noptions; k++) {
+			const struct gf_line *l = &m->options[k].line;
+
+			if (gf_line_holds(l, ldexp(1, i)))
+				least_s[i] = fmin(least_s[i],
+						  gf_line_s(l, ldexp(1, i)));
+		}
 	}
 	for (first = 0; first < m->noptions; first = after) {
 		bool stays;
 
 		for (after = first + 1;
-		     isfinite(m->options[after - 1].below_bytes);)
+		     isfinite(m->options[after - 1].line.below_bytes);)
 			after++;
 		stays = comes_near(m, first, after, least_s);
 		for (k = first; k < after; k++)
@@ -191,7 +188,7 @@ uint32_t gf_menu_all(const struct gf_menu *m)
 	size_t ways = 0, i;
 
 	for (i = 0; i < m->noptions; i++)
-		ways += m->options[i].from_bytes <= 0;
+		ways += m->options[i].line.from_bytes <= 0;
 	return ways < GF_MENU_BITS ? (UINT32_C(1) << ways) - 1 : UINT32_MAX;
 }
 
@@ -205,7 +202,7 @@ size_t *gf_menu_part(const struct gf_menu *m, uint32_t ways,
 		.options = gf_xcalloc(m->noptions, sizeof(*part->options)),
 	};
 	for (i = 0; i < m->noptions; i++) {
-		way += i > 0 && m->options[i].from_bytes <= 0;
+		way += i > 0 && m->options[i].line.from_bytes <= 0;
 		if (ways != UINT32_MAX &&
 		    (way >= GF_MENU_BITS || !(ways >> way & 1)))
 			continue;

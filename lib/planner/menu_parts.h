@@ -15,7 +15,4 @@ void gf_menu_find_floors(struct gf_menu *m);
 /* After the envelope, which stands in where the choices are too many. */
 void gf_menu_find_choices(struct gf_menu *m);
 
-/* The option's cost by its line, also at sizes for which it does not hold. */
-double gf_option_cost_s(const struct gf_option *o, double bytes);
-
 #endif

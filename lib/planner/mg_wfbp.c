@@ -38,7 +38,7 @@ static void walk(const struct gf_workbench *w, struct gf_draft *d,
 		for (last = first; last < w->run_last[first]; last++) {
 			double bytes = gf_workbench_bytes(w, first, last);
 			size_t option = gf_menu_pick(&w->menu, bytes);
-			double a = w->menu.options[option].startup_s;
+			double a = w->menu.options[option].line.startup_s;
 			double next = w->ready_s[last + 1];
 
 			if (lines)

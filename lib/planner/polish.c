@@ -219,8 +219,8 @@ static void end_trials(struct trials *b)
 
 static bool fits(const struct trials *b, const struct gf_send *s)
 {
-	return gf_option_fits(&b->w->menu.options[s->option],
-			      gf_workbench_bytes(b->w, s->first, s->last));
+	return gf_line_holds(&b->w->menu.options[s->option].line,
+			     gf_workbench_bytes(b->w, s->first, s->last));
 }
 
 /* The window with the options that its messages have, and with the cheapest;

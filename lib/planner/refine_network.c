@@ -165,18 +165,19 @@ static int take_lines(const struct gf_fabric *f, const struct gf_message *m,
 	if (rc < 0)
 		return rc;
 	drop_lines(c);
-	c->startup_s = price.startup_s;
-	c->per_byte_s = price.per_byte_s;
+	c->startup_s = price.line.startup_s;
+	c->per_byte_s = price.line.per_byte_s;
 	first = (struct gf_cost_line){0, c->startup_s, c->per_byte_s, NULL};
-	while (price.below_bytes < GF_MAX_SIZE) {
-		priced.bytes = ceil(price.below_bytes);
+	while (price.line.below_bytes < GF_MAX_SIZE) {
+		priced.bytes = ceil(price.line.below_bytes);
 		rc = gf_price_message(f, &priced, &price, err);
 		if (rc < 0)
 			return rc;
 		gf_cost_line_add(&first, &c->larger, &c->nlarger,
 				 (struct gf_cost_line){(size_t)priced.bytes,
-						       price.startup_s,
-						       price.per_byte_s, NULL});
+						       price.line.startup_s,
+						       price.line.per_byte_s,
+						       NULL});
 	}
 	return 0;
 }

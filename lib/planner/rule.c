@@ -41,8 +41,8 @@ static double by_startup(const struct gf_menu *menu)
 		const struct gf_option *o =
 			&menu->options[gf_menu_pick(menu, bytes)];
 
-		if (o->startup_s <=
-		    STARTUP_SHARE * (o->startup_s + o->per_byte_s * bytes))
+		if (o->line.startup_s <=
+		    STARTUP_SHARE * gf_line_s(&o->line, bytes))
 			break;
 	}
 	return bytes;

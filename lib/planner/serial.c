@@ -154,7 +154,7 @@ static void send_all(struct serial *s, size_t i, size_t j)
 		return;
 	}
 	for (k = 0; k < menu->nchoices; k++)
-		if (gf_option_fits(&menu->options[menu->choices[k]], bytes))
+		if (gf_line_holds(&menu->options[menu->choices[k]].line, bytes))
 			send(s, i, j, menu->choices[k]);
 }
 

@@ -32,7 +32,7 @@ static double exchange_bound_s(const struct gf_task *t,
 	if (t->system.staleness <= 1 || lanes <= 1)
 		return bound_s;
 	for (i = 0; i < w->menu.noptions; i++)
-		startup_s = fmin(startup_s, w->menu.options[i].startup_s);
+		startup_s = fmin(startup_s, w->menu.options[i].line.startup_s);
 	return bound_s - startup_s;
 }
 

@@ -147,8 +147,9 @@ struct gf_workbench_at gf_workbench_after(const struct gf_workbench *w,
 		at.lag_s += w->in->model->issue_s;
 	/* backward runs on beside the message for that long, at the most */
 	left_s = fmax(w->backward_end_s + at.lag_s - at.end_s, 0) * slowdown;
-	takes_s = gf_sim_beside_s(o->mutual, m->share * o->startup_s,
-				  m->share * o->per_byte_s * m->bytes, left_s);
+	takes_s = gf_sim_beside_s(o->mutual, m->share * o->line.startup_s,
+				  m->share * o->line.per_byte_s * m->bytes,
+				  left_s);
 	at.end_s += takes_s;
 	at.lag_s += (1 - 1 / slowdown) * takes_s;
 	return at;
@@ -232,8 +233,8 @@ static struct gf_sim_message message_of(const struct gf_workbench *w,
 		.mode = s->mode,
 		.release = s->release,
 		.half = s->half,
-		.startup_s = o->startup_s,
-		.per_byte_s = o->per_byte_s / o->wire_ratio,
+		.startup_s = o->line.startup_s,
+		.per_byte_s = o->line.per_byte_s / o->wire_ratio,
 		.bytes = wire_bytes(o, bytes),
 		.contention = o->contention,
 		.mutual = o->mutual,

@@ -27,8 +27,7 @@ static double expected_s(const struct gf_fabric *f, double bytes)
 		struct gf_price p;
 
 		if (gf_price_message(f, &m, &p, NULL) == 0)
-			best_s = fmin(best_s,
-				      p.startup_s + p.per_byte_s * bytes);
+			best_s = fmin(best_s, gf_line_s(&p.line, bytes));
 	}
 	return best_s;
 }

@@ -26,15 +26,10 @@ struct gf_derived {
 	unsigned count;
 };
 
-/* Of messages from that size on. */
-struct gf_derived_line {
-	double from_bytes, startup_s, per_byte_s;
-};
-
 struct gf_derived_cost {
 	/* Of a message that everything divides; the first from 0 on. None: the
 	 * closed form holds, or there are too many steps. */
-	const struct gf_derived_line *lines;
+	const struct gf_line *lines;
 	size_t nlines;
 	/* Of all ranks, where a message's cost may depend on what is left over
 	 * in its parts; else 0. */

@@ -47,14 +47,13 @@ enum gf_price_origin {
 };
 
 struct gf_price {
-	double startup_s, per_byte_s;
-	double from_bytes, below_bytes; /* of the sizes for which that holds */
+	struct gf_line line;
 	const struct gf_contention
 		*contention; /* borrowed; NULL: gamma_n = n */
 	const struct gf_beside_backward *mutual; /* borrowed; NULL: unknown */
 	enum gf_price_origin origin;
-	/* Of per_byte_s: what a codec costs on each of so many hops, 0 where it
-	 * was measured with the rest. */
+	/* Of the line's per_byte_s: what a codec costs on each of so many hops,
+	 * 0 where it was measured with the rest. */
 	double codec_s_per_byte, hops;
 	/* Of per_byte_s: that on all hops, and the loss scale. */
 	double handling_s_per_byte;
@@ -98,13 +97,6 @@ int gf_price_link(const struct gf_fabric *f, double bytes,
  * the levels where they are known, else with one line for all rounds. Merges
  * are priced with the selection. */
 int gf_price_set(const struct gf_fabric *f, const struct gf_algorithm *a,
-		 double bytes, double *startup_s, double *per_byte_s,
-		 struct gf_error *err);
-
-/* The price of a message of f32 by its algorithm's own form on these levels;
- * -ENOTSUP: it has none. */
-int gf_price_closed_form(const struct gf_fabric *f, const struct gf_priced *m,
-			 const struct gf_cost_net *net, struct gf_price *price,
-			 struct gf_error *err);
+		 double bytes, struct gf_line *line, struct gf_error *err);
 
 #endif

@@ -45,9 +45,9 @@ static int take_ring(struct gf_replay_setting *s, struct gf_error *err)
 
 	for (n = 0;; n++) {
 		rc = gf_price_message(f, &ring, &price, err);
-		if (rc < 0 || !isfinite(price.below_bytes))
+		if (rc < 0 || !isfinite(price.line.below_bytes))
 			return rc;
-		ring.bytes = price.below_bytes;
+		ring.bytes = price.line.below_bytes;
 		from = (size_t)fmin(ceil(ring.bytes / f->ranks), 0x1p62);
 		rc = gf_price_link(f, (double)from, &link, err);
 		if (rc < 0)

@@ -54,7 +54,8 @@ double gf_price_call_s(const struct gf_fabric *f)
 
 		if (has_steps(c) && gf_allreduce_plain(c) &&
 		    gf_price_message(&bare, &m, &form, NULL) == 0)
-			beside[n++] = fmax(0, c->startup_s - form.startup_s);
+			beside[n++] =
+				fmax(0, c->startup_s - form.line.startup_s);
 	}
 	median = n ? gf_stat_median(beside, n) : 0;
 	free(beside);
@@ -66,12 +67,14 @@ int gf_price_sets(const struct gf_fabric *f, enum gf_wire_kind kind,
 {
 	const struct gf_allreduce_cost *like =
 		f->network ? gf_network_cheapest(f->network, m->bytes) : NULL;
+	struct gf_line line;
 	int rc = gf_price_set(f, gf_sparse_find(gf_wire_algorithm(kind)),
-			      m->bytes, &m->startup_s, &m->per_byte_s, err);
+			      m->bytes, &line, err);
 
 	if (rc < 0)
 		return rc;
-	m->startup_s += call_s;
+	m->startup_s = line.startup_s + call_s;
+	m->per_byte_s = line.per_byte_s;
 	if (like)
 		m->mutual = gf_beside_backward_of(like);
 	return 0;

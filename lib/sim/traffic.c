@@ -49,13 +49,13 @@ static int price_reduce(struct pricing *x, const struct gf_message *from,
 	int rc = 0;
 
 	if (!x->last_of || !gf_message_goes_as(from, x->last_of) ||
-	    m->bytes < x->last.from_bytes || m->bytes >= x->last.below_bytes)
+	    !gf_line_holds(&x->last.line, m->bytes))
 		rc = gf_price_message(x->f, &priced, &x->last, err);
 	if (rc < 0)
 		return rc;
 	x->last_of = from;
-	m->startup_s = x->last.startup_s;
-	m->per_byte_s = x->last.per_byte_s;
+	m->startup_s = x->last.line.startup_s;
+	m->per_byte_s = x->last.line.per_byte_s;
 	m->contention = x->last.contention;
 	m->mutual = x->last.mutual;
 	hold(x, gf_fabric_codec(x->f, from->codec),
@@ -288,8 +288,8 @@ static int replay_messages(const struct pricing *x, struct gf_traffic *t,
 		if (rc < 0 || !line.nsteps)
 			continue;
 		rc = price_again(x, t, i, true, &exact, err);
-		m->startup_s += exact.startup_s - line.startup_s;
-		m->per_byte_s += exact.per_byte_s - line.per_byte_s;
+		m->startup_s += exact.line.startup_s - line.line.startup_s;
+		m->per_byte_s += exact.line.per_byte_s - line.line.per_byte_s;
 	}
 	return rc;
 }

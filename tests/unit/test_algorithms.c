@@ -574,7 +574,7 @@ static double linear_s(const struct gf_cost_net *net, int ranks, double bytes)
 		struct gf_cost_round one = {rank + 1, rank, 2, 1};
 		struct gf_link_cost link = gf_cost_link(net, &one, bytes);
 
-		total += gf_cost_send_reduce_s(&link, bytes);
+		total += gf_cost_send_reduce(&link, bytes).s;
 	}
 	for (i = 0; i < net->nlevels && unit < ranks; i++) {
 		double beta =
@@ -605,7 +605,7 @@ static void test_linear_cost(void)
 							    .count_elems = 3,
 							    .elem_bytes = 4};
 
-				EXPECT_NEAR(a->cost_s(&args, &net),
+				EXPECT_NEAR(a->cost(&args, &net).s,
 					    linear_s(&net, ranks, 12), 1e-9,
 					    "%d ranks, %zu levels", ranks,
 					    levels);
@@ -617,7 +617,7 @@ static void test_linear_cost(void)
 		struct gf_coll_args args = {
 			.ranks = ranks, .count_elems = 1, .elem_bytes = 1};
 
-		EXPECT_NEAR(a->cost_s(&args, &net),
+		EXPECT_NEAR(a->cost(&args, &net).s,
 			    7 * 15. + (ranks - 8) * 167. + 100 +
 				    64. * (ranks - 8),
 			    1e-9, "%d ranks", ranks);
@@ -688,7 +688,7 @@ static void test_direct_cost(void)
 						.count_elems = (size_t)ranks,
 						.elem_bytes = 4};
 
-					EXPECT_NEAR(a->cost_s(&args, &net),
+					EXPECT_NEAR(a->cost(&args, &net).s,
 						    direct_s(&net, ranks, 4),
 						    1e-9,
 						    "%d ranks, levels %zu + "
@@ -701,7 +701,7 @@ static void test_direct_cost(void)
 					    .count_elems = (size_t)ranks,
 					    .elem_bytes = 1};
 
-		EXPECT_NEAR(a->cost_s(&args, &net), ranks + (ranks - 1) * 19.,
+		EXPECT_NEAR(a->cost(&args, &net).s, ranks + (ranks - 1) * 19.,
 			    1e-9, "%d ranks", ranks);
 	}
 }

@@ -67,47 +67,39 @@ static void test_lines(void)
 	static const struct gf_cost_round across = {12, 4, 3, 4};
 	static const struct {
 		const struct gf_cost_round *round;
-		double bytes, alpha_s, beta_s_per_byte, from_scale, below_scale;
+		double bytes, alpha_s, beta_s_per_byte, below_scale;
 	} cases[] = {
-		{&inside, 99, 1, 10, 0, 100. / 99},
-		{&inside, 100, 5, 8, 1, INFINITY},
-		{&across, 0, 2, 40, 0, INFINITY},
-		{&across, 63, 2, 40, 0, 64. / 63},
+		{&inside, 99, 1, 10, 100. / 99},
+		{&inside, 100, 5, 8, 0},
+		{&across, 0, 2, 40, 0},
+		{&across, 63, 2, 40, 64. / 63},
 		/* four share the way out of their group, by the outer line */
-		{&across, 64, 7, 36, 1, 100. / 64},
-		{&across, 128, 7, 36, 100. / 128, 4},
-		{&across, 512, 9, 48, 1, INFINITY},
+		{&across, 64, 7, 36, 100. / 64},
+		{&across, 128, 7, 36, 4},
+		{&across, 512, 9, 48, 0},
 	};
 	size_t i;
 
 	for (i = 0; i < GF_ARRAY_LENGTH(cases); i++) {
-		struct gf_line_choice c = {1, 0, INFINITY};
+		static const double longer = 4096;
 		struct gf_cost_net net = {2, sizes, links, NULL};
-		struct gf_link_cost got =
-			gf_cost_link(&net, cases[i].round, cases[i].bytes);
-		double scale = 1;
+		double below = cases[i].below_scale, shorter;
 
-		for (;; scale = 4096) {
+		/* then a shorter one, by the same line */
+		for (shorter = 1; shorter <= longer; shorter *= longer) {
+			struct gf_link_cost got = gf_cost_link(
+				&net, cases[i].round, cases[i].bytes / shorter);
+
 			EXPECT(got.alpha_s == cases[i].alpha_s &&
 				       got.beta_s_per_byte ==
 					       cases[i].beta_s_per_byte &&
 				       !got.larger,
 			       "case %zu: alpha %g, beta %g", i, got.alpha_s,
 			       got.beta_s_per_byte);
-			if (scale > 1)
-				break;
-			/* a shorter one, by the same line */
-			c.scale = 4096;
-			net.choice = &c;
-			got = gf_cost_link(&net, cases[i].round,
-					   cases[i].bytes / 4096);
+			EXPECT_NEAR(got.below_scale, shorter * below, 1e-9,
+				    "case %zu", i);
+			net.scale = &longer;
 		}
-		EXPECT_NEAR(c.from_scale, 4096 * cases[i].from_scale, 1e-9,
-			    "case %zu", i);
-		EXPECT(c.below_scale == 4096 * cases[i].below_scale ||
-			       fabs(c.below_scale -
-				    4096 * cases[i].below_scale) < 1e-9,
-		       "case %zu: below %g", i, c.below_scale);
 	}
 }
 
@@ -228,7 +220,8 @@ static void test_blueconnect_figures(void)
 			.nfactors = cases[i].nfactors,
 		};
 		double got = gf_algorithm_find(cases[i].algorithm)
-				     ->cost_s(&args, &cluster);
+				     ->cost(&args, &cluster)
+				     .s;
 
 		EXPECT(fabs(got * 1e3 - cases[i].want_ms) <= printed_ms,
 		       "%s of %zu factors: want %.1f ms, got %.4f",
@@ -274,10 +267,10 @@ static void test_stages(void)
 			.nfactors = cases[i].nfactors,
 			.stage_algorithms = names,
 		};
-		double ring = a->cost_s(&args, cases[i].net), halving;
+		double ring = a->cost(&args, cases[i].net).s, halving;
 
 		names[cases[i].stage] = "halving";
-		halving = a->cost_s(&args, cases[i].net);
+		halving = a->cost(&args, cases[i].net).s;
 		EXPECT(cases[i].halving ? halving < ring : ring < halving,
 		       "case %zu: ring %g s, halving %g s", i, ring, halving);
 	}
@@ -356,13 +349,15 @@ static void test_formulas(void)
 		args.count_elems = 720720;
 		args.elem_bytes = 4;
 		got = gf_algorithm_find(cases[i].algorithm)
-			      ->cost_s(&args, &net);
+			      ->cost(&args, &net)
+			      .s;
 		EXPECT(fabs(got - cases[i].want_s) <= exact * cases[i].want_s,
 		       "%s p %d: want %.12g, got %.12g", cases[i].algorithm,
 		       args.ranks, cases[i].want_s, got);
 		args.count_elems = 0;
 		EXPECT(gf_algorithm_find(cases[i].algorithm)
-				       ->cost_s(&args, &net) == 0,
+				       ->cost(&args, &net)
+				       .s == 0,
 		       "%s of nothing", cases[i].algorithm);
 	}
 }
@@ -387,12 +382,12 @@ static void test_sparse_figures(void)
 			.count_elems = (size_t)cases[i].ranks,
 			.elem_bytes = 2 * 104857,
 		};
-		double got = gf_sparse_find("topk")->cost_s(&args, &net);
+		double got = gf_sparse_find("topk")->cost(&args, &net).s;
 
 		EXPECT(fabs(got * 1e3 - cases[i].topk_ms) <= printed_ms / 10,
 		       "topk p %d: %.4f ms", args.ranks, got * 1e3);
 		args.count_elems = 1;
-		got = gf_sparse_find("gtopk")->cost_s(&args, &net);
+		got = gf_sparse_find("gtopk")->cost(&args, &net).s;
 		EXPECT(fabs(got * 1e3 - cases[i].gtopk_ms) <= printed_ms / 10,
 		       "gtopk p %d: %.4f ms", args.ranks, got * 1e3);
 	}
@@ -414,7 +409,7 @@ static void test_many_ranks(void)
 	size_t i;
 
 	for (i = 0; gf_algorithms[i]; i++) {
-		double got = gf_algorithms[i]->cost_s(&args, &net);
+		double got = gf_algorithms[i]->cost(&args, &net).s;
 
 		EXPECT(got > 0.005 && got < 1e4, "%s: %g s",
 		       gf_algorithms[i]->name, got);

@@ -288,7 +288,7 @@ static void try_ring(const struct network *n, double part, size_t which)
 		.count_elems = (size_t)n->ranks * (size_t)part,
 		.elem_bytes = 4,
 	};
-	double got = gf_algorithm_find("ring")->cost_s(&args, &n->cost);
+	double got = gf_algorithm_find("ring")->cost(&args, &n->cost).s;
 
 	EXPECT_NEAR(got / ring_s(n, 4 * part), 1, asked,
 		    "network %zu, %d ranks, parts of %g", which, n->ranks,
@@ -354,7 +354,8 @@ static void test_by_hand(void)
 		};
 
 		EXPECT_NEAR(gf_algorithm_find(cases[i].algorithm)
-				    ->cost_s(&args, &net),
+				    ->cost(&args, &net)
+				    .s,
 			    cases[i].want_s, exact, "%s", cases[i].algorithm);
 	}
 }
@@ -390,28 +391,25 @@ static void test_library(void)
 							 .bytes = bytes},
 						 &one, NULL);
 				want_s = fmin(want_s,
-					      one.startup_s +
-						      one.per_byte_s * bytes);
+					      gf_line_s(&one.line, bytes));
 			}
 			gf_price_message(
 				&f,
 				&(struct gf_priced){.algorithm = "library",
 						    .bytes = bytes},
 				&p, NULL);
-			EXPECT_NEAR((p.startup_s + p.per_byte_s * bytes) /
-					    want_s,
-				    1, 1e-8, "%g bytes", bytes);
+			EXPECT_NEAR(gf_line_s(&p.line, bytes) / want_s, 1, 1e-8,
+				    "%g bytes", bytes);
 		}
 		for (bytes = 0, lines = 0; isfinite(bytes) && lines < 100;
-		     bytes = p.below_bytes, lines++) {
+		     bytes = p.line.below_bytes, lines++) {
 			gf_price_message(
 				&f,
 				&(struct gf_priced){.algorithm = "library",
 						    .bytes = bytes},
 				&p, NULL);
-			EXPECT(p.from_bytes <= bytes && bytes < p.below_bytes,
-			       "%g to %g at %g", p.from_bytes, p.below_bytes,
-			       bytes);
+			EXPECT(gf_line_holds(&p.line, bytes), "%g to %g at %g",
+			       p.line.from_bytes, p.line.below_bytes, bytes);
 		}
 		EXPECT(lines > 1 && lines < 20, "%zu lines", lines);
 	}

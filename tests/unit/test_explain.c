@@ -86,7 +86,7 @@ static void choose(const struct gf_plan *p, struct gf_message *m)
 
 		if (gf_price_message(&fabric, &way, &price, NULL) < 0)
 			continue;
-		cost = price.startup_s + price.per_byte_s * (double)bytes;
+		cost = gf_line_s(&price.line, (double)bytes);
 		if (cost < least) {
 			least = cost;
 			best = k;

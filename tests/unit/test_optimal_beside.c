@@ -39,8 +39,8 @@ static void try_all(struct choices *c, size_t first)
 					       : GF_MODE_NORMAL;
 				s->option = o;
 				s->half = c->half;
-				if (gf_option_fits(
-					    &w->menu.options[o],
+				if (gf_line_holds(
+					    &w->menu.options[o].line,
 					    gf_workbench_bytes(w, first, last)))
 					try_all(c, last + 1);
 				c->d.nsends--;

@@ -121,8 +121,8 @@ static void try_all(struct choices *c, size_t first)
 					       : GF_MODE_NORMAL;
 				if (c->options)
 					s->option = o;
-				if (gf_option_fits(
-					    &w->menu.options[s->option],
+				if (gf_line_holds(
+					    &w->menu.options[s->option].line,
 					    gf_workbench_bytes(w, first, last)))
 					try_all(c, last + 1);
 				c->d.nsends--;

@@ -122,17 +122,17 @@ static void test_price(void)
 		if (rc)
 			continue;
 		EXPECT(p.origin == cases[i].origin, "%s", cases[i].what);
-		EXPECT_NEAR(p.startup_s, cases[i].startup_s, TOLERANCE, "%s",
-			    cases[i].what);
-		EXPECT_NEAR(p.per_byte_s, cases[i].per_byte_s, TOLERANCE, "%s",
-			    cases[i].what);
+		EXPECT_NEAR(p.line.startup_s, cases[i].startup_s, TOLERANCE,
+			    "%s", cases[i].what);
+		EXPECT_NEAR(p.line.per_byte_s, cases[i].per_byte_s, TOLERANCE,
+			    "%s", cases[i].what);
 		if (cases[i].below_bytes > 0)
-			EXPECT_NEAR(p.below_bytes, cases[i].below_bytes,
+			EXPECT_NEAR(p.line.below_bytes, cases[i].below_bytes,
 				    TOLERANCE, "%s", cases[i].what);
-		EXPECT(p.from_bytes == 0 &&
-			       (cases[i].below_bytes || isinf(p.below_bytes)),
+		EXPECT(p.line.from_bytes == 0 && (cases[i].below_bytes ||
+						  isinf(p.line.below_bytes)),
 		       "%s: for all sizes, got %g to %g", cases[i].what,
-		       p.from_bytes, p.below_bytes);
+		       p.line.from_bytes, p.line.below_bytes);
 	}
 }
 
@@ -167,16 +167,16 @@ static void test_lines(void)
 		struct gf_price p = {0};
 
 		EXPECT(gf_price_message(&f, &m, &p, NULL) == 0, "case %zu", i);
-		EXPECT_NEAR(p.startup_s, cases[i].startup_s, TOLERANCE,
+		EXPECT_NEAR(p.line.startup_s, cases[i].startup_s, TOLERANCE,
 			    "case %zu", i);
-		EXPECT_NEAR(p.per_byte_s, cases[i].per_byte_s, TOLERANCE,
+		EXPECT_NEAR(p.line.per_byte_s, cases[i].per_byte_s, TOLERANCE,
 			    "case %zu", i);
-		EXPECT_NEAR(p.from_bytes, cases[i].from_bytes, TOLERANCE,
+		EXPECT_NEAR(p.line.from_bytes, cases[i].from_bytes, TOLERANCE,
 			    "case %zu", i);
-		EXPECT(p.below_bytes == cases[i].below_bytes ||
-			       fabs(p.below_bytes - cases[i].below_bytes) <
+		EXPECT(p.line.below_bytes == cases[i].below_bytes ||
+			       fabs(p.line.below_bytes - cases[i].below_bytes) <
 				       TOLERANCE,
-		       "case %zu: below %g", i, p.below_bytes);
+		       "case %zu: below %g", i, p.line.below_bytes);
 	}
 }
 
@@ -201,18 +201,19 @@ static void try_level_lines(const struct gf_fabric *f,
 		m.bytes = end;
 		if (gf_price_message(f, &m, &p, NULL) != 0)
 			break;
-		first = p.startup_s + p.per_byte_s * p.from_bytes;
-		EXPECT(p.from_bytes == end && p.below_bytes > end,
-		       "%s: %g to %g after %g", name, p.from_bytes,
-		       p.below_bytes, end);
+		first = gf_line_s(&p.line, p.line.from_bytes);
+		EXPECT(p.line.from_bytes == end && p.line.below_bytes > end,
+		       "%s: %g to %g after %g", name, p.line.from_bytes,
+		       p.line.below_bytes, end);
 		EXPECT(first >= before * (1 - TOLERANCE), "%s: %g after %g",
 		       name, first, before);
-		m.bytes = isfinite(p.below_bytes) ? nextafter(p.below_bytes, 0)
-						  : 2 * end + 1;
-		below = p.below_bytes;
-		before = p.startup_s + p.per_byte_s * m.bytes;
+		m.bytes = isfinite(p.line.below_bytes)
+				  ? nextafter(p.line.below_bytes, 0)
+				  : 2 * end + 1;
+		below = p.line.below_bytes;
+		before = gf_line_s(&p.line, m.bytes);
 		EXPECT(gf_price_message(f, &m, &p, NULL) == 0 &&
-			       p.below_bytes == below,
+			       p.line.below_bytes == below,
 		       "%s: %.17g is below %.17g", name, m.bytes, below);
 		end = below;
 		lines++;
@@ -221,15 +222,14 @@ static void try_level_lines(const struct gf_fabric *f,
 	for (n = 7 * 4096; n < (1 << 24) && exactly; n *= 2) {
 		struct gf_coll_args args = {
 			.ranks = f->ranks, .count_elems = n, .elem_bytes = 4};
-		double want = a->cost_s(&args, net);
+		double want = a->cost(&args, net).s;
 
 		if (n % (size_t)f->ranks) /* parts are not alike */
 			continue;
 		m.bytes = 4 * (double)n;
 		EXPECT(gf_price_message(f, &m, &p, NULL) == 0, "%s", name);
-		EXPECT_NEAR((p.startup_s + p.per_byte_s * m.bytes) / want, 1,
-			    TOLERANCE, "%s of %d, %zu elements", name, f->ranks,
-			    n);
+		EXPECT_NEAR((gf_line_s(&p.line, m.bytes)) / want, 1, TOLERANCE,
+			    "%s of %d, %zu elements", name, f->ranks, n);
 	}
 }
 
@@ -583,8 +583,9 @@ static void test_processing_of_sets(void)
  */
 static void test_codecs_beside_stale_steps(void)
 {
-	struct gf_level_cost level = {
-		.name = (char *)"net", .alpha_s = 1e-3, .beta_s_per_byte = 1e-3};
+	struct gf_level_cost level = {.name = (char *)"net",
+				      .alpha_s = 1e-3,
+				      .beta_s_per_byte = 1e-3};
 	struct gf_network net = {.ranks = 4, .levels = &level, .nlevels = 1};
 	struct gf_tensor tensor = {.count_elems = 16, .ready_s = 4};
 	struct gf_model_profile model = {.device = (char *)"cpu",
@@ -598,8 +599,10 @@ static void test_codecs_beside_stale_steps(void)
 		int lanes;
 		double share;
 	} cases[] = {
-		{GF_RELEASE_BACKWARD_END, 1, 0}, {GF_RELEASE_BACKWARD_END, 1, 1},
-		{GF_RELEASE_READY, 1, 1},        {GF_RELEASE_BACKWARD_END, 2, 1},
+		{GF_RELEASE_BACKWARD_END, 1, 0},
+		{GF_RELEASE_BACKWARD_END, 1, 1},
+		{GF_RELEASE_READY, 1, 1},
+		{GF_RELEASE_BACKWARD_END, 2, 1},
 		{GF_RELEASE_READY, 2, 0.5},
 	};
 	const double handled_s = 1.5 * 64 * (0.002 + 0.003);

@@ -127,7 +127,7 @@ static void compare_lines(const struct gf_algorithm *a,
 		links[i].larger = lines[i].larger;
 		links[i].nlarger = lines[i].nlarger;
 	}
-	want = a->cost_s(args, &net);
+	want = a->cost(args, &net).s;
 	slack = exact * want;
 	while (gf_algorithm_has(a->name, GF_ALGORITHM_FOLDS) && p & (p - 1))
 		p &= p - 1;

@@ -19,7 +19,7 @@ static double set_s(const char *algorithm, const struct gf_link_cost *link,
 		.elem_bytes = 2, /* of value_bytes each */
 	};
 
-	return gf_sparse_find(algorithm)->cost_s(&args, &net);
+	return gf_sparse_find(algorithm)->cost(&args, &net).s;
 }
 
 static double topk_s(const struct gf_link_cost *link, int ranks, double bytes)

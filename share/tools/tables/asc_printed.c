@@ -33,8 +33,8 @@ static void draft(const struct gf_workbench *w, struct gf_draft *d)
 	for (i = 0; i < w->ntensors; i++) {
 		double m = gf_workbench_bytes(w, first, i);
 		size_t option = gf_menu_pick(&w->menu, m);
-		double a = w->menu.options[option].startup_s;
-		double b = w->menu.options[option].per_byte_s;
+		double a = w->menu.options[option].line.startup_s;
+		double b = w->menu.options[option].line.per_byte_s;
 		double tau_c = w->ready_s[i] - forward_s;
 		double t_c = a + b * m;
 		double begun = i ? w->ready_s[i - 1] - forward_s : 0;

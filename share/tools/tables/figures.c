@@ -44,7 +44,7 @@ static int answer(char *line, struct gf_error *err)
 		    &l->beta_s_per_byte, &l->gamma_s_per_byte, &used) == 4;
 	     at += used, l++)
 		ranks *= sizes[net.nlevels++];
-	if (found != 5 || !a || !a->cost_s || at[strspn(at, " \n")])
+	if (found != 5 || !a || at[strspn(at, " \n")])
 		return gf_error_set(err, -EINVAL, "want a question, got %s",
 				    line);
 	for (at = strtok(list, ",-"); at && args.nfactors < MOST;
@@ -56,7 +56,7 @@ static int answer(char *line, struct gf_error *err)
 	args.half = strcmp(half, "gather") ? GF_COLL_WHOLE : GF_COLL_ALL_GATHER;
 	rc = gf_coll_args_check(&args, err);
 	if (!rc)
-		printf("%.17g\n", a->cost_s(&args, &net));
+		printf("%.17g\n", a->cost(&args, &net).s);
 	return rc;
 }
 
