@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "planner/menu_parts.h"
+#include "planner/menu.h"
 
 #include <errno.h>
 #include <math.h>
@@ -323,15 +323,6 @@ static void add_all(struct filling *f)
 	}
 }
 
-static void forget_envelope(struct gf_menu *m)
-{
-	free(m->envelope);
-	free(m->from_bytes);
-	m->envelope = NULL;
-	m->from_bytes = NULL;
-	m->nenvelope = 0;
-}
-
 /* All lines of the option's way, with its codec, as they are replayed. Returns
  * the place of the first that they replace. */
 static size_t replay_way(struct filling *f, size_t option)
@@ -407,11 +398,9 @@ static void replay_envelope(struct filling *f)
 		m->derived->lanes = lanes;
 	gf_derived_recount(m->derived);
 	f->fabric.derived = m->derived;
-	gf_menu_find_envelope(m);
-	while (round++ < ROUNDS_MOST && replay_some(f)) {
-		forget_envelope(m);
+	do
 		gf_menu_find_envelope(m);
-	}
+	while (round++ < ROUNDS_MOST && replay_some(f));
 }
 
 int gf_menu_check_codecs(const struct gf_problem *in, struct gf_error *err)
@@ -477,8 +466,7 @@ int gf_menu_init(struct gf_menu *m, const struct gf_problem *in,
 	if (m->noptions > MANY)
 		gf_menu_drop_far(m);
 	replay_envelope(&f);
-	gf_menu_find_floors(m);
-	gf_menu_find_choices(m);
+	gf_menu_finish(m);
 	return 0;
 }
 

@@ -70,6 +70,13 @@ int gf_menu_init(struct gf_menu *m, const struct gf_problem *in,
 		 struct gf_error *err);
 void gf_menu_release(struct gf_menu *m);
 
+/* For gf_menu_init: of thousands of ways, forgets those that come nowhere near
+ * the best; then finds the envelope of the options, or of other ones; and at
+ * last what else the menu says of them. */
+void gf_menu_drop_far(struct gf_menu *m);
+void gf_menu_find_envelope(struct gf_menu *m);
+void gf_menu_finish(struct gf_menu *m);
+
 /* The cheapest option for a message of its own (an index into options). */
 size_t gf_menu_pick(const struct gf_menu *m, double bytes);
 /* What that costs. */

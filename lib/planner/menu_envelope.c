@@ -1,16 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "planner/menu_parts.h"
+/* What a menu says of its options: the cheapest by size, lines below their
+ * costs, those worth trying. */
+#include "planner/menu.h"
 
 #include <math.h>
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 
 #include "base/heap.h"
+#include "sim/flight.h"
 
-#define NEAR  1.02 /* times the cheapest */
-#define SIZES 50   /* of messages, powers of two */
+#define CHOICES_MOST   12
+#define LANES_COMPARED 16   /* messages at once, the most */
+#define NEAR           1.02 /* times the cheapest */
+#define SIZES          50   /* of messages, powers of two */
 
 static bool cheaper(const struct gf_line *a, const struct gf_line *b,
 		    double bytes)
@@ -102,6 +106,7 @@ void gf_menu_find_envelope(struct gf_menu *m)
 	double at = 0, border;
 	size_t now, next = 0;
 
+	m->nenvelope = 0;
 	for (; isfinite(at); at = border) {
 		border = next_border(m, at);
 		now = cheapest_at(m, at);
@@ -111,6 +116,185 @@ void gf_menu_find_envelope(struct gf_menu *m)
 			now = next;
 		}
 	}
+}
+
+/*
+ * The floor: lines a + s * bytes with a, s >= 0 that lie below a way's cost
+ * everywhere. The least of the ways' lines is concave and not negative, so no
+ * number of messages costs less together than it gives for all their bytes at
+ * once; and so is the larger of two such minima.
+ */
+
+/* The slope of the line from startup_s at no bytes to the option's cost. */
+static double slope_to(const struct gf_line *l, double bytes, double startup_s)
+{
+	return (gf_line_s(l, bytes) - startup_s) / bytes;
+}
+
+/* The steepest floor with that startup below options o[0] to o[n - 1]. */
+static double steepest(const struct gf_option *o, size_t n, double startup_s)
+{
+	double slope = o[n - 1].line.per_byte_s;
+	size_t i;
+
+	for (i = 0; i < n; i++) {
+		const struct gf_line *l = &o[i].line;
+		double from = l->from_bytes, below = l->below_bytes;
+
+		if (from > 0)
+			slope = fmin(slope, slope_to(l, from, startup_s));
+		if (isfinite(below))
+			slope = fmin(slope, slope_to(l, below, startup_s));
+	}
+	return fmax(slope, 0);
+}
+
+/* The startup of the line with that slope through the option's cost. */
+static double startup_from(const struct gf_line *l, double bytes, double slope)
+{
+	return gf_line_s(l, bytes) - slope * bytes;
+}
+
+/* The largest startup of a floor with the slope of the last option. */
+static double highest(const struct gf_option *o, size_t n)
+{
+	double slope = o[n - 1].line.per_byte_s, startup = o[0].line.startup_s;
+	size_t i;
+
+	for (i = 0; i < n; i++) {
+		const struct gf_line *l = &o[i].line;
+		double from = l->from_bytes, below = l->below_bytes;
+
+		startup = fmin(startup, startup_from(l, from, slope));
+		if (isfinite(below))
+			startup = fmin(startup, startup_from(l, below, slope));
+	}
+	return fmax(startup, 0);
+}
+
+static void find_floors(struct gf_menu *m)
+{
+	size_t first, last;
+
+	for (first = 0; first < m->noptions; first++)
+		if (m->options[first].line.from_bytes > 0)
+			break;
+	if (first == m->noptions)
+		return;
+	m->floors = gf_xcalloc(m->noptions, sizeof(*m->floors));
+	for (first = 0; first < m->noptions; first = last) {
+		const struct gf_option *o = &m->options[first];
+		struct gf_menu_floor *f = &m->floors[m->nfloors++];
+
+		for (last = first + 1;
+		     isfinite(m->options[last - 1].line.below_bytes);)
+			last++;
+		f->low.startup_s = o->line.startup_s;
+		f->low.per_byte_s =
+			steepest(o, last - first, o->line.startup_s);
+		f->high.startup_s = highest(o, last - first);
+		f->high.per_byte_s =
+			steepest(o, last - first, f->high.startup_s);
+	}
+}
+
+/* The least and the greatest factor by which n messages slow one of that
+ * option. */
+static void gamma_range(const struct gf_option *o, int n, double *least,
+			double *most)
+{
+	size_t entries = o->contention ? o->contention->nentries : 0, e;
+
+	*least = *most = n;
+	for (e = 0; e < entries; e++) {
+		struct gf_contention one = {&o->contention->entries[e], 1};
+		double gamma = gf_contention_gamma(&one, 0, n);
+
+		*least = e == 0 ? gamma : fmin(*least, gamma);
+		*most = e == 0 ? gamma : fmax(*most, gamma);
+	}
+}
+
+/* Nothing can be said of an option of which less is known. */
+static bool beside_no_worse(const struct gf_option *a,
+			    const struct gf_option *b)
+{
+	const struct gf_beside_backward *x = a->mutual, *y = b->mutual;
+	int n;
+
+	if (x == y)
+		return true;
+	if (!x || !y || !x->ncompute_slowdown || !y->ncompute_slowdown ||
+	    fmax(x->message_slowdown, 1) > fmax(y->message_slowdown, 1) ||
+	    x->startup_extra_s > y->startup_extra_s)
+		return false;
+	for (n = 1; n <= LANES_COMPARED; n++)
+		if (gf_sim_slowdown(x, 1, n) > gf_sim_slowdown(y, 1, n))
+			return false;
+	return true;
+}
+
+static bool shares_no_worse(const struct gf_option *a,
+			    const struct gf_option *b)
+{
+	double least, most, ignored;
+	int n;
+
+	if (!beside_no_worse(a, b))
+		return false;
+	if (a->contention == b->contention && a->wire_ratio == b->wire_ratio)
+		return true;
+	for (n = 2; n <= LANES_COMPARED; n++) {
+		gamma_range(a, n, &ignored, &most);
+		gamma_range(b, n, &least, &ignored);
+		if (most > least)
+			return false;
+	}
+	return true;
+}
+
+/* b is nowhere better, alone or beside others; of equals the first stays. */
+static bool replaces(const struct gf_menu *m, size_t a, size_t b)
+{
+	const struct gf_option *one = &m->options[a], *other = &m->options[b];
+	const struct gf_line *x = &one->line, *y = &other->line;
+
+	if (x->startup_s > y->startup_s || x->per_byte_s > y->per_byte_s ||
+	    x->from_bytes > y->from_bytes || x->below_bytes < y->below_bytes ||
+	    !shares_no_worse(one, other))
+		return false;
+	return a < b || x->from_bytes < y->from_bytes ||
+	       x->below_bytes > y->below_bytes || x->startup_s < y->startup_s ||
+	       x->per_byte_s < y->per_byte_s || !shares_no_worse(other, one);
+}
+
+static void find_choices(struct gf_menu *m)
+{
+	size_t i, k;
+
+	m->choices = gf_xcalloc(m->noptions, sizeof(*m->choices));
+	for (i = 0; i < m->noptions; i++) {
+		for (k = 0; k < m->noptions; k++)
+			if (k != i && replaces(m, k, i))
+				break;
+		if (k == m->noptions)
+			m->choices[m->nchoices++] = i;
+	}
+	if (m->nchoices <= CHOICES_MOST)
+		return;
+	for (m->nchoices = i = 0; i < m->nenvelope; i++) {
+		for (k = 0; k < m->nchoices; k++)
+			if (m->choices[k] == m->envelope[i])
+				break;
+		if (k == m->nchoices)
+			m->choices[m->nchoices++] = m->envelope[i];
+	}
+}
+
+void gf_menu_finish(struct gf_menu *m)
+{
+	find_floors(m);
+	find_choices(m);
 }
 
 size_t gf_menu_pick(const struct gf_menu *m, double bytes)
@@ -131,6 +315,22 @@ size_t gf_menu_pick(const struct gf_menu *m, double bytes)
 double gf_menu_cost_s(const struct gf_menu *m, double bytes)
 {
 	return gf_line_s(&m->options[gf_menu_pick(m, bytes)].line, bytes);
+}
+
+double gf_menu_floor_s(const struct gf_menu *m, double bytes)
+{
+	double low = INFINITY, high = INFINITY;
+	size_t i;
+
+	if (!m->floors)
+		return gf_menu_cost_s(m, bytes);
+	for (i = 0; i < m->nfloors; i++) {
+		const struct gf_menu_floor *f = &m->floors[i];
+
+		low = fmin(low, gf_line_s(&f->low, bytes));
+		high = fmin(high, gf_line_s(&f->high, bytes));
+	}
+	return fmax(low, high);
 }
 
 /* Whether the way of options first to after - 1 comes near the cheapest costs
@@ -210,7 +410,6 @@ size_t *gf_menu_part(const struct gf_menu *m, uint32_t ways,
 		part->options[part->noptions++] = m->options[i];
 	}
 	gf_menu_find_envelope(part);
-	gf_menu_find_floors(part);
-	gf_menu_find_choices(part);
+	gf_menu_finish(part);
 	return whole;
 }
