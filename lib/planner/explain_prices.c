@@ -4,7 +4,6 @@
 #include "cli/human.h"
 #include "planner/explain.h"
 #include "sim/predict.h"
-#include "sim/set_price.h"
 
 static const char *const origins[] = {
 	[GF_PRICE_MEASURED] = "measured",

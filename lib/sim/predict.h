@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "doc/plan.h"
+#include "doc/selection.h"
 #include "sim/price.h"
 #include "sim/step.h"
 
@@ -42,6 +43,25 @@ size_t gf_wire_elems(const struct gf_wire *wire);
 double gf_selecting_s(const struct gf_fabric *f, const struct gf_plan *p,
 		      size_t first, size_t last);
 
+/*
+ * The price of sets of sparse gradients: the transfers, by the links, and what
+ * the runtime takes for any message beside its transfers. The latter is the
+ * median by which measured all-reduces start up later than their closed forms
+ * on the same links; 0 where one of both is unknown.
+ */
+double gf_price_call_s(const struct gf_fabric *f);
+
+/* Fills in m's startup, price per byte, and what backward and it do to each
+ * other, from its bytes; call_s is of gf_price_call_s. -ENOTSUP: nothing says
+ * what a link costs. */
+int gf_price_sets(const struct gf_fabric *f, enum gf_wire_kind kind,
+		  double call_s, struct gf_sim_message *m,
+		  struct gf_error *err);
+
+/* What it takes to encode and decode the sets of a wire under a codec. */
+double gf_price_codings_s(const struct gf_fabric *f, const struct gf_wire *wire,
+			  const char *codec);
+
 /* out->messages is filled where it is not NULL (nmessages, the caller's);
  * lower_bound_s is left alone. p needs its model, messages and lanes only. */
 int gf_predict_plan(const struct gf_plan *p, const struct gf_fabric *f,
@@ -64,7 +84,7 @@ struct gf_traffic {
 	 * gf_select_own_message */
 	size_t *plan_message;
 	size_t *carrier; /* per plan message: what has its last tensor */
-	double call_s;   /* in the startup of those of sets (sim/set_price.h) */
+	double call_s;   /* in the startup of those of sets: gf_price_call_s */
 	struct gf_derived derived; /* that its messages borrow */
 };
 

@@ -9,7 +9,7 @@
 #include "base/heap.h"
 #include "sim/pipeline.h"
 #include "sim/replay_parts.h"
-#include "sim/set_price.h"
+#include "sim/predict.h"
 
 /* What processors do for the traffic's i-th message. */
 static void add_processing(const struct gf_replay_setting *s, size_t i,

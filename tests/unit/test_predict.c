@@ -12,7 +12,6 @@
 #include "planner_cases.h"
 #include "sim/jitter.h"
 #include "sim/predict.h"
-#include "sim/set_price.h"
 #include "sim/whatif.h"
 #include "selections.h"
 #include "test.h"
