@@ -46,6 +46,17 @@ static int group_size(const struct gf_coll_args *args)
 	return size;
 }
 
+/* The union of parts a <= i < b of a range cut into `parts`. */
+static struct gf_range parts_between(struct gf_range range, int parts, int a,
+				     int b)
+{
+	struct gf_range first = gf_range_part(range, parts, a);
+	struct gf_range last = gf_range_part(range, parts, b - 1);
+
+	first.count = last.first + last.count - first.first;
+	return first;
+}
+
 /* Gather or scatter: the root's messages, one after the other; the first
  * group's stand for all. */
 static struct gf_cost tree(const struct gf_coll_args *args,
@@ -61,7 +72,7 @@ static struct gf_cost tree(const struct gf_coll_args *args,
 		double bytes;
 
 		b = a > size / 2 ? size : 2 * a;
-		bytes = (double)gf_parts_between(data, size, a, b).count *
+		bytes = (double)parts_between(data, size, a, b).count *
 			(double)args->elem_bytes;
 		if (!(bytes > 0))
 			continue;
@@ -105,7 +116,7 @@ static struct gf_pieces held(const struct gf_group *g, struct gf_range data,
 {
 	int end = m + d < g->size ? m + d : g->size;
 
-	return gf_pieces_of(gf_parts_between(data, g->size, m, end), cut);
+	return gf_pieces_of(parts_between(data, g->size, m, end), cut);
 }
 
 /* Parts gathered at place 0: in round k place m with lowest bit d = 2^k sends

@@ -146,15 +146,6 @@ void gf_exchange(struct gf_schedule *s, int to, struct gf_pieces send, int from,
 	}
 }
 
-struct gf_range gf_parts_between(struct gf_range range, int parts, int a, int b)
-{
-	struct gf_range first = gf_range_part(range, parts, a);
-	struct gf_range last = gf_range_part(range, parts, b - 1);
-
-	first.count = last.first + last.count - first.first;
-	return first;
-}
-
 int gf_log2_up(int n)
 {
 	int k = 0;

@@ -59,10 +59,6 @@ void gf_exchange_reduce(struct gf_schedule *s, int to, struct gf_pieces send,
 void gf_exchange(struct gf_schedule *s, int to, struct gf_pieces send, int from,
 		 struct gf_pieces recv);
 
-/* The union of parts a <= i < b of a range cut into `parts`. */
-struct gf_range gf_parts_between(struct gf_range range, int parts, int a,
-				 int b);
-
 /* Ring reduce-scatter of a range within a group: `me` ends with the sum of part
  * `me` of `size`. And the ring all-gather that begins there. */
 void gf_ring_reduce_scatter(struct gf_schedule *s, const struct gf_group *g,

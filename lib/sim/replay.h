@@ -21,7 +21,7 @@
  * schedule between the same two ranks flow one after the other. A rank's
  * processor does one thing at a time: it encodes before a send starts, and
  * decodes and reduces what came. A reduction takes reduce_s_per_byte; copies
- * take no time. The result is the algorithm's cost_s
+ * take no time. The result is the algorithm's cost
  * for one message and one segment on a uniform network.
  */
 /* What an element of a schedule takes on the wire. */

@@ -96,9 +96,9 @@ static int replay_alone(const struct gf_algorithm *a,
 }
 
 /*
- * Replay against cost_s, one message and one segment. Where p (where ranks
+ * Replay against cost, one message and one segment. Where p (where ranks
  * fold, the power of two below) divides the message they are equal. Elsewhere
- * parts differ by one element, and cost_s takes the longer one in each round:
+ * parts differ by one element, and cost takes the longer one in each round:
  * replay may differ by so many elements' time. A message of fewer elements than
  * ranks takes fewer rounds where ranks were folded in, but never longer.
  */
@@ -137,11 +137,11 @@ static void compare_lines(const struct gf_algorithm *a,
 		slack += SLACK_ELEMS * element_s;
 	EXPECT(!replay_alone(a, args, &on, &got, &err), "%s: %s", a->name,
 	       err.text);
-	EXPECT(got <= want + slack, "%s p %d n %zu: cost_s %.9g, replay %.9g",
+	EXPECT(got <= want + slack, "%s p %d n %zu: cost %.9g, replay %.9g",
 	       a->name, args->ranks, n, want, got);
 	if (n >= p || p == (size_t)args->ranks)
 		EXPECT(got >= want - slack,
-		       "%s p %d n %zu: cost_s %.9g, replay %.9g", a->name,
+		       "%s p %d n %zu: cost %.9g, replay %.9g", a->name,
 		       args->ranks, n, want, got);
 	free((void *)net.sizes);
 	free((void *)net.links);
