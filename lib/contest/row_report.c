@@ -4,7 +4,6 @@
 
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/heap.h"
@@ -105,16 +104,8 @@ static void add_label(const struct gf_contest_report *r,
 /* --- rows for programs ----------------------------------------------------
  */
 
-/* Receives a row's fields, one after the other. */
-struct sink {
-	void (*text)(void *ctx, const char *name, const char *value);
-	void (*size)(void *ctx, const char *name, size_t value);
-	void (*real)(void *ctx, const char *name, double value);
-	void *ctx;
-};
-
-static void tell_case(const struct gf_contest_report *r,
-		      const struct gf_contest_row *row, const struct sink *s)
+static void put_case(const struct gf_contest_report *r,
+		     const struct gf_contest_row *row, struct gf_json_writer *w)
 {
 	const struct gf_contest_allreduce_config *c = r->config;
 	struct gf_text factors = {0}, stages = {0};
@@ -126,156 +117,85 @@ static void tell_case(const struct gf_contest_report *r,
 	}
 	if (row->way.tuning.dialect)
 		gf_tuning_text(&row->way.tuning, variant);
-	s->size(s->ctx, "ranks", (size_t)c->comm->ranks);
-	s->size(s->ctx, "ranks_per_host", (size_t)c->comm->local_ranks);
-	s->size(s->ctx, "size_bytes", row->size_bytes);
-	s->size(s->ctx, "count_elems", row->count_elems);
-	s->text(s->ctx, "device", gf_contest_device_kind(&c->device));
-	s->text(s->ctx, "transport",
-		gf_contest_device_transport(&c->device, c->comm));
-	s->text(s->ctx, "library",
+	gf_json_put_size(w, "ranks", (size_t)c->comm->ranks);
+	gf_json_put_size(w, "ranks_per_host", (size_t)c->comm->local_ranks);
+	gf_json_put_size(w, "size_bytes", row->size_bytes);
+	gf_json_put_size(w, "count_elems", row->count_elems);
+	gf_json_put_string(w, "device", gf_contest_device_kind(&c->device));
+	gf_json_put_string(w, "transport",
+			   gf_contest_device_transport(&c->device, c->comm));
+	gf_json_put_string(
+		w, "library",
 		gf_contest_device_library(&c->device, c->comm, library));
-	s->text(s->ctx, "dtype", gf_dtype_names[c->element.dtype]);
-	s->text(s->ctx, "op", gf_op_names[c->element.op]);
-	s->text(s->ctx, "algorithm",
-		is_whole_plan(r, row) ? "plan"
-		: row->chosen         ? "auto"
-				      : row->way.algorithm->name);
-	s->text(s->ctx, "chosen", row->way.algorithm->name);
-	s->text(s->ctx, "variant", variant);
-	s->text(s->ctx, "factors", factors.data ? factors.data : "");
-	s->text(s->ctx, "stages", stages.data ? stages.data : "");
-	s->size(s->ctx, "segment_bytes", c->segment_bytes);
-	s->text(s->ctx, "codec", codec_of(r, row));
-	s->real(s->ctx, "density",
-		row->selection         ? NAN
-		: row->way.density > 0 ? row->way.density
-				       : 1);
-	s->text(s->ctx, "selection", row->selection ? row->selection : "dense");
-	s->size(s->ctx, "messages", row->messages);
-	s->size(s->ctx, "lanes",
+	gf_json_put_string(w, "dtype", gf_dtype_names[c->element.dtype]);
+	gf_json_put_string(w, "op", gf_op_names[c->element.op]);
+	gf_json_put_string(w, "algorithm",
+			   is_whole_plan(r, row) ? "plan"
+			   : row->chosen         ? "auto"
+						 : row->way.algorithm->name);
+	gf_json_put_string(w, "chosen", row->way.algorithm->name);
+	gf_json_put_string(w, "variant", variant);
+	gf_json_put_string(w, "factors", factors.data ? factors.data : "");
+	gf_json_put_string(w, "stages", stages.data ? stages.data : "");
+	gf_json_put_size(w, "segment_bytes", c->segment_bytes);
+	gf_json_put_string(w, "codec", codec_of(r, row));
+	gf_json_put_real(w, "density",
+			 row->selection         ? NAN
+			 : row->way.density > 0 ? row->way.density
+						: 1);
+	gf_json_put_string(w, "selection",
+			   row->selection ? row->selection : "dense");
+	gf_json_put_size(w, "messages", row->messages);
+	gf_json_put_size(
+		w, "lanes",
 		(size_t)(is_whole_plan(r, row) ? r->plan->lanes : c->lanes));
 	gf_text_release(&factors);
 	gf_text_release(&stages);
 }
 
-static void tell_row(const struct gf_contest_report *r,
-		     const struct gf_contest_row *row, int placement,
-		     const struct sink *s)
+static void put_row(const struct gf_contest_report *r,
+		    const struct gf_contest_row *row, int placement,
+		    struct gf_json_writer *w)
 {
 	const struct gf_contest_reading *m = &row->reading[placement];
 
-	tell_case(r, row, s);
-	s->text(s->ctx, "placement", placement_names[placement]);
-	s->size(s->ctx, "repeats", (size_t)r->config->repeats);
-	s->text(s->ctx, "across", gf_contest_across_names[r->config->across]);
-	s->real(s->ctx, "time_s", m->median_s);
-	s->real(s->ctx, "min_s", m->min_s);
-	s->real(s->ctx, "p25_s", m->p25_s);
-	s->real(s->ctx, "p50_s", m->median_s);
-	s->real(s->ctx, "p75_s", m->p75_s);
-	s->real(s->ctx, "p90_s", m->p90_s);
-	s->real(s->ctx, "p99_s", m->p99_s);
-	s->real(s->ctx, "max_s", m->max_s);
-	s->real(s->ctx, "algbw_bytes_per_s",
-		gf_contest_algbw(whole_bytes(r, row), m->median_s));
-	s->real(s->ctx, "busbw_bytes_per_s", busbw_of(r, row, placement));
-	s->size(s->ctx, "wire_bytes", row->wire_bytes);
-	s->size(s->ctx, "checks", (size_t)r->config->checks);
-	s->size(s->ctx, "wrong", m->wrong);
+	put_case(r, row, w);
+	gf_json_put_string(w, "placement", placement_names[placement]);
+	gf_json_put_size(w, "repeats", (size_t)r->config->repeats);
+	gf_json_put_string(w, "across",
+			   gf_contest_across_names[r->config->across]);
+	gf_json_put_real(w, "time_s", m->median_s);
+	gf_json_put_real(w, "min_s", m->min_s);
+	gf_json_put_real(w, "p25_s", m->p25_s);
+	gf_json_put_real(w, "p50_s", m->median_s);
+	gf_json_put_real(w, "p75_s", m->p75_s);
+	gf_json_put_real(w, "p90_s", m->p90_s);
+	gf_json_put_real(w, "p99_s", m->p99_s);
+	gf_json_put_real(w, "max_s", m->max_s);
+	gf_json_put_real(w, "algbw_bytes_per_s",
+			 gf_contest_algbw(whole_bytes(r, row), m->median_s));
+	gf_json_put_real(w, "busbw_bytes_per_s", busbw_of(r, row, placement));
+	gf_json_put_size(w, "wire_bytes", row->wire_bytes);
+	gf_json_put_size(w, "checks", (size_t)r->config->checks);
+	gf_json_put_size(w, "wrong", m->wrong);
 	if (r->config->errors) {
-		s->real(s->ctx, "error_rms", row->error.rms);
-		s->real(s->ctx, "error_max", row->error.max);
+		gf_json_put_real(w, "error_rms", row->error.rms);
+		gf_json_put_real(w, "error_max", row->error.max);
 	}
 }
 
-static void json_text(void *ctx, const char *name, const char *value)
+static void print_rows(const struct gf_contest_report *r, bool csv,
+		       struct gf_text *out)
 {
-	gf_json_put_string(ctx, name, value);
-}
-
-static void json_size(void *ctx, const char *name, size_t value)
-{
-	gf_json_put_size(ctx, name, value);
-}
-
-static void json_real(void *ctx, const char *name, double value)
-{
-	gf_json_put_real(ctx, name, value);
-}
-
-struct csv {
-	struct gf_text *out;
-	bool heading, begun;
-};
-
-static void csv_field(struct csv *c, const char *name, const char *value)
-{
-	gf_text_addf(c->out, "%s%s", c->begun ? "," : "",
-		     c->heading ? name : value);
-	c->begun = true;
-}
-
-/* No value here holds a quote; a list of stages holds commas (RFC 4180). */
-static void csv_text(void *ctx, const char *name, const char *value)
-{
-	char *quoted = gf_xasprintf("\"%s\"", value);
-
-	csv_field(ctx, name, strchr(value, ',') ? quoted : value);
-	free(quoted);
-}
-
-static void csv_size(void *ctx, const char *name, size_t value)
-{
-	char text[32];
-
-	snprintf(text, sizeof(text), "%zu", value);
-	csv_field(ctx, name, text);
-}
-
-static void csv_real(void *ctx, const char *name, double value)
-{
-	char text[GF_JSON_REAL_TEXT];
-
-	gf_json_real_text(value, text);
-	csv_field(ctx, name, text);
-}
-
-static void print_json(const struct gf_contest_report *r, struct gf_text *out)
-{
+	struct gf_json_writer w = {.csv = csv};
 	size_t i;
 	int p;
 
 	for (i = 0; i < r->nrows; i++)
 		for (p = 0; p < 2; p++) {
-			struct gf_json_writer w = {0};
-			struct sink s = {json_text, json_size, json_real, &w};
-
 			gf_json_open_line(&w, NULL);
-			tell_row(r, &r->rows[i], p, &s);
-			gf_json_close_object(&w);
-			gf_text_addf(out, "%s", w.text.data);
-			gf_text_release(&w.text);
-		}
-}
-
-static void print_csv(const struct gf_contest_report *r, struct gf_text *out)
-{
-	struct csv c = {.out = out, .heading = true};
-	struct sink s = {csv_text, csv_size, csv_real, &c};
-	size_t i;
-	int p;
-
-	if (!r->nrows)
-		return;
-	tell_row(r, &r->rows[0], 0, &s);
-	gf_text_addf(out, "\n");
-	c.heading = false;
-	for (i = 0; i < r->nrows; i++)
-		for (p = 0; p < 2; p++) {
-			c.begun = false;
-			tell_row(r, &r->rows[i], p, &s);
-			gf_text_addf(out, "\n");
+			put_row(r, &r->rows[i], p, &w);
+			gf_json_close_line(&w, out);
 		}
 }
 
@@ -514,9 +434,8 @@ static void print_table(const struct gf_contest_report *r, struct gf_text *out)
 void gf_contest_report_print(const struct gf_contest_report *r,
 			     enum gf_contest_format format, struct gf_text *out)
 {
-	static void (*const printers[])(const struct gf_contest_report *r,
-					struct gf_text *out) = {
-		print_table, print_json, print_csv};
-
-	printers[format](r, out);
+	if (format == GF_REPORT_TABLE)
+		print_table(r, out);
+	else
+		print_rows(r, format == GF_REPORT_CSV, out);
 }

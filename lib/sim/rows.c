@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "sim/rows.h"
 
+#include <stdlib.h>
+
 #include "base/array.h"
 #include "cli/human.h"
 #include "cli/plot.h"
@@ -118,69 +120,70 @@ static void add_series(const struct gf_row *r, bool with_ranks,
 			     r->outcome.ranks);
 }
 
-static void csv_heading(const struct shown *s, struct gf_text *out)
+/* Of the columns that are shown; CSV has an empty cell for what is not known.
+ */
+static void put_columns(const struct gf_row *r, const struct shown *s,
+			struct gf_json_writer *w)
 {
 	size_t k;
 
-	gf_text_addf(out, "policy");
-	for (k = 0; k < NCOLUMNS; k++)
-		if (s->column[k])
-			gf_text_addf(out, ",%s", columns[k].name);
-	gf_text_addf(out, ",system,codecs,selection,algorithms,staleness,"
-			  "lanes,messages");
-	gf_text_addf(out, "%s%s%s%s\n",
-		     s->period ? ",period,outer_codecs,outer_algorithms" : "",
-		     s->name ? ",plan" : "", s->series ? ",series" : "",
-		     s->left_out ? ",left_out" : "");
+	for (k = 0; k < NCOLUMNS; k++) {
+		double value = value_of(r, &columns[k]);
+
+		if (!s->column[k] || (!has(r, k) && !w->csv))
+			continue;
+		if (!has(r, k))
+			gf_json_put_token(w, columns[k].name, "");
+		else if (columns[k].kind == WHOLE)
+			gf_json_put_size(w, columns[k].name, (size_t)value);
+		else
+			gf_json_put_real(w, columns[k].name, value);
+	}
 }
 
-static void csv_label(struct gf_text *out, const char *text)
+static void put_label(struct gf_json_writer *w, const char *key,
+		      const char *text)
 {
-	gf_text_addf(out, ",");
-	gf_plot_label(out, text ? text : "");
+	struct gf_text label = {0};
+	char *cell;
+
+	gf_plot_label(&label, text ? text : "");
+	cell = gf_text_take(&label);
+	gf_json_put_token(w, key, cell);
+	free(cell);
 }
 
 static void csv_row(const struct gf_row *r, const struct shown *s,
 		    struct gf_text *out)
 {
 	struct gf_plan_brief b = gf_plan_brief(r->plan);
-	char number[GF_JSON_REAL_TEXT];
+	struct gf_json_writer w = {.csv = true};
 	struct gf_text series = {0};
-	size_t k;
 
-	gf_plot_label(out, b.policy);
-	for (k = 0; k < NCOLUMNS; k++) {
-		double value = value_of(r, &columns[k]);
-
-		gf_json_real_text(value, number);
-		if (!s->column[k])
-			continue;
-		if (!has(r, k))
-			gf_text_addf(out, ",");
-		else if (columns[k].kind == WHOLE)
-			gf_text_addf(out, ",%.0f", value);
-		else
-			gf_text_addf(out, ",%s", number);
-	}
-	csv_label(out, b.system);
-	csv_label(out, b.codecs);
-	csv_label(out, b.selection);
-	csv_label(out, b.algorithms);
-	gf_text_addf(out, ",%d,%d,%zu", b.staleness, b.lanes, b.nmessages);
+	gf_json_open_line(&w, NULL);
+	put_label(&w, "policy", b.policy);
+	put_columns(r, s, &w);
+	put_label(&w, "system", b.system);
+	put_label(&w, "codecs", b.codecs);
+	put_label(&w, "selection", b.selection);
+	put_label(&w, "algorithms", b.algorithms);
+	gf_json_put_int(&w, "staleness", b.staleness);
+	gf_json_put_int(&w, "lanes", b.lanes);
+	gf_json_put_size(&w, "messages", b.nmessages);
 	if (s->period) {
-		csv_label(out, b.period);
-		csv_label(out, b.outer_codecs);
-		csv_label(out, b.outer_algorithms);
+		put_label(&w, "period", b.period);
+		put_label(&w, "outer_codecs", b.outer_codecs);
+		put_label(&w, "outer_algorithms", b.outer_algorithms);
 	}
 	if (s->name)
-		csv_label(out, r->name);
+		put_label(&w, "plan", r->name);
 	if (s->series) {
 		add_series(r, s->series == GF_SERIES_RANKS, &series);
-		csv_label(out, series.data);
+		put_label(&w, "series", series.data);
 	}
 	if (s->left_out)
-		csv_label(out, r->left_out);
-	gf_text_addf(out, "\n");
+		put_label(&w, "left_out", r->left_out);
+	gf_json_close_line(&w, out);
 	gf_text_release(&series);
 	gf_plan_brief_release(&b);
 }
@@ -191,47 +194,29 @@ void gf_rows_csv(const struct gf_row *rows, size_t n, enum gf_series series,
 	struct shown s = look(rows, n, series);
 	size_t i;
 
-	csv_heading(&s, out);
 	for (i = 0; i < n; i++)
 		csv_row(&rows[i], &s, out);
-}
-
-static void json_row(const struct gf_row *r, const struct shown *s,
-		     struct gf_text *out)
-{
-	struct gf_plan_brief b = gf_plan_brief(r->plan);
-	struct gf_json_writer w = {0};
-	size_t k;
-
-	gf_json_open_line(&w, NULL);
-	if (r->name)
-		gf_json_put_string(&w, "plan", r->name);
-	gf_plan_brief_put(&b, &w);
-	for (k = 0; k < NCOLUMNS; k++) {
-		double value = value_of(r, &columns[k]);
-
-		if (!s->column[k] || !has(r, k))
-			continue;
-		if (columns[k].kind == WHOLE)
-			gf_json_put_size(&w, columns[k].name, (size_t)value);
-		else
-			gf_json_put_real(&w, columns[k].name, value);
-	}
-	if (r->left_out)
-		gf_json_put_string(&w, "left_out", r->left_out);
-	gf_json_close_object(&w);
-	gf_text_add(out, w.text.data, w.text.length);
-	gf_text_release(&w.text);
-	gf_plan_brief_release(&b);
 }
 
 void gf_rows_json(const struct gf_row *rows, size_t n, struct gf_text *out)
 {
 	struct shown s = look(rows, n, GF_SERIES_NONE);
+	struct gf_json_writer w = {0};
 	size_t i;
 
-	for (i = 0; i < n; i++)
-		json_row(&rows[i], &s, out);
+	for (i = 0; i < n; i++) {
+		struct gf_plan_brief b = gf_plan_brief(rows[i].plan);
+
+		gf_json_open_line(&w, NULL);
+		if (rows[i].name)
+			gf_json_put_string(&w, "plan", rows[i].name);
+		gf_plan_brief_put(&b, &w);
+		put_columns(&rows[i], &s, &w);
+		if (rows[i].left_out)
+			gf_json_put_string(&w, "left_out", rows[i].left_out);
+		gf_json_close_line(&w, out);
+		gf_plan_brief_release(&b);
+	}
 }
 
 static const char *const what[] = {"system",    "policy",   "codec",
