@@ -11,9 +11,9 @@ load common
 	# plain numbers, in microseconds
 	[ "$(grep -v '^#' out.txt | grep -c '[0-9]e[+-]')" -eq 0 ]
 	# a fit needs sizes by one algorithm, where auto may take one for each
-	wants 0 gf-allreduce -a ring -b 1K -e 4K -n 2 -w 0
-	cp out.txt table.txt
-	wants 0 gf-profile --import table.txt --ranks 2
+	wants 0 gf-allreduce -a ring -b 1K -e 4K -n 2 -w 0 --json
+	cp out.txt rows.jsonl
+	wants 0 gf-profile --import rows.jsonl --ranks 2
 }
 
 @test "sizes by factor and by step, as nccl-tests counts them" {

@@ -136,13 +136,14 @@ quick="--batch 2 --warmup 1 --repeats 3 --threads 1"
 	wants 2 gf-profile --import dump
 	says 'dump: want one file of osu, got a folder'
 	one_line
-	# a log's own table, from mpirun --tag-output
-	sed 's/^/[1,0]<stdout>:/' "$data/import/allreduce.txt" > tagged.txt
+	# gf-allreduce's own, from mpirun --tag-output
 	sed 's/^/[1,0]<stdout>:/' "$data/import/allreduce.json" > tagged.json
-	for f in txt json; do
-		gf-profile --import "$data/import/allreduce.$f" | jq .network > plain.json
-		gf-profile --import tagged.$f | jq .network | cmp - plain.json
-	done
+	gf-profile --import "$data/import/allreduce.json" | jq .network > plain.json
+	gf-profile --import tagged.json | jq .network | cmp - plain.json
+	sed 's/^/[1,0]<stdout>:/' "$data/foreign/allreduce.txt" > tagged.txt
+	wants 2 gf-profile --import tagged.txt
+	says 'tagged.txt: this is a table or CSV of gf-allreduce: give what gf-allreduce --json prints'
+	one_line
 }
 
 @test "--import: one size that the fit misses by a factor is named, and the plan's interval has it" {

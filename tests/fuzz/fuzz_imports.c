@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Broken files of other programs through every importer: measurements (CSV,
- * Kineto, nccl-tests, tables of gf-allreduce), parameters' names, slow pairs,
+ * Kineto, nccl-tests, rows of gf-allreduce), parameters' names, slow pairs,
  * and topologies. A text that is accepted makes a document.
  */
 #include <math.h>

@@ -99,7 +99,11 @@ static void test_named(void)
 		{BYTES("tests/data/foreign/iperf3.json"),
 		 "a test of one link (iperf3)"},
 		{BYTES("tests/data/foreign/allreduce.csv"),
-		 "the CSV of gf-allreduce (--csv): give its table"},
+		 "a table or CSV of gf-allreduce: give what gf-allreduce "
+		 "--json"},
+		{BYTES("tests/data/foreign/allreduce.txt"),
+		 "a table or CSV of gf-allreduce: give what gf-allreduce "
+		 "--json"},
 		{BYTES("[{\"name\": \"Group API\", \"cat\": \"GROUP_API\", "
 		       "\"ph\": "
 		       "\"b\", \"ts\": 1, \"args\": {\"Stream\": 0x262ca50}}]"),

@@ -163,7 +163,7 @@ static void test_nccl_tests(void)
 	}
 }
 
-/* Three algorithms in both forms; rows of sets and of codecs do not count. */
+/* Three algorithms; rows of sets and of codecs do not count. */
 static void test_allreduce(void)
 {
 	static const struct {
@@ -178,9 +178,6 @@ static void test_allreduce(void)
 	static const struct {
 		const char *path, *left_out;
 	} files[] = {
-		{"tests/data/import/allreduce.txt",
-		 "rows of codecs, sparse sets, plans or several messages "
-		 "(8, first in line 8)"},
 		{"tests/data/import/allreduce.json",
 		 "rows of codecs, sparse sets, plans or several messages "
 		 "(40, first in line 4)"},
@@ -236,6 +233,14 @@ static void test_allreduce(void)
 		free(text);
 	}
 }
+
+/* A row of gf-allreduce --json, as far as it counts. */
+#define RECORD(ranks, size, chosen, wrong)                                     \
+	"{\"ranks\": " ranks ", \"size_bytes\": " size                         \
+	", \"dtype\": \"f32\", \"chosen\": \"" chosen                           \
+	"\", \"codec\": \"f32\", \"density\": 1, \"lanes\": 1, "                \
+	"\"placement\": \"in_place\", \"time_s\": 7e-6, "                      \
+	"\"busbw_bytes_per_s\": 1, \"wrong\": " wrong "}\n"
 
 /* --- logs ----------------------------------------------------------------- */
 
@@ -610,16 +615,14 @@ static void test_other_tools(void)
 		 "of fewer or more ranks (1, first in line 3)",
 		 "it has the records of 1 of 8 ranks"},
 		/* our own, labelled and with other lines between */
-		{"[1,0]<stdout>:# 2 ranks, of\n"
-		 "[1,0]<stdout>:# size count type algorithm time #wrong algbw\n"
-		 "[1,0]<stdout>: 1024 256 f32 ring 7 0 1\n"
+		{"[1,0]<stdout>:" RECORD("2", "1024", "ring", "0")
 		 "n1:1:2 [0] NCCL INFO\n"
-		 "[1,0]<stdout>: 2048 512 f32 ring 8 3 1\n"
-		 "[1,0]<stdout>: 4096 1024 f32 ri",
+		 "[1,0]<stdout>:" RECORD("2", "2048", "ring", "3")
+		 "[1,0]<stdout>:{\"ranks\": 2, \"si",
 		 0, 2, 2,
-		 "left out: lines that are no rows (1, first in line 4), "
-		 "broken rows (1, first in line 6)",
-		 "wrong in 1 of its rows, first in line 5"},
+		 "left out: lines that are no records (1, first in line 2), "
+		 "broken records (1, first in line 4)",
+		 "wrong in 1 of its rows, first in line 3"},
 	};
 	size_t i;
 
@@ -707,20 +710,16 @@ static void test_refused(void)
 		{"nccl-tests", "", "{\"results\": 7}", NULL},
 		{NULL, "# 2 ranks, of\n# size algorithm time algbw\n",
 		 "1024 ring x 7\n",
-		 "f: gf-allreduce: nothing; left out: broken rows "
-		 "(1, first in line 3): want dense messages by one algorithm "
-		 "of two sizes or more, the largest at least twice the "
-		 "smallest"},
-		{NULL, "# size algorithm time algbw\n",
-		 "1 ring 9 7\n2 ring 10 7\n",
-		 "f: gf-allreduce: it does not say how many ranks there were: "
-		 "want --ranks"},
-		{NULL, "# 2 ranks, of\n# size algorithm time algbw\n",
-		 "1 ring 9 7\n# 3 ranks, of\n2 ring 10 7\n",
-		 "f:5: want one number of ranks, got 2 and 3"},
-		{NULL, "# 4 ranks, of\n# size algorithm time algbw\n",
-		 "1 bc:2x:ring 9 7\n2 bc:2x:ring 10 7\n",
-		 "f: bc: want factors as 2x4, got 2x:ring"},
+		 "f: gf-allreduce: nothing; left out: lines that are no "
+		 "records (3, first in line 1): want dense messages by one "
+		 "algorithm of two sizes or more, the largest at least twice "
+		 "the smallest"},
+		{NULL, RECORD("2", "1", "ring", "0"),
+		 RECORD("3", "2", "ring", "0"),
+		 "f:2: want one number of ranks, got 2 and 3"},
+		{NULL, RECORD("4", "1", "bc\", \"factors\": \"2x", "0"),
+		 RECORD("4", "2", "bc\", \"factors\": \"2x", "0"),
+		 "f: bc: want factors as 2x4, got 2x"},
 		{NULL, "# OSU MPI Bcast Latency Test v7.5\n", "4 1\n",
 		 "f: want the table of an all-reduce, got a run of MPI Bcast "
 		 "Latency Test v7.5"},
