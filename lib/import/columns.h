@@ -3,33 +3,7 @@
 #define GF_IMPORT_COLUMNS_H
 
 #include <stdbool.h>
-#include <stddef.h>
-
 #include "import/importers.h"
-
-/*
- * Tables of benchmarks, as they stand in logs: the words of a heading name the
- * columns, and a row has a word for each, maybe among words of other programs.
- * Zero-initialise; the owner calls gf_columns_release.
- */
-enum { GF_COLUMNS_MOST = 64 };
-
-struct gf_columns {
-	char *names[GF_COLUMNS_MOST]; /* of the heading that stands; owned */
-	size_t ncolumns;              /* 0: there is none */
-};
-
-/* Takes the words of a line as the heading that stands. */
-void gf_columns_head(struct gf_columns *t, const char *line);
-/* 1 and the cells of a row among a line's words; -EINVAL: the line begins as a
- * row does, and is none; 0: it does not. */
-int gf_columns_row(const struct gf_columns *t, char **words, size_t nwords,
-		   char ***cells);
-/* The cell below the last column of that name: what is in place stands right.
- * NULL: there is none. */
-const char *gf_columns_cell(const struct gf_columns *t, char **cells,
-			    const char *name);
-void gf_columns_release(struct gf_columns *t);
 
 /*
  * A program whose table is of one collective: import_tables.c reads it, and

@@ -16,13 +16,128 @@
 
 #include "base/heap.h"
 #include "base/log_lines.h"
+#include "base/registry.h"
 #include "base/units.h"
 #include "import/nccl_run.h"
 #include "import/columns.h"
 
+/*
+ * Tables of benchmarks, as they stand in logs: the words of a heading name the
+ * columns, and a row has a word for each, maybe among words of other programs.
+ * Zero-initialise; the owner calls release.
+ */
+enum { MOST_COLUMNS = 64 };
+
+struct columns {
+	char *names[MOST_COLUMNS]; /* of the heading that stands; owned */
+	size_t ncolumns;           /* 0: there is none */
+};
+
+static void release(struct columns *t)
+{
+	while (t->ncolumns)
+		free(t->names[--t->ncolumns]);
+}
+
+/* Takes the words of a line as the heading that stands. */
+static void take_head(struct columns *t, const char *line)
+{
+	char *copy = gf_xstrdup(line), *words[MOST_COLUMNS];
+	const size_t n = gf_log_words(copy, words, MOST_COLUMNS);
+	size_t i;
+
+	release(t);
+	for (i = 0; i < n; i++) {
+		if (strcmp(words[i], "timestamp") == 0) /* is two words */
+			break;
+		if (strcmp(words[i], "#") != 0 && strcmp(words[i], "|") != 0)
+			t->names[t->ncolumns++] = gf_xstrdup(words[i]);
+	}
+	free(copy);
+}
+
+static bool is_text(const char *name)
+{
+	static const char *const texts[] = {"type", "redop", NULL};
+
+	return gf_names_index(texts, name) >= 0;
+}
+
+/* "N/A", "1.5", "7*" beyond what is allowed, "32KiB", "0.48GBps" */
+static bool suits(const char *name, const char *word)
+{
+	char *end;
+
+	if (is_text(name))
+		return isalpha((unsigned char)*word);
+	if (strcmp(word, "N/A") == 0)
+		return true;
+	strtod(word, &end);
+	if (end == word)
+		return false;
+	while (isalpha((unsigned char)*end) || *end == '*')
+		end++;
+	return !*end;
+}
+
+/* How many columns the words suit, from the first on. */
+static size_t suited(const struct columns *t, char **words, size_t nwords)
+{
+	size_t i;
+
+	for (i = 0; i < t->ncolumns && i < nwords; i++)
+		if (!suits(t->names[i], words[i]))
+			break;
+	return i;
+}
+
+/* What stands before the times begins a row. */
+static size_t keys(const struct columns *t)
+{
+	size_t i = 1;
+
+	while (i < t->ncolumns && i < 4 && !strstr(t->names[i], "time") &&
+	       !strstr(t->names[i], "t_min") && strcmp(t->names[i], "Avg") != 0)
+		i++;
+	return i;
+}
+
+/* 1 and the cells of a row among a line's words; -EINVAL: the line begins as a
+ * row does, and is none; 0: it does not. */
+static int find_row(const struct columns *t, char **words, size_t nwords,
+		    char ***cells)
+{
+	bool texts = false;
+	size_t i;
+
+	for (i = 0; i < t->ncolumns; i++)
+		texts |= is_text(t->names[i]);
+	/* numbers alone are a row where a line begins */
+	for (i = 0; t->ncolumns && i + t->ncolumns <= nwords && (texts || !i);
+	     i++)
+		if (suited(t, words + i, nwords - i) == t->ncolumns) {
+			*cells = words + i;
+			return 1;
+		}
+	return t->ncolumns && suited(t, words, nwords) >= keys(t) ? -EINVAL : 0;
+}
+
+/* The cell below the last column of that name: what is in place stands right.
+ * NULL: there is none. */
+static const char *cell_of(const struct columns *t, char **cells,
+			   const char *name)
+{
+	size_t i;
+
+	for (i = t->ncolumns; i-- > 0;)
+		if (strcmp(t->names[i], name) == 0)
+			return cells[i];
+	return NULL;
+}
+
 struct reading {
 	const struct gf_columns_format *format;
-	struct gf_columns table;
+	struct columns table;
 	struct gf_nccl_log *log;
 };
 
@@ -31,15 +146,15 @@ struct reading {
 static bool is_heading(const struct gf_columns_format *f, const char *line)
 {
 	char *copy = gf_xstrdup(f->heading), *wants[8];
-	struct gf_columns t = {0};
+	struct columns t = {0};
 	size_t n = gf_log_words(copy, wants, 8), i;
 	bool is;
 
-	gf_columns_head(&t, line);
+	take_head(&t, line);
 	is = t.ncolumns && strcmp(t.names[0], wants[0]) == 0;
 	for (i = 1; i < n && is; i++)
-		is = gf_columns_cell(&t, t.names, wants[i]);
-	gf_columns_release(&t);
+		is = cell_of(&t, t.names, wants[i]);
+	release(&t);
 	free(copy);
 	return is;
 }
@@ -63,9 +178,9 @@ static void take_title(struct reading *r, const char *line, size_t number)
 	run->sweeps = f->ranks;
 	if (version && !imported->version)
 		imported->version = gf_xstrdup(version + 2);
-	gf_columns_release(&r->table);
+	release(&r->table);
 	if (f->columns)
-		gf_columns_head(&r->table, f->columns);
+		take_head(&r->table, f->columns);
 }
 
 /* "mpirun -np 2 ... osu_allreduce"; 0: the line is no such command. */
@@ -119,7 +234,7 @@ static bool take_remark(struct reading *r, char *line, size_t number)
 		take_title(r, line, number);
 	else if (f->heading && is_heading(f, line)) {
 		gf_nccl_begin(r->log, number);
-		gf_columns_head(&r->table, line);
+		take_head(&r->table, line);
 	} else {
 		return f->told && gf_nccl_note_run(r->log, line, number);
 	}
@@ -143,7 +258,7 @@ static double number_in(const char *word, double *half)
 }
 
 /* The most that is wrong in any place. */
-static double wrong_in(const struct gf_columns *t, char **cells)
+static double wrong_in(const struct columns *t, char **cells)
 {
 	double most = 0, half;
 	size_t i;
@@ -168,23 +283,20 @@ static bool agrees(const struct gf_nccl_row *r)
 static int read_cells(const struct reading *r, char **cells,
 		      struct gf_nccl_row *row)
 {
-	const struct gf_columns *t = &r->table;
-	const char *type = gf_columns_cell(t, cells, "type");
-	const char *redop = gf_columns_cell(t, cells, "redop");
-	const char *root = gf_columns_cell(t, cells, "root");
-	const char *size = gf_columns_cell(t, cells, r->format->size);
+	const struct columns *t = &r->table;
+	const char *type = cell_of(t, cells, "type");
+	const char *redop = cell_of(t, cells, "redop");
+	const char *root = cell_of(t, cells, "root");
+	const char *size = cell_of(t, cells, r->format->size);
 	double half;
 
 	if (!size || gf_units_size(size, &row->size_bytes, NULL) < 0)
 		return -EINVAL;
-	row->algbw =
-		number_in(gf_columns_cell(t, cells, "algbw"), &row->algbw_half);
-	row->busbw =
-		number_in(gf_columns_cell(t, cells, "busbw"), &row->busbw_half);
+	row->algbw = number_in(cell_of(t, cells, "algbw"), &row->algbw_half);
+	row->busbw = number_in(cell_of(t, cells, "busbw"), &row->busbw_half);
 	row->time_us =
 		r->format->time
-			? number_in(gf_columns_cell(t, cells, r->format->time),
-				    &half)
+			? number_in(cell_of(t, cells, r->format->time), &half)
 			: 1e-3 * (double)row->size_bytes / row->algbw;
 	row->wrong = wrong_in(t, cells);
 	row->root = root ? atoi(root) : -1;
@@ -197,7 +309,7 @@ static int read_cells(const struct reading *r, char **cells,
 /* Cuts a line into words, without the rules of a page's table. */
 static size_t cut(char *line, char **words)
 {
-	size_t n = gf_log_words(line, words, 2 * GF_COLUMNS_MOST), i, kept = 0;
+	size_t n = gf_log_words(line, words, 2 * MOST_COLUMNS), i, kept = 0;
 
 	for (i = 0; i < n; i++)
 		if (words[i][strspn(words[i], "|-:")])
@@ -208,10 +320,10 @@ static size_t cut(char *line, char **words)
 static void take_row(struct reading *r, char *line, size_t number)
 {
 	const struct gf_columns_format *f = r->format;
-	char *words[2 * GF_COLUMNS_MOST], **cells;
+	char *words[2 * MOST_COLUMNS], **cells;
 	const size_t n = cut(line, words);
 	struct gf_nccl_row row = {.line = number};
-	const int found = n ? gf_columns_row(&r->table, words, n, &cells) : 0;
+	const int found = n ? find_row(&r->table, words, n, &cells) : 0;
 	const int ranks = n && !found && f->program
 				  ? ranks_of_command(f->program, words, n)
 				  : 0;
@@ -242,9 +354,9 @@ static void take_row(struct reading *r, char *line, size_t number)
 
 int gf_columns_recognise(const struct gf_columns_format *f, const char *text)
 {
-	char *words[2 * GF_COLUMNS_MOST], **cells, *line;
+	char *words[2 * MOST_COLUMNS], **cells, *line;
 	struct gf_log log = {.at = text};
-	struct gf_columns t = {0};
+	struct columns t = {0};
 	bool found = false;
 
 	if (!f->heading)
@@ -252,13 +364,13 @@ int gf_columns_recognise(const struct gf_columns_format *f, const char *text)
 	if (strchr("{[", text[strspn(text, " \t\r\n")]))
 		return 0; /* a trace may have a line of a gigabyte */
 	if (f->columns)
-		gf_columns_head(&t, f->columns);
+		take_head(&t, f->columns);
 	while (!found && (line = gf_log_next(&log)))
-		found = *line && (is_heading(f, line) ||
-				  (t.ncolumns &&
-				   gf_columns_row(&t, words, cut(line, words),
-						  &cells) > 0));
-	gf_columns_release(&t);
+		found = *line &&
+			(is_heading(f, line) ||
+			 (t.ncolumns &&
+			  find_row(&t, words, cut(line, words), &cells) > 0));
+	release(&t);
 	gf_log_release(&log);
 	return found;
 }
@@ -275,12 +387,12 @@ int gf_columns_read(const struct gf_import *in, struct gf_profile *out,
 
 	snprintf(runs.library, sizeof(runs.library), "%s", f->library);
 	if (f->columns && !f->title)
-		gf_columns_head(&r.table, f->columns);
+		take_head(&r.table, f->columns);
 	while ((line = gf_log_next(&log)))
 		if (*line && !take_remark(&r, line, log.line) && *line != '#')
 			take_row(&r, line, log.line);
 	gf_log_release(&log);
-	gf_columns_release(&r.table);
+	release(&r.table);
 	rc = gf_nccl_finish(&runs, in, out, remarks, err);
 	gf_nccl_release(&runs);
 	return rc;
