@@ -97,8 +97,5 @@ void gf_import_job_add_message(struct gf_import_job_rank *r,
 void gf_import_job_add_span(struct gf_import_job_rank *r,
 			    enum gf_import_job_span_kind kind, double start_s,
 			    double end_s);
-/* A rank's messages to steps, and the steps' sums; releases the spans. Steps
- * follow each other. */
-void gf_import_job_finish(struct gf_import_job *job);
 
 #endif
