@@ -102,10 +102,6 @@ void gf_kineto_read_world(struct gf_kineto *k, struct gf_json_at *root);
 void gf_kineto_collect(struct gf_kineto *k, struct gf_collectives *to,
 		       struct gf_imported *imported);
 
-/* What the rank did; the job's reader (struct gf_importer). */
-int gf_kineto_job(const struct gf_import *in, struct gf_import_job *job,
-		  struct gf_error *err);
-
 /* The first span that starts at this time or later. */
 size_t gf_kineto_at(const struct gf_kineto_list *list, double at_s);
 
