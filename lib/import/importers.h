@@ -60,15 +60,6 @@ typedef int gf_import_record(void *ctx, struct gf_json_at *at, size_t line,
 int gf_import_records(const struct gf_import *in, gf_import_record *take,
 		      void *ctx, struct gf_error *err);
 
-int gf_import_is_folder(const char *path);
-/* gf_import_file of each file in a folder, one per rank of a job: the step of
- * the slowest rank, and of each gradient the latest time. A remark says how far
- * ranks differ. All-reduces of two sizes that several ranks recorded are the
- * network half. */
-int gf_import_ranks(const struct gf_import *in, const char *params_file,
-		    const char *format, struct gf_profile *out,
-		    struct gf_text *remarks, struct gf_error *err);
-
 /* -EINVAL: neither the file nor the user says how many ranks there were. */
 int gf_import_want_ranks(const struct gf_import *in, struct gf_error *err);
 
