@@ -43,29 +43,23 @@ static struct gf_readings_curve *curve_of(struct gf_readings *all,
  * may stand in a row of its own. */
 static bool insert(struct gf_readings_curve *c, const struct gf_reading *r)
 {
-	const size_t size_bytes = r->size_bytes;
-	size_t n = c->nsizes, i = 0, end = n, middle;
+	const struct gf_readings_point new = {r->size_bytes, r->time_s,
+					      r->spread_s};
+	size_t i = 0, end = c->npoints, middle;
 
 	while (i < end) {
 		middle = (i + end) / 2;
-		if (c->size_bytes[middle] < size_bytes)
+		if (c->points[middle].size_bytes < new.size_bytes)
 			i = middle + 1;
 		else
 			end = middle;
 	}
-	if (i < n && c->size_bytes[i] == size_bytes)
+	if (i < c->npoints && c->points[i].size_bytes == new.size_bytes)
 		return false;
-	gf_array_push(&c->size_bytes, &c->nsizes, &c->size_capacity);
-	gf_array_push(&c->time_s, &c->ntimes, &c->time_capacity);
-	gf_array_push(&c->spread_s, &c->nspreads, &c->spread_capacity);
-	memmove(&c->size_bytes[i + 1], &c->size_bytes[i],
-		(n - i) * sizeof(*c->size_bytes));
-	memmove(&c->time_s[i + 1], &c->time_s[i], (n - i) * sizeof(*c->time_s));
-	memmove(&c->spread_s[i + 1], &c->spread_s[i],
-		(n - i) * sizeof(*c->spread_s));
-	c->size_bytes[i] = size_bytes;
-	c->time_s[i] = r->time_s;
-	c->spread_s[i] = r->spread_s;
+	gf_array_push(&c->points, &c->npoints, &c->point_capacity);
+	memmove(&c->points[i + 1], &c->points[i],
+		(c->npoints - 1 - i) * sizeof(new));
+	c->points[i] = new;
 	c->unspread |= !(r->spread_s > 0);
 	return true;
 }
@@ -98,7 +92,7 @@ int gf_readings_take(struct gf_readings *all, const struct gf_reading *r,
 			   "runs";
 	else if (r->size_bytes == 0 || !(r->time_s > 0))
 		left_out = "rows without bytes or time";
-	else if (!(c = curve_of(all, r)) || c->nsizes == SIZES_MOST)
+	else if (!(c = curve_of(all, r)) || c->npoints == SIZES_MOST)
 		left_out = "rows beyond 1000 algorithms and 10000 sizes";
 	else if (!insert(c, r))
 		left_out = "rows of a size that stands above";
@@ -148,8 +142,9 @@ static int fit_curve(const struct gf_import *in,
 		     const struct gf_readings_curve *c, struct gf_network *net,
 		     struct gf_error *err)
 {
-	struct gf_measure_curve curve = {.fit.npoints = c->nsizes};
+	struct gf_measure_curve curve = {.fit.npoints = c->npoints};
 	struct gf_allreduce_cost *cost;
+	size_t i;
 	int rc;
 
 	net->allreduce = gf_xreallocarray(net->allreduce, net->nallreduce + 1,
@@ -157,13 +152,16 @@ static int fit_curve(const struct gf_import *in,
 	cost = &net->allreduce[net->nallreduce++];
 	memset(cost, 0, sizeof(*cost));
 	cost->algorithm = gf_xstrdup(c->algorithm);
-	curve.fit.size_bytes =
-		gf_xmemdup(c->size_bytes, c->nsizes * sizeof(*c->size_bytes));
-	curve.fit.time_s =
-		gf_xmemdup(c->time_s, c->nsizes * sizeof(*c->time_s));
+	curve.fit.size_bytes = gf_xcalloc(c->npoints, sizeof(size_t));
+	curve.fit.time_s = gf_xcalloc(c->npoints, sizeof(double));
 	if (!c->unspread)
-		curve.fit.spread_s = gf_xmemdup(
-			c->spread_s, c->nsizes * sizeof(*c->spread_s));
+		curve.fit.spread_s = gf_xcalloc(c->npoints, sizeof(double));
+	for (i = 0; i < c->npoints; i++) {
+		curve.fit.size_bytes[i] = c->points[i].size_bytes;
+		curve.fit.time_s[i] = c->points[i].time_s;
+		if (!c->unspread)
+			curve.fit.spread_s[i] = c->points[i].spread_s;
+	}
 	rc = gf_measure_fit(&curve, GF_FIT_LINES_MOST, err);
 	cost->fit = curve.fit;
 	cost->startup_s = curve.startup_s;
@@ -181,7 +179,8 @@ static int add_curve(const struct gf_import *in, const struct gf_readings *all,
 {
 	int rc;
 
-	if (!c->nsizes || c->size_bytes[c->nsizes - 1] / 2 < *c->size_bytes) {
+	if (!c->npoints ||
+	    c->points[c->npoints - 1].size_bytes / 2 < c->points->size_bytes) {
 		char *what = gf_xasprintf("algorithms of one size, or of sizes "
 					  "within a factor of two, as %s",
 					  c->algorithm);
@@ -191,7 +190,7 @@ static int add_curve(const struct gf_import *in, const struct gf_readings *all,
 		return 0;
 	}
 	gf_imported_find(all->imported, "%s of %zu sizes", c->algorithm,
-			 c->nsizes);
+			 c->npoints);
 	rc = fit_curve(in, c, net, err);
 	if (rc < 0)
 		return rc;
@@ -298,9 +297,7 @@ void gf_readings_release(struct gf_readings *all)
 	for (i = 0; i < all->ncurves; i++) {
 		free(all->curves[i].algorithm);
 		free(all->curves[i].factors);
-		free(all->curves[i].size_bytes);
-		free(all->curves[i].time_s);
-		free(all->curves[i].spread_s);
+		free(all->curves[i].points);
 	}
 	free(all->curves);
 	free(all->library);

@@ -30,10 +30,11 @@ struct gf_reading {
 struct gf_readings_curve {
 	char *algorithm, *factors;
 	bool told;          /* the algorithm is what a library was told */
-	size_t *size_bytes; /* rising */
-	double *time_s, *spread_s;
-	size_t nsizes, ntimes, nspreads;
-	size_t size_capacity, time_capacity, spread_capacity;
+	struct gf_readings_point {
+		size_t size_bytes; /* rising */
+		double time_s, spread_s;
+	} * points;
+	size_t npoints, point_capacity;
 	bool unspread; /* some time has no spread */
 };
 
