@@ -10,7 +10,6 @@
 #include "cli/share.h"
 #include "import/import.h"
 #include "report/against.h"
-#include "report/own_profile.h"
 #include "report/report.h"
 
 static const char help[] =

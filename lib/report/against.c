@@ -13,7 +13,6 @@
 #include "doc/stage_list.h"
 #include "import/import.h"
 #include "json/json.h"
-#include "report/report_parts.h"
 #include "sim/doubt.h"
 
 enum { MESSAGE = GF_REPORT_PARTS }; /* behind the parts of a step */

@@ -91,16 +91,26 @@ struct gf_report_whole {
 #define GF_REPORT_LATE  0.05
 #define GF_REPORT_ALONE 0.75
 
+/* What the traces themselves show, in a zeroed report. -EINVAL: they hold
+ * neither steps nor messages. */
+int gf_report_see(struct gf_report_whole *r, const struct gf_import_job *job,
+		  struct gf_error *err);
 /*
- * Fills a zeroed report. d: its plan (that the job ran), topology and profile
- * (costs that messages are expected to have) may each be NULL. own: the job's
- * own profile, or NULL. notes: lines for the user. -EINVAL: the traces hold
- * neither steps nor messages.
+ * The same, and what is expected. d: its plan (that the job ran), topology and
+ * profile (costs that messages are expected to have) may each be NULL. own: the
+ * job's own profile, or NULL. notes: lines for the user.
  */
 int gf_report_find(struct gf_report_whole *r, const struct gf_import_job *job,
 		   const struct gf_documents *d, const struct gf_profile *own,
 		   struct gf_text *notes, struct gf_error *err);
 void gf_report_whole_release(struct gf_report_whole *r);
+
+/* The profile that a job's traces hold: by its plan, as gf-plan --refine finds
+ * it, or (NULL) as gf-profile --import reads them. Fills a zeroed profile;
+ * notes: lines for the user. -EINVAL: they hold none, with what is missing. */
+int gf_report_profile(const char *path, const struct gf_plan *p,
+		      struct gf_profile *out, struct gf_text *notes,
+		      struct gf_error *err);
 
 /* Ten lines and a table of sizes for people; or rows of `part` job, rank,
  * message and scale. */

@@ -245,116 +245,113 @@ static void put_times(struct gf_json_writer *w, const char *what,
 	}
 }
 
-static void job_json(const struct gf_report_whole *r, struct gf_text *out)
+static void job_json(const struct gf_report_whole *r, struct gf_json_writer *w)
 {
-	struct gf_json_writer w = {0};
 	size_t i;
 
-	gf_json_open_line(&w, NULL);
-	gf_json_put_string(&w, "part", "job");
-	gf_json_put_string(&w, "kind", r->kind);
-	gf_json_put_size(&w, "ranks", r->nranks);
-	gf_json_put_int(&w, "of_ranks", r->of_ranks);
-	gf_json_put_size(&w, "steps", r->nsteps);
+	gf_json_open_line(w, NULL);
+	gf_json_put_string(w, "part", "job");
+	gf_json_put_string(w, "kind", r->kind);
+	gf_json_put_size(w, "ranks", r->nranks);
+	gf_json_put_int(w, "of_ranks", r->of_ranks);
+	gf_json_put_size(w, "steps", r->nsteps);
 	for (i = 0; i < GF_REPORT_PARTS; i++)
-		put_times(&w, gf_report_parts[i], &r->parts[i]);
+		put_times(w, gf_report_parts[i], &r->parts[i]);
 	if (r->nsteps)
-		gf_json_put_real(&w, "step_mean_s",
+		gf_json_put_real(w, "step_mean_s",
 				 r->parts[GF_REPORT_STEP].mean_s);
-	gf_json_put_size(&w, "matched", r->matched);
-	gf_json_put_size(&w, "unmatched", r->unmatched);
+	gf_json_put_size(w, "matched", r->matched);
+	gf_json_put_size(w, "unmatched", r->unmatched);
 	if (r->late)
-		gf_json_put_int(&w, "latest_rank", r->ranks[r->latest].rank);
+		gf_json_put_int(w, "latest_rank", r->ranks[r->latest].rank);
 	if (r->stragglers.nranks) {
-		gf_json_put_real(&w, "iteration_s", r->stragglers.iteration_s);
-		gf_json_put_real(&w, "without_stragglers_s",
+		gf_json_put_real(w, "iteration_s", r->stragglers.iteration_s);
+		gf_json_put_real(w, "without_stragglers_s",
 				 r->stragglers.without_s);
 		if (count_late(&r->stragglers) == 1)
 			gf_json_put_int(
-				&w, "slowest_rank",
+				w, "slowest_rank",
 				r->stragglers.ranks[r->stragglers.slowest]
 					.rank);
 	}
 	if (r->best) {
-		gf_json_put_string(&w, "best_policy", r->best->policy);
-		gf_json_put_real(&w, "best_s", r->best->predicted->iteration_s);
+		gf_json_put_string(w, "best_policy", r->best->policy);
+		gf_json_put_real(w, "best_s", r->best->predicted->iteration_s);
 	}
 	if (r->knee)
-		gf_json_put_int(&w, "knee_ranks", r->knee);
-	gf_json_close_line(&w, out);
+		gf_json_put_int(w, "knee_ranks", r->knee);
+	gf_json_close_object(w);
 }
 
 static void rank_json(const struct gf_report_whole *r, size_t i,
-		      struct gf_text *out)
+		      struct gf_json_writer *w)
 {
 	const struct gf_report_rank *k = &r->ranks[i];
-	struct gf_json_writer w = {0};
 
-	gf_json_open_line(&w, NULL);
-	gf_json_put_string(&w, "part", "rank");
-	gf_json_put_int(&w, "rank", k->rank);
+	gf_json_open_line(w, NULL);
+	gf_json_put_string(w, "part", "rank");
+	gf_json_put_int(w, "rank", k->rank);
 	if (!isnan(k->parts[GF_REPORT_STEP].median_s)) {
-		gf_json_put_real(&w, "step_s",
+		gf_json_put_real(w, "step_s",
 				 k->parts[GF_REPORT_STEP].median_s);
-		gf_json_put_real(&w, "compute_s",
+		gf_json_put_real(w, "compute_s",
 				 k->parts[GF_REPORT_COMPUTE].median_s);
 	}
-	gf_json_put_size(&w, "last", k->last);
-	gf_json_put_real(&w, "late_s", k->late_s);
+	gf_json_put_size(w, "last", k->last);
+	gf_json_put_real(w, "late_s", k->late_s);
 	if (r->stragglers.nranks) {
-		gf_json_put_real(&w, "factor", r->stragglers.ranks[i].factor);
-		gf_json_put_real(&w, "noise", r->stragglers.ranks[i].noise);
-		gf_json_put_real(&w, "cost_s", r->stragglers.ranks[i].cost_s);
+		gf_json_put_real(w, "factor", r->stragglers.ranks[i].factor);
+		gf_json_put_real(w, "noise", r->stragglers.ranks[i].noise);
+		gf_json_put_real(w, "cost_s", r->stragglers.ranks[i].cost_s);
 	}
-	gf_json_close_line(&w, out);
+	gf_json_close_object(w);
 }
 
-static void size_json(const struct gf_report_size *s, struct gf_text *out)
+static void size_json(const struct gf_report_size *s, struct gf_json_writer *w)
 {
-	struct gf_json_writer w = {0};
-
-	gf_json_open_line(&w, NULL);
-	gf_json_put_string(&w, "part", "message");
-	gf_json_put_string(&w, "message", gf_collective_name(s->kind));
-	gf_json_put_int(&w, "ranks", s->ranks);
-	gf_json_put_size(&w, "size_bytes", s->size_bytes);
-	gf_json_put_size(&w, "count", s->count);
-	put_times(&w, "time", &s->times);
-	gf_json_put_real(&w, "waited_s", s->waited_s);
+	gf_json_open_line(w, NULL);
+	gf_json_put_string(w, "part", "message");
+	gf_json_put_string(w, "message", gf_collective_name(s->kind));
+	gf_json_put_int(w, "ranks", s->ranks);
+	gf_json_put_size(w, "size_bytes", s->size_bytes);
+	gf_json_put_size(w, "count", s->count);
+	put_times(w, "time", &s->times);
+	gf_json_put_real(w, "waited_s", s->waited_s);
 	if (bus_bytes_per_s(s) > 0)
-		gf_json_put_real(&w, "busbw_bytes_per_s", bus_bytes_per_s(s));
+		gf_json_put_real(w, "busbw_bytes_per_s", bus_bytes_per_s(s));
 	if (!isnan(s->expected_s))
-		gf_json_put_real(&w, "expected_s", s->expected_s);
-	gf_json_close_line(&w, out);
+		gf_json_put_real(w, "expected_s", s->expected_s);
+	gf_json_close_object(w);
 }
 
-static void scale_json(const struct gf_report_scale *s, struct gf_text *out)
+static void scale_json(const struct gf_report_scale *s,
+		       struct gf_json_writer *w)
 {
-	struct gf_json_writer w = {0};
-
-	gf_json_open_line(&w, NULL);
-	gf_json_put_string(&w, "part", "scale");
-	gf_json_put_int(&w, "ranks", s->ranks);
-	gf_json_put_real(&w, "iteration_s", s->iteration_s);
+	gf_json_open_line(w, NULL);
+	gf_json_put_string(w, "part", "scale");
+	gf_json_put_int(w, "ranks", s->ranks);
+	gf_json_put_real(w, "iteration_s", s->iteration_s);
 	if (s->low_s > 0) {
-		gf_json_put_real(&w, "iteration_low_s", s->low_s);
-		gf_json_put_real(&w, "iteration_high_s", s->high_s);
+		gf_json_put_real(w, "iteration_low_s", s->low_s);
+		gf_json_put_real(w, "iteration_high_s", s->high_s);
 	}
-	gf_json_put_real(&w, "efficiency", s->efficiency);
-	gf_json_close_line(&w, out);
+	gf_json_put_real(w, "efficiency", s->efficiency);
+	gf_json_close_object(w);
 }
 
 void gf_report_json(const struct gf_report_whole *r, struct gf_text *out)
 {
+	struct gf_json_writer w = {.text = *out};
 	size_t i;
 
-	job_json(r, out);
+	job_json(r, &w);
 	for (i = 0; i < r->nranks; i++)
-		rank_json(r, i, out);
+		rank_json(r, i, &w);
 	for (i = 0; i < r->nsizes; i++)
-		size_json(&r->sizes[i], out);
+		size_json(&r->sizes[i], &w);
 	for (i = 0; i < r->nscale; i++)
-		scale_json(&r->scale[i], out);
+		scale_json(&r->scale[i], &w);
+	*out = w.text;
 }
 
 void gf_report_plot(const struct gf_report_whole *r, struct gf_plot *picture)
