@@ -35,9 +35,7 @@ static void json_row(const struct gf_compared *row,
 		gf_json_put_real(&w, "iteration_low_s", row->iteration_low_s);
 		gf_json_put_real(&w, "iteration_high_s", row->iteration_high_s);
 	}
-	gf_json_close_object(&w);
-	gf_text_add(out, w.text.data, w.text.length);
-	gf_text_release(&w.text);
+	gf_json_close_line(&w, out);
 }
 
 void gf_comparison_json(const struct gf_comparison *c, struct gf_text *out)
