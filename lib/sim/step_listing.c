@@ -53,47 +53,27 @@ static const char *step_by(const struct gf_plan *p, const struct gf_replayed *r,
 	return stage ? stage : name;
 }
 
-/* One rank's steps of one message, in program order. */
-static void each_of(const struct gf_plan *p, const struct gf_replayed *r,
-		    size_t message, int rank,
-		    void (*tell)(void *ctx, const struct row *row), void *ctx)
+static size_t steps_of(const struct gf_replayed *r, size_t message, int rank)
+{
+	return r->messages[message].ranks[rank].nsteps;
+}
+
+/* Step i of one rank's program for one message. */
+static struct row row_of(const struct gf_plan *p, const struct gf_replayed *r,
+			 size_t message, int rank, size_t i)
 {
 	const struct gf_replayed_message *m = &r->messages[message];
-	const struct gf_schedule *s = &m->ranks[rank];
-	size_t i;
+	const struct gf_step *is = &m->ranks[rank].steps[i];
 
-	for (i = 0; i < s->nsteps; i++) {
-		struct row row = {
-			.message = message,
-			.step = i,
-			.rank = rank,
-			.by = step_by(p, r, message, &s->steps[i]),
-			.is = &s->steps[i],
-			.bytes = gf_replay_bytes(&m->element,
-						 s->steps[i].range.count),
-			.at = r->times.steps[message][rank][i],
-		};
-
-		tell(ctx, &row);
-	}
-}
-
-/* Message by message, rank by rank. */
-static void each(const struct gf_plan *p, const struct gf_replayed *r,
-		 void (*tell)(void *ctx, const struct row *row), void *ctx)
-{
-	size_t message;
-	int rank;
-
-	for (message = 0; message < r->nmessages; message++)
-		for (rank = 0; rank < r->ranks; rank++)
-			each_of(p, r, message, rank, tell, ctx);
-}
-
-static void count_step(void *ctx, const struct row *row)
-{
-	(void)row;
-	++*(size_t *)ctx;
+	return (struct row){
+		.message = message,
+		.step = i,
+		.rank = rank,
+		.by = step_by(p, r, message, is),
+		.is = is,
+		.bytes = gf_replay_bytes(&m->element, is->range.count),
+		.at = r->times.steps[message][rank][i],
+	};
 }
 
 /* --- text -------------------------------------------------------------------
@@ -108,9 +88,8 @@ model_of(const struct gf_plan *p, const struct gf_replayed *r, size_t i)
 	return message < p->nmessages ? &r->model.messages[message] : NULL;
 }
 
-static void step_cells(void *ctx, const struct row *row)
+static void step_cells(struct gf_table *t, const struct row *row)
 {
-	struct gf_table *t = ctx;
 	struct gf_human h;
 
 	gf_table_begin(t, 9);
@@ -168,11 +147,19 @@ static void steps_text(const struct gf_plan *p, const struct gf_replayed *r,
 		       struct gf_text *out)
 {
 	struct gf_table t = {0};
+	size_t message, i;
+	int rank;
 
 	gf_table_row(&t, 9,
 		     (const char *[]){"message", "rank", "by", "step", "peer",
 				      "elements", "bytes", "start", "end"});
-	each(p, r, step_cells, &t);
+	for (message = 0; message < r->nmessages; message++)
+		for (rank = 0; rank < r->ranks; rank++)
+			for (i = 0; i < steps_of(r, message, rank); i++) {
+				struct row row = row_of(p, r, message, rank, i);
+
+				step_cells(&t, &row);
+			}
 	gf_table_print(&t, out);
 	gf_table_release(&t);
 }
@@ -186,10 +173,9 @@ struct kind {
 
 enum { OPS = GF_ARRAY_LENGTH(op_names) };
 
-static void add_to_kind(void *ctx, const struct row *row)
+static void add_to_kind(struct kind *kinds, const struct row *row)
 {
-	struct kind *k =
-		(struct kind *)ctx + row->is->stage * OPS + (size_t)row->is->op;
+	struct kind *k = kinds + row->is->stage * OPS + (size_t)row->is->op;
 
 	if (!k->steps++)
 		k->start_s = row->at.start_s;
@@ -229,7 +215,11 @@ static void kinds_text(const struct gf_plan *p, const struct gf_replayed *r,
 		struct kind kinds[GF_WAY_FACTORS * OPS] = {{0}};
 
 		for (rank = 0; rank < r->ranks; rank++)
-			each_of(p, r, message, rank, add_to_kind, kinds);
+			for (i = 0; i < steps_of(r, message, rank); i++) {
+				struct row row = row_of(p, r, message, rank, i);
+
+				add_to_kind(kinds, &row);
+			}
 		for (i = 0; i < GF_ARRAY_LENGTH(kinds); i++)
 			if (kinds[i].steps)
 				kind_row(&t, message, i % OPS, &kinds[i]);
@@ -244,14 +234,17 @@ void gf_steps_table(const struct gf_plan *p, const struct gf_replayed *r,
 		    struct gf_text *out)
 {
 	struct gf_human replayed, model;
-	size_t nsteps = 0;
+	size_t nsteps = 0, message;
+	int rank;
 
 	gf_text_addf(out, "iteration %s by replay, %s by the step model\n\n",
 		     gf_human_time(r->outcome.iteration_s, &replayed),
 		     gf_human_time(r->model.iteration_s, &model));
 	messages_text(p, r, out);
 	gf_text_addf(out, "\n");
-	each(p, r, count_step, &nsteps);
+	for (message = 0; message < r->nmessages; message++)
+		for (rank = 0; rank < r->ranks; rank++)
+			nsteps += steps_of(r, message, rank);
 	if (nsteps > STEP_ROWS)
 		kinds_text(p, r, nsteps, out);
 	else
@@ -320,37 +313,26 @@ GF_ORDER(by_start, struct row,
 	 GF_BY(x->at.start_s, y->at.start_s) ?: GF_BY(x->message, y->message)
 	 ?: GF_BY(x->step, y->step))
 
-struct gathering {
-	struct row *rows;
-	size_t n;
-};
-
-static void gather(void *ctx, const struct row *row)
-{
-	struct gathering *g = ctx;
-
-	g->rows[g->n++] = *row;
-}
-
 static void draw_rank(const struct gf_plan *p, const struct gf_replayed *r,
 		      int rank, struct gf_trace *trace)
 {
 	struct threads t = {.trace = trace, .rank = rank};
-	struct gathering g = {0};
 	char *name = gf_xasprintf("rank %d", rank);
-	size_t room = 1, i;
+	size_t nrows = 0, i, k;
+	struct row *rows;
 
 	for (i = 0; i < r->nmessages; i++)
-		room += r->messages[i].ranks[rank].nsteps;
-	g.rows = gf_xcalloc(room, sizeof(*g.rows));
-	for (i = 0; i < r->nmessages; i++)
-		each_of(p, r, i, rank, gather, &g);
-	qsort(g.rows, g.n, sizeof(*g.rows), by_start);
+		nrows += steps_of(r, i, rank);
+	rows = gf_xcalloc(nrows + 1, sizeof(*rows));
+	for (i = 0, nrows = 0; i < r->nmessages; i++)
+		for (k = 0; k < steps_of(r, i, rank); k++)
+			rows[nrows++] = row_of(p, r, i, rank, k);
+	qsort(rows, nrows, sizeof(*rows), by_start);
 	gf_trace_process(trace, rank + 1, name);
-	for (i = 0; i < g.n; i++)
-		step_slice(&t, &g.rows[i]);
+	for (i = 0; i < nrows; i++)
+		step_slice(&t, &rows[i]);
 	free(name);
-	free(g.rows);
+	free(rows);
 	free(t.free_s);
 	free(t.kinds);
 }
