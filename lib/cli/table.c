@@ -15,35 +15,51 @@ enum { GAP = 2 }; /* blanks between columns */
 
 void gf_table_begin(struct gf_table *t, size_t ncols)
 {
-	assert(!t->nrows || ncols == t->ncols);
 	t->ncols = ncols;
 	*gf_array_push(&t->rows, &t->nrows, &t->rows_capacity) =
 		gf_xcalloc(ncols, sizeof(char *));
 }
 
-void gf_table_cell(struct gf_table *t, const char *fmt, ...)
+/* Takes the text; after a full row a new one begins. */
+static void add(struct gf_table *t, char *text)
 {
-	char **row = t->rows[t->nrows - 1];
-	char text[512];
-	va_list ap;
 	size_t i = 0;
 
-	va_start(ap, fmt);
-	vsnprintf(text, sizeof(text), fmt, ap);
-	va_end(ap);
-	while (i < t->ncols && row[i])
+	if (t->rows[t->nrows - 1][t->ncols - 1])
+		gf_table_begin(t, t->ncols);
+	while (t->rows[t->nrows - 1][i])
 		i++;
-	assert(i < t->ncols);
-	row[i] = gf_xstrdup(text);
+	t->rows[t->nrows - 1][i] = text;
 }
 
-void gf_table_row(struct gf_table *t, size_t ncols, const char *const *cells)
+void gf_table_cell(struct gf_table *t, const char *fmt, ...)
 {
-	size_t i;
+	struct gf_text text = {0};
+	va_list ap;
 
-	gf_table_begin(t, ncols);
-	for (i = 0; i < ncols; i++)
-		gf_table_cell(t, "%s", cells[i]);
+	va_start(ap, fmt);
+	gf_text_addv(&text, fmt, ap);
+	va_end(ap);
+	add(t, gf_text_take(&text));
+}
+
+void gf_table_cells(struct gf_table *t, const char *fmt, ...)
+{
+	struct gf_text all = {0};
+	char *rest, *cell;
+	size_t ncols = 1;
+	va_list ap;
+
+	va_start(ap, fmt);
+	gf_text_addv(&all, fmt, ap);
+	va_end(ap);
+	for (rest = all.data; (rest = strchr(rest, '\t')); rest++)
+		ncols++;
+	if (!t->nrows)
+		gf_table_begin(t, ncols);
+	for (rest = all.data; (cell = strsep(&rest, "\t"));)
+		add(t, gf_xstrdup(cell));
+	gf_text_release(&all);
 }
 
 /* Columns count code points, so that accents do not shift what follows. */
@@ -166,6 +182,7 @@ void gf_table_print_in(const struct gf_table *t, size_t window,
 	struct layout l;
 	size_t row;
 
+	assert(!t->nrows || t->rows[t->nrows - 1][t->ncols - 1]);
 	measure(t, &l);
 	if (window)
 		fold(t, window, &l, &folded);

@@ -10,7 +10,7 @@
 /*
  * A table in aligned columns. Cells are text; a column whose cells all begin
  * like a number is set flush right. Zero-initialise; the first row is the
- * heading.
+ * heading. Rows have as many cells as it has.
  */
 struct gf_table {
 	char ***rows;
@@ -18,9 +18,10 @@ struct gf_table {
 	size_t ncols;
 };
 
-/* ncols strings, copied. All rows must have the same ncols. */
-void gf_table_row(struct gf_table *t, size_t ncols, const char *const *cells);
-/* Formats one cell at a time: begin, ncols times cell, and so on. */
+/* The next cells, with tabs between; the first call adds the heading. */
+void gf_table_cells(struct gf_table *t, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
+/* The heading cell by cell: of how many, and each, as of further rows. */
 void gf_table_begin(struct gf_table *t, size_t ncols);
 void gf_table_cell(struct gf_table *t, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));

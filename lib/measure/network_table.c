@@ -81,7 +81,6 @@ static void tensor_row(const struct gf_model_profile *m, size_t first,
 
 	for (i = first; i <= last; i++)
 		bytes += gf_tensor_bytes(&m->tensors[i]);
-	gf_table_begin(t, 4);
 	if (first == last)
 		gf_table_cell(t, "%zu", first);
 	else
@@ -100,8 +99,7 @@ static void model_table(const struct gf_model_profile *m, struct gf_text *out)
 	struct gf_table t = {0};
 
 	model_line(m, out);
-	gf_table_row(&t, 4,
-		     (const char *[]){"tensors", "size", "ready", "name"});
+	gf_table_cells(&t, "tensors\tsize\tready\tname");
 	for (i = 0; i < m->ntensors; i += run)
 		tensor_row(m, i,
 			   i + run < m->ntensors ? i + run - 1
@@ -147,14 +145,10 @@ static void heading(struct gf_table *t, const char *first, const char *second,
 	size_t i;
 
 	gf_table_begin(t, s->n + 6);
-	gf_table_cell(t, "%s", first);
-	gf_table_cell(t, "%s", second);
-	gf_table_cell(t, "startup");
-	gf_table_cell(t, "rate");
+	gf_table_cells(t, "%s\t%s\tstartup\trate", first, second);
 	for (i = 0; i < s->n; i++)
 		gf_table_cell(t, "%s", gf_human_size(s->bytes[i], &h));
-	gf_table_cell(t, "2 at once");
-	gf_table_cell(t, "fit off by");
+	gf_table_cells(t, "2 at once\tfit off by");
 }
 
 /* The startup of the shortest messages, the rate of the longest. */
@@ -202,10 +196,8 @@ static void allreduce_table(const struct gf_network *net, const struct sizes *s,
 		struct gf_text way = {0};
 
 		gf_stages_text_of(&way, c->algorithm, c->stages, c->nstages);
-		gf_table_begin(&t, s->n + 6);
-		gf_table_cell(&t, "%s", way.data);
+		gf_table_cells(&t, "%s\t%s", way.data, gf_allreduce_codec(c));
 		gf_text_release(&way);
-		gf_table_cell(&t, "%s", gf_allreduce_codec(c));
 		lines_cells(&t, &lines, &c->contention, &c->fit, s);
 	}
 	finish(&t, out);
@@ -226,7 +218,6 @@ static void levels_table(const struct gf_network *net, const struct sizes *s,
 		const struct gf_level_cost *c = &net->levels[i];
 		struct gf_cost_lines lines = gf_level_lines(c);
 
-		gf_table_begin(&t, s->n + 6);
 		gf_table_cell(&t, "%s", c->name);
 		rate_cell(&t, c->reduce_s_per_byte);
 		lines_cells(&t, &lines, &c->contention, &c->fit, s);
@@ -242,10 +233,8 @@ static void copies_table(const struct gf_profile *p, struct gf_text *out)
 	if (!p->ncopies)
 		return;
 	gap(out);
-	gf_table_row(&t, 4,
-		     (const char *[]){"copy", "startup", "rate", "fit off by"});
+	gf_table_cells(&t, "copy\tstartup\trate\tfit off by");
 	for (i = 0; i < p->ncopies; i++) {
-		gf_table_begin(&t, 4);
 		gf_table_cell(&t, "%s", p->copies[i].name);
 		time_cell(&t, p->copies[i].alpha_s);
 		rate_cell(&t, p->copies[i].beta_s_per_byte);
@@ -257,9 +246,8 @@ static void copies_table(const struct gf_profile *p, struct gf_text *out)
 static void entry_cells(struct gf_table *t,
 			const struct gf_processing_entry *of)
 {
-	gf_table_cell(t, "%s", of->name);
-	gf_table_cell(t, "%s", of->device);
-	gf_table_cell(t, "%s", of->assumed ? "assumed" : "measured");
+	gf_table_cells(t, "%s\t%s\t%s", of->name, of->device,
+		       of->assumed ? "assumed" : "measured");
 }
 
 static void processing_tables(const struct gf_processing *p,
@@ -268,22 +256,18 @@ static void processing_tables(const struct gf_processing *p,
 	struct gf_table codecs = {0}, selections = {0};
 	size_t i;
 
-	gf_table_row(&codecs, 7,
-		     (const char *[]){"codec", "device", "origin", "encode",
-				      "decode", "encode sets", "decode sets"});
+	gf_table_cells(&codecs, "codec\tdevice\torigin\tencode\tdecode\tencode "
+				"sets\tdecode sets");
 	for (i = 0; i < p->ncodecs; i++) {
-		gf_table_begin(&codecs, 7);
 		entry_cells(&codecs, &p->codecs[i].of);
 		rate_cell(&codecs, p->codecs[i].encode_s_per_byte);
 		rate_cell(&codecs, p->codecs[i].decode_s_per_byte);
 		rate_cell(&codecs, p->codecs[i].set_encode_s_per_byte);
 		rate_cell(&codecs, p->codecs[i].set_decode_s_per_byte);
 	}
-	gf_table_row(&selections, 6,
-		     (const char *[]){"selection", "device", "origin",
-				      "startup", "rate", "sent"});
+	gf_table_cells(&selections,
+		       "selection\tdevice\torigin\tstartup\trate\tsent");
 	for (i = 0; i < p->nselections; i++) {
-		gf_table_begin(&selections, 6);
 		entry_cells(&selections, &p->selections[i].of);
 		time_cell(&selections, p->selections[i].alpha_s);
 		rate_cell(&selections, p->selections[i].beta_s_per_byte);

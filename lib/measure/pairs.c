@@ -319,7 +319,6 @@ static void square(const struct gf_measure_pairs *p, struct gf_table *table)
 	for (k = 0; k < n; k++)
 		gf_table_cell(table, "%s", p->names[k]);
 	for (i = 0; i < n; i++) {
-		gf_table_begin(table, n + 1);
 		gf_table_cell(table, "%s", p->names[i]);
 		for (k = 0; k < n; k++)
 			if (i == k)
@@ -337,26 +336,21 @@ static void summary(const struct gf_measure_pairs *p,
 		    const struct gf_measure_pairs_verdict *v,
 		    struct gf_table *table)
 {
-	static const char *const heading[] = {"", "sends", "receives",
-					      "slowest path", "to"};
 	const double *rate = p->rate_bytes_per_s;
 	size_t n = p->count, i, k, least;
-	struct gf_human h;
+	struct gf_human h[3];
 
-	gf_table_row(table, 5, heading);
+	gf_table_cells(table, "\tsends\treceives\tslowest path\tto");
 	for (i = 0; i < n; i++) {
 		least = i == 0;
 		for (k = 0; k < n; k++)
 			if (k != i && rate[i * n + k] < rate[i * n + least])
 				least = k;
-		gf_table_begin(table, 5);
-		gf_table_cell(table, "%s", p->names[i]);
-		gf_table_cell(table, "%s", gf_human_rate(v->best_send[i], &h));
-		gf_table_cell(table, "%s",
-			      gf_human_rate(v->best_receive[i], &h));
-		gf_table_cell(table, "%s",
-			      gf_human_rate(rate[i * n + least], &h));
-		gf_table_cell(table, "%s", p->names[least]);
+		gf_table_cells(table, "%s\t%s\t%s\t%s\t%s", p->names[i],
+			       gf_human_rate(v->best_send[i], &h[0]),
+			       gf_human_rate(v->best_receive[i], &h[1]),
+			       gf_human_rate(rate[i * n + least], &h[2]),
+			       p->names[least]);
 	}
 }
 

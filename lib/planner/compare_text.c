@@ -73,7 +73,6 @@ static void grid(const struct gf_comparison *c, size_t window,
 	for (k = 0; (across = gf_compare_value(c->over.across, k)); k++)
 		gf_table_cell(&t, "%s", across);
 	for (i = 0; (down = gf_compare_value(c->over.down, i)); i++) {
-		gf_table_begin(&t, columns);
 		gf_table_cell(&t, "%s", down);
 		for (k = 0; (across = gf_compare_value(c->over.across, k));
 		     k++) {
@@ -106,68 +105,59 @@ static size_t values_of(const struct gf_comparison *c,
 static void rows_table(const struct gf_comparison *c, size_t window,
 		       struct gf_text *out)
 {
-	static const char *const heading[] = {
-		"algorithm", "system",      "policy", "codec",
-		"selection", "messages",    "lanes",  "iteration",
-		"exposed",   "above bound", "low",    "high"};
-	/* the last: bytes that leave a group in a step */
-	static const char *const period_heading[] = {"period", "H", "sent"};
 	bool doubted = c->nrows > 0 && c->rows[0].iteration_high_s > 0;
 	/* the first columns, where these are compared */
-	size_t algorithms = c->over.axes >> GF_COMPARE_ALGORITHMS & 1;
+	bool algorithms = c->over.axes >> GF_COMPARE_ALGORITHMS & 1;
+	bool periods = c->over.axes >> GF_COMPARE_PERIODS & 1;
 	enum gf_compare_axis values[2];
-	size_t nvalues = values_of(c, values);
-	size_t periods = c->over.axes >> GF_COMPARE_PERIODS & 1 ? 3 : 0;
-	size_t before = nvalues + periods;
-	size_t columns = (doubted ? 11 : 9) + algorithms + before, i, k;
+	size_t nvalues = values_of(c, values), i, k;
 	struct gf_table t = {0};
-	struct gf_human h;
+	struct gf_human h[2];
+	struct gf_text head = {0};
 
-	gf_table_begin(&t, columns);
 	for (i = 0; i < nvalues; i++)
-		gf_table_cell(&t, "%s", gf_compare_option(values[i]));
-	for (i = 0; i < periods; i++)
-		gf_table_cell(&t, "%s", period_heading[i]);
-	for (i = 0; i < columns - before; i++)
-		gf_table_cell(&t, "%s", heading[i + !algorithms]);
+		gf_text_addf(&head, "%s\t", gf_compare_option(values[i]));
+	gf_text_addf(&head,
+		     "%s%ssystem\tpolicy\tcodec\tselection\tmessages\tlanes\t"
+		     "iteration\texposed\tabove bound%s",
+		     /* sent: bytes that leave a group in a step */
+		     periods ? "period\tH\tsent\t" : "",
+		     algorithms ? "algorithm\t" : "",
+		     doubted ? "\tlow\thigh" : "");
+	gf_table_cells(&t, "%s", head.data);
+	gf_text_release(&head);
 	for (i = 0; i < c->nrows; i++) {
 		const struct gf_compared *r = &c->rows[i];
 		double above = r->lower_bound_s > 0
 				       ? r->iteration_s / r->lower_bound_s - 1
 				       : 0;
 
-		gf_table_begin(&t, columns);
 		for (k = 0; k < nvalues; k++)
 			gf_table_cell(&t, "%s",
 				      r->axis == values[k] ? r->name : "");
-		if (periods) {
-			gf_table_cell(&t, "%s", r->plan.period);
-			gf_table_cell(&t, "%zu",
-				      r->plan.period_steps
-					      ? r->plan.period_steps
-					      : 1);
-			gf_table_cell(
-				&t, "%s",
+		if (periods)
+			gf_table_cells(
+				&t, "%s\t%zu\t%s", r->plan.period,
+				r->plan.period_steps ? r->plan.period_steps : 1,
 				r->border_bytes > 0
-					? gf_human_size(r->border_bytes, &h)
+					? gf_human_size(r->border_bytes, &h[0])
 					: "");
-		}
 		if (algorithms)
 			gf_table_cell(&t, "%s", r->plan.algorithms);
 		add_system(&t, &r->plan);
-		gf_table_cell(&t, "%s", r->plan.policy);
-		gf_table_cell(&t, "%s", r->plan.codecs);
-		gf_table_cell(&t, "%s", r->plan.selection);
-		gf_table_cell(&t, "%zu", r->plan.nmessages);
-		gf_table_cell(&t, "%d", r->plan.lanes);
-		gf_table_cell(&t, "%s", gf_human_time(r->iteration_s, &h));
-		gf_table_cell(&t, "%s", gf_human_time(r->exposed_comm_s, &h));
 		/* the bound and the plan are sums in another order */
-		gf_table_cell(&t, "%.1f %%", 100 * fmax(above, 0));
-		if (!doubted)
-			continue;
-		gf_table_cell(&t, "%s", gf_human_time(r->iteration_low_s, &h));
-		gf_table_cell(&t, "%s", gf_human_time(r->iteration_high_s, &h));
+		gf_table_cells(&t, "%s\t%s\t%s\t%zu\t%d\t%s\t%s\t%.1f %%",
+			       r->plan.policy, r->plan.codecs,
+			       r->plan.selection, r->plan.nmessages,
+			       r->plan.lanes,
+			       gf_human_time(r->iteration_s, &h[0]),
+			       gf_human_time(r->exposed_comm_s, &h[1]),
+			       100 * fmax(above, 0));
+		if (doubted)
+			gf_table_cells(
+				&t, "%s\t%s",
+				gf_human_time(r->iteration_low_s, &h[0]),
+				gf_human_time(r->iteration_high_s, &h[1]));
 	}
 	gf_table_print_in(&t, window, out);
 	gf_table_release(&t);

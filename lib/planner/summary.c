@@ -181,20 +181,17 @@ static void rule_table(const struct gf_rule *r, struct gf_text *out)
 	struct gf_human h;
 	size_t i;
 
-	gf_table_row(&t, 3, (const char *[]){"from", "algorithm", "codec"});
+	gf_table_cells(&t, "from\talgorithm\tcodec");
 	for (i = 0; i < r->nalgorithms; i++) {
 		const struct gf_rule_algorithm *a = &r->algorithms[i];
 		struct gf_text way = {0};
 
-		gf_table_begin(&t, 3);
-		gf_table_cell(&t, "%s",
-			      gf_human_size((double)a->min_bytes, &h));
 		gf_stages_text_of(&way, a->algorithm, a->stages, a->nstages);
-		gf_table_cell(&t, "%s", way.data);
+		gf_table_cells(
+			&t, "%s\t%s\t%s",
+			gf_human_size((double)a->min_bytes, &h), way.data,
+			a->codec ? a->codec : gf_codecs[GF_CODEC_F32].name);
 		gf_text_release(&way);
-		gf_table_cell(&t, "%s",
-			      a->codec ? a->codec
-				       : gf_codecs[GF_CODEC_F32].name);
 	}
 	gf_table_print(&t, out);
 	gf_table_release(&t);
@@ -206,41 +203,34 @@ static void message_row(struct gf_table *t, const struct gf_plan *p, size_t i)
 	const struct gf_predicted_message *times =
 		p->predicted ? &p->predicted->messages[i] : NULL;
 	char *way = gf_plan_runs_text(p, m->first, m->last, m);
-	struct gf_human h;
+	struct gf_human h[3];
 
-	gf_table_cell(t, "%zu", i);
-	gf_table_cell(t, "%zu-%zu", m->first, m->last);
-	gf_table_cell(t, "%s",
-		      gf_human_size((double)gf_plan_message_bytes(p, i), &h));
-	gf_table_cell(t, "%s", way);
+	gf_table_cells(
+		t, "%zu\t%zu-%zu\t%s\t%s\t%s\t%s", i, m->first, m->last,
+		gf_human_size((double)gf_plan_message_bytes(p, i), &h[0]), way,
+		m->codec, gf_mode_names[m->mode]);
 	free(way);
-	gf_table_cell(t, "%s", m->codec);
-	gf_table_cell(t, "%s", gf_mode_names[m->mode]);
-	if (!times)
-		return;
-	gf_table_cell(t, "%s", gf_human_time(times->ready_s, &h));
-	gf_table_cell(t, "%s", gf_human_time(times->start_s, &h));
-	gf_table_cell(t, "%s", gf_human_time(times->end_s, &h));
+	if (times)
+		gf_table_cells(t, "%s\t%s\t%s",
+			       gf_human_time(times->ready_s, &h[0]),
+			       gf_human_time(times->start_s, &h[1]),
+			       gf_human_time(times->end_s, &h[2]));
 }
 
 void gf_plan_table(const struct gf_plan *p, struct gf_text *out)
 {
-	static const char *const heading[] = {"message",   "tensors", "size",
-					      "algorithm", "codec",   "mode",
-					      "ready",     "start",   "end"};
-	size_t columns = p->predicted ? 9 : 6, i;
 	struct gf_plan outer;
 	struct gf_table t = {0};
+	size_t i;
 
 	if (p->rule) {
 		rule_table(p->rule, out);
 		return;
 	}
-	gf_table_row(&t, columns, heading);
-	for (i = 0; i < p->nmessages; i++) {
-		gf_table_begin(&t, columns);
+	gf_table_cells(&t, "message\ttensors\tsize\talgorithm\tcodec\tmode%s",
+		       p->predicted ? "\tready\tstart\tend" : "");
+	for (i = 0; i < p->nmessages; i++)
 		message_row(&t, p, i);
-	}
 	gf_table_print(&t, out);
 	gf_table_release(&t);
 	if (gf_period_has(&p->period, GF_PERIOD_EVERY))

@@ -255,22 +255,19 @@ void gf_against_table(const struct gf_against *a, size_t window,
 		      struct gf_text *out)
 {
 	struct gf_table t = {0};
-	struct gf_human h;
+	struct gf_human h[2];
 	size_t i;
 
 	gf_text_addf(out, "%zu of %zu times are slower, %zu are faster\n\n",
 		     a->slower, a->nrows, a->faster);
-	gf_table_row(&t, 5,
-		     (const char *[]){"", "before", "after", "ratio", ""});
+	gf_table_cells(&t, "\tbefore\tafter\tratio\t");
 	for (i = 0; i < a->nrows; i++) {
 		const struct gf_against_row *r = &a->rows[i];
 
-		gf_table_begin(&t, 5);
-		gf_table_cell(&t, "%s", r->what);
-		gf_table_cell(&t, "%s", gf_human_time(r->before.median_s, &h));
-		gf_table_cell(&t, "%s", gf_human_time(r->after.median_s, &h));
-		gf_table_cell(&t, "%.3f",
-			      r->after.median_s / r->before.median_s);
+		gf_table_cells(&t, "%s\t%s\t%s\t%.3f", r->what,
+			       gf_human_time(r->before.median_s, &h[0]),
+			       gf_human_time(r->after.median_s, &h[1]),
+			       r->after.median_s / r->before.median_s);
 		if (r->ranks > 1 && r->verdict)
 			gf_table_cell(
 				&t, "%s on %zu of %zu ranks", word(r->verdict),

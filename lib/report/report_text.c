@@ -170,34 +170,31 @@ static void add_sizes(const struct gf_report_whole *r, size_t window,
 		      struct gf_text *out)
 {
 	struct gf_table t = {0};
-	struct gf_human h;
+	struct gf_human h[4];
 	bool expected = false;
 	size_t i;
 
 	for (i = 0; i < r->nsizes; i++)
 		expected |= !isnan(r->sizes[i].expected_s);
-	gf_table_row(&t, 7 + expected,
-		     (const char *[]){"message", "ranks", "size", "count",
-				      "time", "bus", "waited", "expected"});
+	gf_table_cells(&t, "message\tranks\tsize\tcount\ttime\tbus\twaited%s",
+		       expected ? "\texpected" : "");
 	for (i = 0; i < r->nsizes; i++) {
 		const struct gf_report_size *s = &r->sizes[i];
 		const double bus = bus_bytes_per_s(s);
 
-		gf_table_begin(&t, 7 + expected);
-		gf_table_cell(&t, "%s", gf_collective_name(s->kind));
-		gf_table_cell(&t, "%d", s->ranks);
-		gf_table_cell(&t, "%s",
-			      gf_human_size((double)s->size_bytes, &h));
-		gf_table_cell(&t, "%zu", s->count);
-		gf_table_cell(&t, "%s", gf_human_time(s->times.median_s, &h));
-		gf_table_cell(&t, "%s", bus > 0 ? gf_human_rate(bus, &h) : "-");
-		gf_table_cell(&t, "%s", gf_human_time(s->waited_s, &h));
+		gf_table_cells(&t, "%s\t%d\t%s\t%zu\t%s\t%s\t%s",
+			       gf_collective_name(s->kind), s->ranks,
+			       gf_human_size((double)s->size_bytes, &h[0]),
+			       s->count,
+			       gf_human_time(s->times.median_s, &h[1]),
+			       bus > 0 ? gf_human_rate(bus, &h[2]) : "-",
+			       gf_human_time(s->waited_s, &h[3]));
 		if (expected)
 			gf_table_cell(
 				&t, "%s",
 				isnan(s->expected_s)
 					? "-"
-					: gf_human_time(s->expected_s, &h));
+					: gf_human_time(s->expected_s, &h[0]));
 	}
 	if (r->nsizes) {
 		gf_text_addf(out, "\n");

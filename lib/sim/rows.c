@@ -219,24 +219,19 @@ void gf_rows_json(const struct gf_row *rows, size_t n, struct gf_text *out)
 	}
 }
 
-static const char *const what[] = {"system",    "policy",   "codec",
-				   "selection", "messages", "lanes"};
-
-static size_t headings(const struct shown *s,
-		       const char *names[NCOLUMNS + GF_ARRAY_LENGTH(what) + 2])
+static void add_heading(struct gf_table *t, const struct shown *s)
 {
-	size_t n = 0, i;
+	struct gf_text all = {0};
+	size_t i;
 
-	if (s->name)
-		names[n++] = "plan";
-	for (i = 0; i < GF_ARRAY_LENGTH(what); i++)
-		names[n++] = what[i];
+	gf_text_addf(&all,
+		     "%ssystem\tpolicy\tcodec\tselection\tmessages\tlanes",
+		     s->name ? "plan\t" : "");
 	for (i = 0; i < NCOLUMNS; i++)
 		if (s->column[i] && columns[i].heading)
-			names[n++] = columns[i].heading;
-	if (s->left_out)
-		names[n++] = "left out";
-	return n;
+			gf_text_addf(&all, "\t%s", columns[i].heading);
+	gf_table_cells(t, "%s%s", all.data, s->left_out ? "\tleft out" : "");
+	gf_text_release(&all);
 }
 
 static void number_cell(struct gf_table *t, enum kind kind, double value)
@@ -261,12 +256,8 @@ static void table_row(struct gf_table *t, const struct gf_row *r,
 
 	if (s->name)
 		gf_table_cell(t, "%s", r->name);
-	gf_table_cell(t, "%s", b.system);
-	gf_table_cell(t, "%s", b.policy);
-	gf_table_cell(t, "%s", b.codecs);
-	gf_table_cell(t, "%s", b.selection);
-	gf_table_cell(t, "%zu", b.nmessages);
-	gf_table_cell(t, "%d", b.lanes);
+	gf_table_cells(t, "%s\t%s\t%s\t%s\t%zu\t%d", b.system, b.policy,
+		       b.codecs, b.selection, b.nmessages, b.lanes);
 	for (k = 0; k < NCOLUMNS; k++) {
 		if (!s->column[k] || !columns[k].heading)
 			continue;
@@ -284,16 +275,13 @@ static void table_row(struct gf_table *t, const struct gf_row *r,
 void gf_rows_table(const struct gf_row *rows, size_t n, size_t window,
 		   struct gf_text *out)
 {
-	const char *names[NCOLUMNS + GF_ARRAY_LENGTH(what) + 2];
 	struct shown s = look(rows, n, GF_SERIES_NONE);
-	size_t ncells = headings(&s, names), i;
 	struct gf_table t = {0};
+	size_t i;
 
-	gf_table_row(&t, ncells, names);
-	for (i = 0; i < n; i++) {
-		gf_table_begin(&t, ncells);
+	add_heading(&t, &s);
+	for (i = 0; i < n; i++)
 		table_row(&t, &rows[i], &s);
-	}
 	gf_table_print_in(&t, window, out);
 	gf_table_release(&t);
 }

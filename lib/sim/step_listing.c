@@ -90,54 +90,45 @@ model_of(const struct gf_plan *p, const struct gf_replayed *r, size_t i)
 
 static void step_cells(struct gf_table *t, const struct row *row)
 {
-	struct gf_human h;
+	const struct gf_range *range = &row->is->range;
+	struct gf_human h[2];
 
-	gf_table_begin(t, 9);
-	gf_table_cell(t, "%zu", row->message);
-	gf_table_cell(t, "%d", row->rank);
-	gf_table_cell(t, "%s", row->by);
-	gf_table_cell(t, "%s", op_names[row->is->op]);
+	gf_table_cells(t, "%zu\t%d\t%s\t%s", row->message, row->rank, row->by,
+		       op_names[row->is->op]);
 	if (row->is->peer >= 0)
 		gf_table_cell(t, "%d", row->is->peer);
 	else
 		gf_table_cell(t, "-");
-	gf_table_cell(t, "%s %zu-%zu", gf_buffer_name(row->is->range.buffer),
-		      row->is->range.first,
-		      row->is->range.first + row->is->range.count - 1);
-	gf_table_cell(t, "%.0f", row->bytes);
-	gf_table_cell(t, "%s", gf_human_time(row->at.start_s, &h));
-	gf_table_cell(t, "%s", gf_human_time(row->at.end_s, &h));
+	gf_table_cells(t, "%s %zu-%zu\t%.0f\t%s\t%s",
+		       gf_buffer_name(range->buffer), range->first,
+		       range->first + range->count - 1, row->bytes,
+		       gf_human_time(row->at.start_s, &h[0]),
+		       gf_human_time(row->at.end_s, &h[1]));
 }
 
 static void messages_text(const struct gf_plan *p, const struct gf_replayed *r,
 			  struct gf_text *out)
 {
 	struct gf_table t = {0};
-	struct gf_human h;
+	struct gf_human h[4];
 	size_t i;
 
-	gf_table_row(&t, 8,
-		     (const char *[]){"message", "tensors", "bytes",
-				      "algorithm", "start", "end",
-				      "model start", "model end"});
+	gf_table_cells(&t, "message\ttensors\tbytes\talgorithm\tstart\tend\t"
+			   "model start\tmodel end");
 	for (i = 0; i < r->nmessages; i++) {
 		const struct gf_replayed_message *m = &r->messages[i];
 		const struct gf_predicted_message *model = model_of(p, r, i);
-		char *way;
+		char *way =
+			gf_plan_runs_text(p, m->first, m->last, like(p, r, i));
 
-		gf_table_begin(&t, 8);
-		gf_table_cell(&t, "%zu", i);
-		gf_table_cell(&t, "%zu-%zu", m->first, m->last);
-		gf_table_cell(&t, "%zu", m->bytes);
-		way = gf_plan_runs_text(p, m->first, m->last, like(p, r, i));
-		gf_table_cell(&t, "%s", way);
+		gf_table_cells(&t, "%zu\t%zu-%zu\t%zu\t%s\t%s\t%s\t%s\t%s", i,
+			       m->first, m->last, m->bytes, way,
+			       gf_human_time(m->start_s, &h[0]),
+			       gf_human_time(m->end_s, &h[1]),
+			       model ? gf_human_time(model->start_s, &h[2])
+				     : "",
+			       model ? gf_human_time(model->end_s, &h[3]) : "");
 		free(way);
-		gf_table_cell(&t, "%s", gf_human_time(m->start_s, &h));
-		gf_table_cell(&t, "%s", gf_human_time(m->end_s, &h));
-		gf_table_cell(&t, "%s",
-			      model ? gf_human_time(model->start_s, &h) : "");
-		gf_table_cell(&t, "%s",
-			      model ? gf_human_time(model->end_s, &h) : "");
 	}
 	gf_table_print(&t, out);
 	gf_table_release(&t);
@@ -150,9 +141,8 @@ static void steps_text(const struct gf_plan *p, const struct gf_replayed *r,
 	size_t message, i;
 	int rank;
 
-	gf_table_row(&t, 9,
-		     (const char *[]){"message", "rank", "by", "step", "peer",
-				      "elements", "bytes", "start", "end"});
+	gf_table_cells(&t, "message\trank\tby\tstep\tpeer\telements\tbytes\t"
+			   "start\tend");
 	for (message = 0; message < r->nmessages; message++)
 		for (rank = 0; rank < r->ranks; rank++)
 			for (i = 0; i < steps_of(r, message, rank); i++) {
@@ -188,16 +178,12 @@ static void add_to_kind(struct kind *kinds, const struct row *row)
 static void kind_row(struct gf_table *t, size_t message, size_t op,
 		     const struct kind *k)
 {
-	struct gf_human h;
+	struct gf_human h[3];
 
-	gf_table_begin(t, 7);
-	gf_table_cell(t, "%zu", message);
-	gf_table_cell(t, "%s", k->by);
-	gf_table_cell(t, "%s", op_names[op]);
-	gf_table_cell(t, "%zu", k->steps);
-	gf_table_cell(t, "%s", gf_human_size(k->bytes, &h));
-	gf_table_cell(t, "%s", gf_human_time(k->start_s, &h));
-	gf_table_cell(t, "%s", gf_human_time(k->end_s, &h));
+	gf_table_cells(t, "%zu\t%s\t%s\t%zu\t%s\t%s\t%s", message, k->by,
+		       op_names[op], k->steps, gf_human_size(k->bytes, &h[0]),
+		       gf_human_time(k->start_s, &h[1]),
+		       gf_human_time(k->end_s, &h[2]));
 }
 
 /* Too many steps to read one by one: a row for those of a kind. */
@@ -208,9 +194,8 @@ static void kinds_text(const struct gf_plan *p, const struct gf_replayed *r,
 	size_t message, i;
 	int rank;
 
-	gf_table_row(&t, 7,
-		     (const char *[]){"message", "by", "step", "steps", "bytes",
-				      "first start", "last end"});
+	gf_table_cells(&t, "message\tby\tstep\tsteps\tbytes\tfirst start\t"
+			   "last end");
 	for (message = 0; message < r->nmessages; message++) {
 		struct kind kinds[GF_WAY_FACTORS * OPS] = {{0}};
 

@@ -13,8 +13,6 @@
 /* A plan of one message per tensor would fill screens. */
 #define SHOWN_MESSAGES 64
 
-enum { COLUMNS = 9, TIMES = 5 };
-
 static double percent(const struct gf_train_row *row)
 {
 	return 100 * (double)row->correct / (double)row->samples;
@@ -23,13 +21,13 @@ static double percent(const struct gf_train_row *row)
 static void add_times(struct gf_table *t, const char *label,
 		      const struct gf_predicted_message *m)
 {
-	struct gf_human h;
+	struct gf_human h[4];
 
-	gf_table_cell(t, "%s", label);
-	gf_table_cell(t, "%s", gf_human_time(m->ready_s, &h));
-	gf_table_cell(t, "%s", gf_human_time(m->start_s, &h));
-	gf_table_cell(t, "%s", gf_human_time(m->end_s, &h));
-	gf_table_cell(t, "%s", gf_human_time(m->end_s - m->start_s, &h));
+	gf_table_cells(t, "%s\t%s\t%s\t%s\t%s", label,
+		       gf_human_time(m->ready_s, &h[0]),
+		       gf_human_time(m->start_s, &h[1]),
+		       gf_human_time(m->end_s, &h[2]),
+		       gf_human_time(m->end_s - m->start_s, &h[3]));
 }
 
 /* A row of predicted times, and below it a row of measured ones. */
@@ -38,20 +36,14 @@ static void add_message(struct gf_table *t, const struct gf_plan *plan,
 {
 	const struct gf_message *m = &plan->messages[i];
 	struct gf_human h;
-	int k;
 
-	gf_table_begin(t, COLUMNS);
-	gf_table_cell(t, "%zu", i);
-	gf_table_cell(t, "%zu-%zu", m->first, m->last);
-	gf_table_cell(
-		t, "%s",
-		gf_human_size((double)gf_plan_message_bytes(plan, i), &h));
-	gf_table_cell(t, "%s", gf_plan_runs(plan, m->first, m->last, m));
+	gf_table_cells(
+		t, "%zu\t%zu-%zu\t%s\t%s", i, m->first, m->last,
+		gf_human_size((double)gf_plan_message_bytes(plan, i), &h),
+		gf_plan_runs(plan, m->first, m->last, m));
 	if (r->has_prediction) {
 		add_times(t, "predicted", &r->messages[i].predicted);
-		gf_table_begin(t, COLUMNS);
-		for (k = 0; k < COLUMNS - TIMES; k++)
-			gf_table_cell(t, "%s", "");
+		gf_table_cells(t, "\t\t\t");
 	}
 	add_times(t, "measured", &r->messages[i].measured);
 }
@@ -59,13 +51,11 @@ static void add_message(struct gf_table *t, const struct gf_plan *plan,
 static void add_times_table(struct gf_text *out, const struct gf_plan *plan,
 			    const struct gf_report *r)
 {
-	static const char *const head[COLUMNS] = {
-		"message", "tensors", "size", "algorithm", "times",
-		"ready",   "start",   "end",  "duration"};
 	struct gf_table t = {0};
 	size_t i;
 
-	gf_table_row(&t, COLUMNS, head);
+	gf_table_cells(&t, "message\ttensors\tsize\talgorithm\ttimes\tready\t"
+			   "start\tend\tduration");
 	for (i = 0; i < r->nmessages && i < SHOWN_MESSAGES; i++)
 		add_message(&t, plan, r, i);
 	gf_table_print(&t, out);

@@ -39,9 +39,9 @@ static void test_table(void)
 	struct gf_table t = {0};
 	struct gf_text out = {0};
 
-	gf_table_row(&t, 3, (const char *[]){"policy", "ms", "note"});
-	gf_table_row(&t, 3, (const char *[]){"wfbp", "12.5", "a"});
-	gf_table_row(&t, 3, (const char *[]){"optimal", "7", "bc"});
+	gf_table_cells(&t, "policy\tms\tnote");
+	gf_table_cells(&t, "wfbp\t12.5\ta");
+	gf_table_cells(&t, "optimal\t7\tbc");
 	gf_table_print(&t, &out);
 	EXPECT_TEXT(out.data, "policy     ms  note\n"
 			      "wfbp     12.5  a\n"
