@@ -2,7 +2,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # What an algorithm, a codec or a selection can do stands in its table entry.
 # So nothing compares a name with one of a table, and nothing but a selection's
-# own files asks which selection a plan has. The list below has the exceptions.
+# own files asks which selection a plan has. What a key's option is called stands
+# in the key's row alone: planner and simulator know the key by its place in the
+# struct. The list below has the exceptions.
 # Prints each offence, and each exception that nothing needs; exit 1 if there is
 # one.
 set -u
@@ -15,6 +17,7 @@ allowed='
 lib/doc/select(ion|_[a-z0-9]+)?\.[ch]        selection        the pure halves
 lib/planner/systems\.c                   selection        what each paper chose
 lib/planner/emit_ddp\.c                  selection        the hook that PyTorch has
+lib/planner/compare_axes\.c              option           --compare=density
 '
 declare -A used
 may() { # file kind
@@ -31,7 +34,7 @@ may() { # file kind
 find_names() {
 	local row=$1 one=$2
 	shift 2
-	names=$(grep -hoE "$row\"[a-z][a-z0-9]*\"" "$@" | grep -oE '[a-z][a-z0-9]*"$' |
+	names=$(grep -hoE "$row\"[a-z][a-z0-9-]*\"" "$@" | grep -oE '[a-z][a-z0-9-]*"$' |
 		tr -d '"' | sort -u | paste -sd '|')
 	[[ "|$names|" == *"|$one|"* ]] || offend "the names in $* are not found"
 }
@@ -58,6 +61,11 @@ done < <(grep -lE "gf_($selections)_params\(" lib/*/*.[ch] cmd/*.c | grep -vE '^
 while read -r file; do
 	may "$file" selection || offend "$file names a selection's entry"
 done < <(grep -lP 'gf_select_plan_(?!find\b)[a-z]' lib/*/*.[ch] cmd/*.c)
+
+find_names '\.option = ' period-steps lib/doc/{select,period}*.[ch]
+while IFS=: read -r file text; do
+	may "$file" option || offend "$file names an option: $text"
+done < <(grep -E "\"($names)\"" lib/{planner,sim}/*.[ch])
 
 while read -r files kind why; do
 	[ -z "$files" ] || [ -n "${used[$files$kind]+x}" ] ||

@@ -5,10 +5,12 @@
  */
 #include <errno.h>
 #include <math.h>
+#include <stddef.h>
 #include <stdlib.h>
 
 #include "base/heap.h"
-#include "planner/hide.h"
+#include "planner/make.h"
+#include "planner/menu.h"
 #include "sim/doubt.h"
 #include "sim/period_time.h"
 
@@ -60,8 +62,10 @@ static double least_limit(const struct gf_model_profile *m, size_t pieces)
 	return high;
 }
 
-void gf_period_cut(struct gf_period *p, const struct gf_model_profile *m,
-		   const struct gf_menu *menu)
+/* The period's messages, one for each fragment: contiguous tensors, the largest
+ * of them as small as can be. */
+static void cut(struct gf_period *p, const struct gf_model_profile *m,
+		const struct gf_menu *menu)
 {
 	const double limit = least_limit(m, p->fragments);
 	size_t first = 0, i, k;
@@ -82,6 +86,192 @@ void gf_period_cut(struct gf_period *p, const struct gf_model_profile *m,
 	}
 }
 
+/* Has the period an option for that member, and did the user not set it? */
+static bool is_open(const struct gf_task *t, size_t member)
+{
+	const struct gf_axis_option *o = t->axes->options;
+	const struct gf_axis_option *end = o + t->axes->noptions;
+
+	while (o < end &&
+	       (o->axis != &gf_axis_period || o->field->offset != member))
+		o++;
+	return o < end && !gf_axes_asked(t->axes, o->field->option) &&
+	       gf_axis_find(t->period.plan->record, o->field->option);
+}
+
+#define IS_OPEN(t, member) is_open(t, offsetof(struct gf_period, member))
+
+/* --- how much is exposed ------------------------------------------------- */
+
+/* More fragments than these are not tried. */
+#define FRAGMENTS_MOST 64
+#define STEPS_MOST     ((size_t)1 << 40)
+
+struct hiding {
+	const struct gf_task *t;
+	struct gf_plan *p;
+	const struct gf_menu *menu;
+	struct gf_sim_result inner;
+	bool open_steps, open_fragments, open_delay;
+	struct gf_outer_time *times;
+	double least; /* share that was found; INFINITY: no steps fit */
+};
+
+/* The share of a period that is exposed, with so many steps between two
+ * exchanges. */
+static double share(struct hiding *x, size_t between, size_t delay)
+{
+	struct gf_period p = x->p->period;
+	struct gf_period_time time;
+	double got;
+
+	p.steps = between * p.fragments;
+	p.delay = delay;
+	gf_sim_period(&p, x->p->model, &x->inner, x->times, &time);
+	got = time.exposed_s > 0 ? time.exposed_s / time.period_s : 0;
+	x->least = fmin(x->least, got);
+	return got;
+}
+
+/* The longest delay hides most. */
+static double share_at(struct hiding *x, size_t between)
+{
+	return share(x, between,
+		     x->open_delay ? between - 1 : x->p->period.delay);
+}
+
+/* The fewest steps between exchanges; 0: none are enough. */
+static size_t fewest_between(struct hiding *x)
+{
+	const struct gf_period *p = &x->p->period;
+	const double hide = x->t->axes->hide;
+	struct gf_period fixed = *p;
+	size_t low, high = x->open_delay || !p->delay ? 1 : p->delay + 1;
+
+	if (!x->open_steps) {
+		high = p->steps / p->fragments;
+		fixed.delay = x->open_delay ? 0 : p->delay;
+		if (gf_period_check_steps(&fixed, NULL) < 0)
+			return 0;
+		return share_at(x, high) <= hide ? high : 0;
+	}
+	for (low = high - 1; share_at(x, high) > hide; high *= 2) {
+		if (high > STEPS_MOST)
+			return 0;
+		low = high;
+	}
+	while (high - low > 1) {
+		const size_t middle = low + (high - low) / 2;
+
+		if (share_at(x, middle) <= hide)
+			high = middle;
+		else
+			low = middle;
+	}
+	return high;
+}
+
+static size_t least_delay(struct hiding *x, size_t between)
+{
+	size_t low = 0, high = between - 1, middle;
+
+	if (!x->open_delay)
+		return x->p->period.delay;
+	while (low < high) {
+		middle = low + (high - low) / 2;
+		if (share(x, between, middle) <= x->t->axes->hide)
+			high = middle;
+		else
+			low = middle + 1;
+	}
+	return low;
+}
+
+static int time_fragments(struct hiding *x, size_t fragments,
+			  struct gf_error *err)
+{
+	struct gf_plan outer;
+	int rc;
+
+	x->p->period.fragments = fragments;
+	cut(&x->p->period, x->p->model, x->menu);
+	free(x->times);
+	x->times = gf_xcalloc(fragments, sizeof(*x->times));
+	gf_period_outer(x->p, &outer);
+	rc = gf_sim_outer(&outer, &x->p->period, &x->t->outer.fabric, x->times,
+			  err);
+	gf_plan_release(&outer);
+	return rc;
+}
+
+static int refuse(const struct hiding *x, struct gf_error *err)
+{
+	if (isinf(x->least))
+		return gf_error_set(err, -EINVAL,
+				    "--hide: want --period-steps that the "
+				    "fragments divide, and more of them to the "
+				    "next fragment than a --delay, got %zu",
+				    x->p->period.steps);
+	return gf_error_set(err, -ENOTSUP,
+			    "--hide: want at most %g %% of a period exposed, "
+			    "found %.3g %% at the least: more of "
+			    "--period-steps or --delay hide more",
+			    100 * x->t->axes->hide, 100 * x->least);
+}
+
+static int search(struct hiding *x, struct gf_error *err)
+{
+	struct gf_period *p = &x->p->period;
+	size_t f = x->open_fragments ? 1 : p->fragments, best = 0, steps = 0,
+	       most = x->open_fragments ? FRAGMENTS_MOST : f, between;
+	int rc = 0;
+
+	if (most > x->p->model->ntensors)
+		most = x->p->model->ntensors;
+	/* More fragments than steps cannot be fewer steps. */
+	for (; f <= most && (!best || f < steps); f++) {
+		rc = time_fragments(x, f, err);
+		if (rc)
+			return rc;
+		between = fewest_between(x);
+		if (between && (!best || between * f < steps)) {
+			best = f;
+			steps = between * f;
+		}
+	}
+	rc = best ? time_fragments(x, best, err) : refuse(x, err);
+	if (rc)
+		return rc;
+	p->delay = least_delay(x, steps / best);
+	p->steps = steps;
+	return 0;
+}
+
+/* Sets what the user left open of steps, fragments and delay so that no more
+ * than axes->hide of the period is exposed: the fewest steps, then fragments,
+ * then steps of delay. p: with the period, but for its messages; inner: a step
+ * of a group. -ENOTSUP: no such period is left; -EINVAL: none fits what the
+ * user has set. */
+static int hide_period(const struct gf_task *t, struct gf_plan *p,
+		       const struct gf_sim_result *inner,
+		       const struct gf_menu *menu, struct gf_error *err)
+{
+	struct hiding x = {
+		.t = t,
+		.p = p,
+		.menu = menu,
+		.inner = *inner,
+		.open_steps = IS_OPEN(t, steps),
+		.open_fragments = IS_OPEN(t, fragments),
+		.open_delay = IS_OPEN(t, delay),
+		.least = INFINITY,
+	};
+	int rc = search(&x, err);
+
+	free(x.times);
+	return rc;
+}
+
 /* --- the plan of all ranks ------------------------------------------------ */
 
 static int settle(const struct gf_task *t, struct gf_plan *p,
@@ -91,7 +281,7 @@ static int settle(const struct gf_task *t, struct gf_plan *p,
 	int rc;
 
 	if (p->period.fragments > p->model->ntensors &&
-	    (!(t->axes->hide > 0) || gf_axes_asked(t->axes, "fragments")))
+	    (!(t->axes->hide > 0) || !IS_OPEN(t, fragments)))
 		return gf_error_set(err, -EINVAL,
 				    "--fragments: want at most the model's %zu "
 				    "tensors, got %zu",
@@ -107,9 +297,9 @@ static int settle(const struct gf_task *t, struct gf_plan *p,
 		return rc;
 	}
 	if (t->axes->hide > 0)
-		rc = gf_period_hide(t, p, inner, &menu, err);
+		rc = hide_period(t, p, inner, &menu, err);
 	else
-		gf_period_cut(&p->period, p->model, &menu);
+		cut(&p->period, p->model, &menu);
 	gf_menu_release(&menu);
 	return rc;
 }

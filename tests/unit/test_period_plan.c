@@ -2,7 +2,6 @@
 #include "base/array.h"
 #include "base/heap.h"
 #include "base/rng.h"
-#include "planner/hide.h"
 #include "planner/make.h"
 #include "sim/period_time.h"
 #include "test.h"
