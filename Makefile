@@ -323,6 +323,10 @@ $(EMBED): include/gradflow.h $(SO)
 $(BUILD)/tests/%: $(BUILD)/obj/tests/unit/%.o $(ARCHIVES)
 	@mkdir -p $(@D)
 	$(call say,LD)$(link) $(FOREIGN_LIBS)
+# What MPI keeps is no leak of these.
+$(if $(SAN),$(addprefix $(BUILD)/,bin/gf-allreduce bin/gf-profile bin/gf-topo bin/gf-train \
+	tests/test_engine_mpi tests/test_exec_elements tests/test_mpi tests/test_shm): \
+	$(call object,tests/mpi/leaks.c))
 # A policy of the report on the papers' tables.
 $(BUILD)/tests/test_asc_printed: $(call object,share/tools/tables/asc_printed.c)
 # On a GPU and an NCCL of the tests' own.

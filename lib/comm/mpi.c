@@ -13,24 +13,6 @@
 
 #define PIECE_BYTES ((size_t)1 << 30)
 
-#if defined(__SANITIZE_ADDRESS__)
-/* Open MPI keeps memory until the process ends. Its libraries are told by their
- * names in the stack of each allocation, which has no frame pointers there. */
-#define SEEN __attribute__((visibility("default")))
-SEEN const char *__lsan_default_suppressions(void);
-SEEN const char *__asan_default_options(void);
-
-const char *__lsan_default_suppressions(void)
-{
-	return "leak:libmpi.so\nleak:libopen-\nleak:/openmpi/\nleak:pmix\n";
-}
-
-const char *__asan_default_options(void)
-{
-	return "fast_unwind_on_malloc=0:print_suppressions=0";
-}
-#endif
-
 int gf_mpi_fail(struct gf_comm *c, int code, const char *call,
 		struct gf_error *err)
 {
