@@ -110,8 +110,10 @@ static const struct gf_comm_ops mpi_ops = {
 	.close = mpi_close,
 };
 
-/* An MPI that other code has initialised will do if it allows calls beside that
- * code's. One that this library initialised earlier does not. */
+/* MPI is there already. It will do if several threads may call it at once,
+ * since the code that began it may call it beside this library. An MPI that
+ * this library has begun need not allow that: a second communicator is refused,
+ * and so is one after the end. */
 static int share(struct gf_error *err)
 {
 	struct gf_comm *c = NULL;
@@ -184,20 +186,21 @@ int gf_comm_mpi_open(struct gf_comm **comm, struct gf_error *err)
 	MPI_TRY(MPI_Allreduce, &c->rank, &c->host, 1, MPI_INT, MPI_MIN, host);
 	MPI_TRY(MPI_Comm_free, &host);
 	gf_mpi_library(c->library, sizeof(c->library));
-	rc = gf_mpi_divide_tags(m, err);
-	rc = rc ? rc : gf_mpi_numbers_make(m, err);
+	rc = gf_mpi_numbers_make(m, err);
 	if (rc)
 		goto out;
 	/* Waiting is done here (comm/backoff.h). On Linux a thread that yields
 	 * beside compute pays with a whole time slice. */
 	if (own)
 		m->yields = gf_mpi_set_yields(false);
-	*comm = c;
+	rc = gf_mpi_divide_tags(m, err);
 out:
-	if (rc) {
-		gf_slab_release(&m->requests);
-		free(m);
-	}
+	/* Once a call of MPI has failed, c is broken, and MPI is not asked to
+	 * free what it has made. */
+	if (rc)
+		mpi_close(c);
+	else
+		*comm = c;
 	return rc;
 }
 

@@ -81,7 +81,8 @@ bool gf_mpi_set_yields(bool yields);
 /* What does that, to be called often; NULL: it is not Open MPI. */
 bool (*gf_mpi_yielder(void))(bool yields);
 
-/* Keeps the reason; -EIO. c may be NULL. */
+/* Keeps the reason, and sets c->broken; c NULL: there is no communicator yet.
+ * -EIO. */
 int gf_mpi_fail(struct gf_comm *c, int code, const char *call,
 		struct gf_error *err);
 

@@ -91,7 +91,8 @@ static inline struct gf_ucx *gf_ucx_of(struct gf_comm *c)
 	return c->priv;
 }
 
-/* Keeps the reason; -EIO. */
+/* Keeps the reason; -EIO. Whether the communicator is broken is the caller's to
+ * say. */
 int gf_ucx_fail(ucs_status_t status, const char *call, struct gf_error *err);
 
 /* Needs err, rc and a label out. */
