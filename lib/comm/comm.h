@@ -275,10 +275,14 @@ struct gf_comm_how {
 	const char *meet;
 	int rank, ranks;
 	double timeout_s; /* of each wait for the others; 0: GF_TIMEOUT_S */
+	/* A program's getenv. What the user tells UCX in its own variables
+	 * stays as it is; NULL: nothing is told. */
+	char *(*variable)(const char *name);
 };
 /* That transport, and shared memory between the ranks of a host. All of how is
  * borrowed until it returns; NULL: zeros. -EINVAL: it contradicts itself;
- * -ENOTSUP: not in this build. */
+ * -ENOTSUP: not in this build. UCX takes the signals of errors when it is
+ * loaded. The program gets them back here, unless UCX_HANDLE_ERRORS is set. */
 int gf_comm_open(const struct gf_comm_how *how, struct gf_comm **comm,
 		 struct gf_error *err);
 /* Threads of one process as ranks; fills comms[0..ranks-1], each closed by

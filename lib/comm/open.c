@@ -101,7 +101,8 @@ static int launcher_allgather(void *launcher, const void *send,
 }
 
 /* Over a transport that has a launcher, which stays as long as the other. */
-static int join_launched(const struct gf_transport *t, struct limit *limit,
+static int join_launched(const struct gf_transport *t,
+			 const struct gf_comm_how *how, struct limit *limit,
 			 struct gf_comm **comm, struct gf_error *err)
 {
 	const struct gf_transport *starter = first(false);
@@ -121,7 +122,7 @@ static int join_launched(const struct gf_transport *t, struct limit *limit,
 	join.rank = launcher->rank;
 	join.ranks = launcher->ranks;
 	join.ctx = launcher;
-	rc = t->join(&join, comm, err);
+	rc = t->join(how, &join, comm, err);
 	set_limit(launcher, NULL);
 	if (rc)
 		gf_comm_close(launcher);
@@ -139,7 +140,7 @@ static int join_place(const struct gf_transport *t,
 
 	if (rc)
 		return rc;
-	rc = t->join(&join, comm, err);
+	rc = t->join(how, &join, comm, err);
 	gf_join_close(&join);
 	return rc;
 }
@@ -153,11 +154,11 @@ static int connect_ranks(const struct gf_comm_how *how, struct limit *limit,
 	if (rc)
 		return rc;
 	if (how->join)
-		return t->join(how->join, comm, err);
+		return t->join(how, how->join, comm, err);
 	if (how->meet)
 		return join_place(t, how, limit->timeout_s, comm, err);
 	return t->launched ? t->launched(comm, err)
-			   : join_launched(t, limit, comm, err);
+			   : join_launched(t, how, limit, comm, err);
 }
 
 /* --- and what lies over it ---------------------------------------------- */
@@ -181,11 +182,15 @@ int gf_comm_open(const struct gf_comm_how *how, struct gf_comm **comm,
 		 struct gf_error *err)
 {
 	static const struct gf_comm_how zeros = {0};
+	const struct gf_transport *t;
 	struct limit limit;
 	struct gf_comm *c;
 	int rc;
 
 	how = how ? how : &zeros;
+	for (t = gf_transports; t->name; t++)
+		if (t->settle)
+			t->settle(how);
 	limit.timeout_s = how->timeout_s > 0 ? how->timeout_s : GF_TIMEOUT_S;
 	rc = connect_ranks(how, &limit, &c, err);
 	if (rc)

@@ -16,6 +16,7 @@ const struct gf_transport gf_transports[] = {
 #if GF_HAVE_UCX
 	{.name = "ucx",
 	 .description = "between all ranks, by UCX; with or without a launcher",
+	 .settle = gf_comm_ucx_settle,
 	 .join = gf_comm_ucx_join},
 #endif
 	{.name = "shm",

@@ -14,12 +14,15 @@
 struct gf_transport {
 	const char *name;        /* as in gf_comm_ops */
 	const char *description; /* one line, for --list */
+	/* Before any rank is looked for: undoes what the transport's library
+	 * has done to the process as it was loaded. (optional) */
+	void (*settle)(const struct gf_comm_how *how);
 	/* All ranks of the job that the process was started in. */
 	int (*launched)(struct gf_comm **comm, struct gf_error *err);
 	/* The ranks that the allgather connects, which is borrowed until it
-	 * returns. */
-	int (*join)(const struct gf_join *join, struct gf_comm **comm,
-		    struct gf_error *err);
+	 * returns. Of how, only `variable` counts. */
+	int (*join)(const struct gf_comm_how *how, const struct gf_join *join,
+		    struct gf_comm **comm, struct gf_error *err);
 	/* A layer, for the ranks that it connects better than the transport
 	 * below. Takes `below`; *comm is `below` itself where it helps none,
 	 * the same on every rank. */
@@ -38,8 +41,11 @@ extern const struct gf_transport gf_transports[]; /* name NULL ends it */
  * in a process. A rank that dies breaks its connections: what waits for it
  * fails with -ECONNRESET, and the communicator closes all the same. Collective.
  */
-int gf_comm_ucx_join(const struct gf_join *join, struct gf_comm **comm,
-		     struct gf_error *err);
+int gf_comm_ucx_join(const struct gf_comm_how *how, const struct gf_join *join,
+		     struct gf_comm **comm, struct gf_error *err);
+/* Gives the program the signals of errors, which UCX takes to print a backtrace
+ * of its own when it is loaded. */
+void gf_comm_ucx_settle(const struct gf_comm_how *how);
 
 /*
  * Ranks of one host meet in shared memory; everything else goes through the

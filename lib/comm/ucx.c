@@ -38,16 +38,19 @@ static bool is_of_ucx(int number)
 	       handler.dli_fbase == ucx.dli_fbase;
 }
 
-/* When it is loaded, UCX takes the signals of errors, to print a backtrace of
- * its own. They are the program's: what was there before comes back, unless the
- * user has asked for UCX's. */
-__attribute__((constructor)) static void give_signals_back(void)
+static bool is_told(const struct gf_comm_how *how, const char *variable)
+{
+	return how->variable && how->variable(variable);
+}
+
+/* What was there before UCX comes back. */
+void gf_comm_ucx_settle(const struct gf_comm_how *how)
 {
 	static const int numbers[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
 	size_t i;
 
 	for (i = 0; i < GF_ARRAY_LENGTH(numbers); i++)
-		if (!getenv("UCX_HANDLE_ERRORS") && is_of_ucx(numbers[i]))
+		if (!is_told(how, "UCX_HANDLE_ERRORS") && is_of_ucx(numbers[i]))
 			ucs_debug_disable_signal(numbers[i]);
 }
 
@@ -254,7 +257,8 @@ static const struct setting {
 	{NULL, NULL, NULL, NULL},
 };
 
-static int begin_context(struct gf_ucx *u, struct gf_error *err)
+static int begin_context(struct gf_ucx *u, const struct gf_comm_how *how,
+			 struct gf_error *err)
 {
 	const ucp_params_t params = {
 		.field_mask = UCP_PARAM_FIELD_FEATURES |
@@ -271,7 +275,7 @@ static int begin_context(struct gf_ucx *u, struct gf_error *err)
 
 	UCX_TRY(ucp_config_read, NULL, NULL, &config);
 	for (s = settings; s->name; s++)
-		if (!getenv(s->variable) && (!s->holds || s->holds()))
+		if (!is_told(how, s->variable) && (!s->holds || s->holds()))
 			UCX_TRY(ucp_config_modify, config, s->name, s->value);
 	UCX_TRY(ucp_init, &params, config, &u->context);
 out:
@@ -280,13 +284,14 @@ out:
 	return rc;
 }
 
-static int begin_worker(struct gf_ucx *u, struct gf_error *err)
+static int begin_worker(struct gf_ucx *u, const struct gf_comm_how *how,
+			struct gf_error *err)
 {
 	const ucp_worker_params_t params = {
 		.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE,
 		.thread_mode = UCS_THREAD_MODE_SERIALIZED,
 	};
-	int rc = begin_context(u, err);
+	int rc = begin_context(u, how, err);
 
 	if (rc)
 		return rc;
@@ -315,8 +320,8 @@ static int exchange(struct gf_ucx *u, const struct gf_join *join, int rc,
 	return rc;
 }
 
-int gf_comm_ucx_join(const struct gf_join *join, struct gf_comm **comm,
-		     struct gf_error *err)
+int gf_comm_ucx_join(const struct gf_comm_how *how, const struct gf_join *join,
+		     struct gf_comm **comm, struct gf_error *err)
 {
 	struct gf_ucx *u;
 	int rc;
@@ -335,7 +340,7 @@ int gf_comm_ucx_join(const struct gf_join *join, struct gf_comm **comm,
 	u->round = 1;
 	gf_slab_init(&u->requests, sizeof(struct gf_comm_request));
 	u->peers = gf_xcalloc((size_t)join->ranks, sizeof(*u->peers));
-	rc = begin_worker(u, err);
+	rc = begin_worker(u, how, err);
 	rc = exchange(u, join, rc, err);
 	if (rc)
 		release(u);

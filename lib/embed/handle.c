@@ -422,6 +422,7 @@ static int join(const struct gradflow_tensor *tensors, size_t ntensors,
 		.rank = o.rank,
 		.ranks = o.ranks,
 		.timeout_s = o.join_s,
+		.variable = getenv,
 	};
 	rc = gf_comm_open(&how, &comm, err);
 	return rc ? rc

@@ -22,6 +22,7 @@ static int join(const struct gf_launch *l, struct gf_comm **comm,
 		.rank = s->rank,
 		.ranks = s->ranks,
 		.timeout_s = gf_cli_open_limit_s(l->timeout_s),
+		.variable = getenv,
 	};
 	int rc = l->cli->launched || l->ask ? gf_comm_open(&how, comm, err)
 					    : gf_comm_local_new(1, comm, err);

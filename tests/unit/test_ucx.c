@@ -5,6 +5,7 @@
  */
 #include <dlfcn.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -21,6 +22,8 @@ static int show(void *below, const void *send, size_t size_bytes, void *recv,
 {
 	return gf_comm_allgather(below, send, size_bytes, recv, err);
 }
+
+static const struct gf_comm_how told = {.variable = getenv};
 
 static const struct gf_transport *ucx(void)
 {
@@ -47,7 +50,7 @@ static void promises(struct gf_comm *below, void *ctx)
 	struct gf_comm *c;
 
 	(void)ctx;
-	if (ucx()->join(&join, &c, &err)) {
+	if (ucx()->join(&told, &join, &c, &err)) {
 		EXPECT(0, "%s", err.text);
 		return;
 	}
@@ -66,7 +69,7 @@ static void promises(struct gf_comm *below, void *ctx)
 static void opened(struct gf_comm *below, void *ctx)
 {
 	const struct gf_join join = by(below);
-	const struct gf_comm_how how = {.join = &join};
+	const struct gf_comm_how how = {.join = &join, .variable = getenv};
 	struct gf_error err = {""};
 	struct gf_comm *c[2];
 	int round, i, rc = 0;
@@ -139,7 +142,8 @@ static void claimed(struct gf_comm *below, void *ctx)
 		struct claimant me = {below, &claims[i]};
 
 		join.ctx = &me;
-		EXPECT(ucx()->join(&join, &c, &err) == -EPROTO, "%s", err.text);
+		EXPECT(ucx()->join(&told, &join, &c, &err) == -EPROTO, "%s",
+		       err.text);
 		EXPECT(!strncmp(err.text, claims[i].want,
 				strlen(claims[i].want)),
 		       "%s", err.text);
@@ -150,7 +154,7 @@ static void claimed(struct gf_comm *below, void *ctx)
 static void refused(struct gf_comm *below, void *ctx)
 {
 	struct gf_join join = by(below);
-	struct gf_comm_how how = {.join = &join};
+	struct gf_comm_how how = {.join = &join, .variable = getenv};
 	struct gf_error err = {""};
 	struct gf_comm *c;
 
@@ -184,8 +188,11 @@ static char folder[] = "/tmp/gf-test-ucx.XXXXXX";
 static struct gf_comm *open_process(int rank, int ranks, bool bare)
 {
 	struct gf_join join = {.rank = rank, .ranks = ranks};
-	const struct gf_comm_how how = {
-		.meet = folder, .rank = rank, .ranks = ranks, .timeout_s = 20};
+	const struct gf_comm_how how = {.meet = folder,
+					.rank = rank,
+					.ranks = ranks,
+					.timeout_s = 20,
+					.variable = getenv};
 	struct gf_error err = {""};
 	struct gf_comm *c = NULL;
 	int rc;
@@ -196,7 +203,7 @@ static struct gf_comm *open_process(int rank, int ranks, bool bare)
 	}
 	rc = gf_join_open(folder, 20, &join, &err);
 	if (!rc) {
-		rc = ucx()->join(&join, &c, &err);
+		rc = ucx()->join(&told, &join, &c, &err);
 		gf_join_close(&join);
 	}
 	EXPECT(!rc, "%s", err.text);
@@ -273,13 +280,14 @@ static void catch (int number)
 	caught = number;
 }
 
-/* Signals of errors are the program's, before and while UCX is at work. */
+/* Signals of errors are the program's once a communicator has been opened, and
+ * stay so when another one is. */
 static void check_signals(int rank, int ranks)
 {
 	static const int numbers[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL};
 	const struct sigaction own = {.sa_handler = catch};
+	struct gf_comm *c = open_process(rank, ranks, false), *second;
 	struct sigaction found;
-	struct gf_comm *c;
 	Dl_info taker;
 	size_t i;
 
@@ -290,11 +298,13 @@ static void check_signals(int rank, int ranks)
 					&taker) ||
 				!strstr(taker.dli_fname, "libuc")),
 		       "signal %d is taken", numbers[i]);
-	c = open_process(rank, ranks, true);
+	second = open_process(rank, ranks, false);
 	for (i = 0; i < GF_ARRAY_LENGTH(numbers); i++) {
 		raise(numbers[i]);
 		EXPECT(caught == numbers[i], "signal %d", numbers[i]);
 	}
+	if (second)
+		gf_comm_close(second);
 	if (c)
 		gf_comm_close(c);
 }

@@ -129,7 +129,8 @@ static void open_carrier(struct arena *a, struct carrier *r)
 	const struct gf_join join = {.rank = a->comm->rank,
 				     .ranks = a->comm->ranks,
 				     .allgather = show};
-	const struct gf_comm_how how = {.transport = r->name, .join = &join};
+	const struct gf_comm_how how = {
+		.transport = r->name, .join = &join, .variable = getenv};
 	struct gf_error err = {""};
 	void *data;
 
