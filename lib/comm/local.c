@@ -1,27 +1,77 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Threads of one process as ranks: point-to-point messages. Every message is
- * a rendezvous: the second of sender and receiver copies, so that a buffer
- * that is touched too early shows as a data race.
+ * Threads of one process as ranks. Every message is a rendezvous: the second of
+ * sender and receiver copies, so that a buffer that is touched too early shows
+ * as a data race. The lock of a receiver's box guards the box and every request
+ * addressed to it; meet_lock guards the rest.
  */
 #include <errno.h>
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/heap.h"
-#include "comm/local.h"
+#include "base/slab.h"
+#include "comm/comm.h"
 #include "comm/pages.h"
 
-void gf_local_push(struct gf_local_queue *q, struct gf_comm_request *r)
+enum kind { SEND, RECEIVE, SUM };
+
+struct gf_comm_request {
+	enum kind kind;
+	int sender, receiver;
+	uint64_t tag;
+	const char *source;
+	char *target;
+	size_t size_bytes;
+	size_t got_bytes;                 /* RECEIVE, once done */
+	const struct gf_element *element; /* SUM */
+	bool done;
+	struct gf_comm_request *next; /* in a queue */
+};
+
+/* First in, first out; short. */
+struct queue {
+	struct gf_comm_request *first, **last;
+};
+
+struct box {
+	pthread_mutex_t lock;
+	struct queue sends, receives; /* that have not met yet */
+};
+
+struct world {
+	int ranks;
+	int open; /* communicators not closed yet; under meet_lock */
+	struct box *boxes;
+	/* A rendezvous of all ranks, and the data that they show each other
+	 * there. */
+	pthread_mutex_t meet_lock;
+	pthread_cond_t meet_cond;
+	int arrived;
+	uint64_t meetings;
+	int deserted; /* how the first rank that gave up waiting failed, or 0 */
+	struct gf_error why;
+	const void **shown;
+	struct queue sums; /* all ranks' pending sums, under meet_lock */
+};
+
+struct local {
+	struct gf_comm comm;
+	struct world *world;
+	struct gf_slab requests;
+};
+
+static void push(struct queue *q, struct gf_comm_request *r)
 {
 	r->next = NULL;
 	*q->last = r;
 	q->last = &r->next;
 }
 
-void gf_local_unlink(struct gf_local_queue *q, struct gf_comm_request **at)
+static void unlink_request(struct queue *q, struct gf_comm_request **at)
 {
 	struct gf_comm_request *r = *at;
 
@@ -30,8 +80,9 @@ void gf_local_unlink(struct gf_local_queue *q, struct gf_comm_request **at)
 		q->last = at;
 }
 
-struct gf_comm_request **gf_local_find(struct gf_local_queue *q, int sender,
-				       uint64_t tag)
+/* The link to the oldest request of that sender and tag; *result is NULL if
+ * there is none. */
+static struct gf_comm_request **find(struct queue *q, int sender, uint64_t tag)
 {
 	struct gf_comm_request **at;
 
@@ -41,7 +92,8 @@ struct gf_comm_request **gf_local_find(struct gf_local_queue *q, int sender,
 	return at;
 }
 
-struct gf_comm_request *gf_local_take(struct gf_local *l)
+/* A zeroed request. */
+static struct gf_comm_request *take(struct local *l)
 {
 	struct gf_comm_request *r = gf_slab_take(&l->requests);
 
@@ -49,7 +101,7 @@ struct gf_comm_request *gf_local_take(struct gf_local *l)
 	return r;
 }
 
-static void give(struct gf_local *l, struct gf_comm_request *r)
+static void give(struct local *l, struct gf_comm_request *r)
 {
 	gf_slab_give(&l->requests, r);
 }
@@ -67,9 +119,9 @@ static void deliver(struct gf_comm_request *send,
 static int post(struct gf_comm *c, struct gf_comm_request *r, int peer,
 		struct gf_comm_request **request, struct gf_error *err)
 {
-	struct gf_local *l = c->priv;
-	struct gf_local_box *box;
-	struct gf_local_queue *own, *others;
+	struct local *l = c->priv;
+	struct box *box;
+	struct queue *own, *others;
 	struct gf_comm_request **at;
 
 	if (peer < 0 || peer >= c->ranks) {
@@ -79,20 +131,20 @@ static int post(struct gf_comm *c, struct gf_comm_request *r, int peer,
 				    peer);
 	}
 	box = &l->world->boxes[r->receiver];
-	own = r->kind == GF_LOCAL_SEND ? &box->sends : &box->receives;
-	others = r->kind == GF_LOCAL_SEND ? &box->receives : &box->sends;
+	own = r->kind == SEND ? &box->sends : &box->receives;
+	others = r->kind == SEND ? &box->receives : &box->sends;
 	pthread_mutex_lock(&box->lock);
-	at = gf_local_find(others, r->sender, r->tag);
+	at = find(others, r->sender, r->tag);
 	if (*at) {
 		struct gf_comm_request *other = *at;
 
-		gf_local_unlink(others, at);
-		if (r->kind == GF_LOCAL_SEND)
+		unlink_request(others, at);
+		if (r->kind == SEND)
 			deliver(r, other);
 		else
 			deliver(other, r);
 	} else {
-		gf_local_push(own, r);
+		push(own, r);
 	}
 	pthread_mutex_unlock(&box->lock);
 	*request = r;
@@ -103,9 +155,9 @@ static int local_isend(struct gf_comm *c, int peer, uint64_t tag,
 		       const void *data, size_t size_bytes,
 		       struct gf_comm_request **request, struct gf_error *err)
 {
-	struct gf_comm_request *r = gf_local_take(c->priv);
+	struct gf_comm_request *r = take(c->priv);
 
-	r->kind = GF_LOCAL_SEND;
+	r->kind = SEND;
 	r->sender = c->rank;
 	r->receiver = peer;
 	r->tag = tag;
@@ -118,9 +170,9 @@ static int local_irecv(struct gf_comm *c, int peer, uint64_t tag, void *data,
 		       size_t size_bytes, struct gf_comm_request **request,
 		       struct gf_error *err)
 {
-	struct gf_comm_request *r = gf_local_take(c->priv);
+	struct gf_comm_request *r = take(c->priv);
 
-	r->kind = GF_LOCAL_RECV;
+	r->kind = RECEIVE;
 	r->sender = peer;
 	r->receiver = c->rank;
 	r->tag = tag;
@@ -129,17 +181,16 @@ static int local_irecv(struct gf_comm *c, int peer, uint64_t tag, void *data,
 	return post(c, r, peer, request, err);
 }
 
-static pthread_mutex_t *lock_of(struct gf_local_world *w,
+static pthread_mutex_t *lock_of(struct world *w,
 				const struct gf_comm_request *r)
 {
-	return r->kind == GF_LOCAL_SUM ? &w->meet_lock
-				       : &w->boxes[r->receiver].lock;
+	return r->kind == SUM ? &w->meet_lock : &w->boxes[r->receiver].lock;
 }
 
 static int local_test(struct gf_comm *c, struct gf_comm_request *r,
 		      struct gf_error *err)
 {
-	struct gf_local *l = c->priv;
+	struct local *l = c->priv;
 	pthread_mutex_t *lock = lock_of(l->world, r);
 	int rc = 1;
 	bool done;
@@ -149,7 +200,7 @@ static int local_test(struct gf_comm *c, struct gf_comm_request *r,
 	pthread_mutex_unlock(lock);
 	if (!done)
 		return 0;
-	if (r->kind == GF_LOCAL_RECV && r->got_bytes != r->size_bytes)
+	if (r->kind == RECEIVE && r->got_bytes != r->size_bytes)
 		rc = gf_error_set(err, -EMSGSIZE,
 				  "message from rank %d, channel %" PRIu64
 				  ", match %" PRIu64
@@ -162,22 +213,21 @@ static int local_test(struct gf_comm *c, struct gf_comm_request *r,
 
 static void local_cancel(struct gf_comm *c, struct gf_comm_request *r)
 {
-	struct gf_local *l = c->priv;
-	struct gf_local_box *box;
+	struct local *l = c->priv;
+	struct box *box;
 	pthread_mutex_t *lock = lock_of(l->world, r);
-	struct gf_local_queue *q;
+	struct queue *q;
 	struct gf_comm_request **at;
 
 	pthread_mutex_lock(lock);
 	if (!r->done) {
-		box = &l->world->boxes[r->kind == GF_LOCAL_SUM ? 0
-							       : r->receiver];
-		q = r->kind == GF_LOCAL_SUM    ? &l->world->sums
-		    : r->kind == GF_LOCAL_SEND ? &box->sends
-					       : &box->receives;
+		box = &l->world->boxes[r->kind == SUM ? 0 : r->receiver];
+		q = r->kind == SUM    ? &l->world->sums
+		    : r->kind == SEND ? &box->sends
+				      : &box->receives;
 		for (at = &q->first; *at != r; at = &(*at)->next)
 			;
-		gf_local_unlink(q, at);
+		unlink_request(q, at);
 	}
 	pthread_mutex_unlock(lock);
 	give(l, r);
@@ -186,8 +236,8 @@ static void local_cancel(struct gf_comm *c, struct gf_comm_request *r)
 static int local_probe(struct gf_comm *c, uint64_t tag, int *peer,
 		       struct gf_error *err)
 {
-	struct gf_local *l = c->priv;
-	struct gf_local_box *box = &l->world->boxes[c->rank];
+	struct local *l = c->priv;
+	struct box *box = &l->world->boxes[c->rank];
 	struct gf_comm_request *r;
 
 	(void)err;
@@ -200,13 +250,185 @@ static int local_probe(struct gf_comm *c, uint64_t tag, int *peer,
 	return r ? 1 : 0;
 }
 
+/* --- what all of them do together ---------------------------------------- */
+
+static struct world *world(struct gf_comm *c)
+{
+	return ((struct local *)c->priv)->world;
+}
+
+/* One millisecond on meet_cond. */
+static void nap(struct world *w)
+{
+	struct timespec until;
+
+	clock_gettime(CLOCK_MONOTONIC, &until);
+	until.tv_nsec += 1000000;
+	until.tv_sec += until.tv_nsec / 1000000000;
+	until.tv_nsec %= 1000000000;
+	pthread_cond_timedwait(&w->meet_cond, &w->meet_lock, &until);
+}
+
+/*
+ * Waits for all ranks. Each that comes with something to show puts it up for
+ * the others; it stays until that rank's next show. on_wait is called without
+ * the lock. Where it fails, the ranks that wait here fail with the same reason.
+ */
+static int meet(struct gf_comm *c, const void *show, struct gf_error *err)
+{
+	struct world *w = world(c);
+	struct gf_error why = {""};
+	uint64_t meeting;
+	int rc = 0;
+
+	pthread_mutex_lock(&w->meet_lock);
+	meeting = w->meetings;
+	if (show)
+		w->shown[c->rank] = show;
+	if (!w->deserted && ++w->arrived == w->ranks) {
+		w->arrived = 0;
+		w->meetings++;
+		pthread_cond_broadcast(&w->meet_cond);
+	}
+	while (w->meetings == meeting && !w->deserted && !rc) {
+		nap(w);
+		if (w->meetings != meeting || !c->on_wait)
+			continue;
+		pthread_mutex_unlock(&w->meet_lock);
+		rc = c->on_wait(c->on_wait_ctx, &why);
+		pthread_mutex_lock(&w->meet_lock);
+	}
+	if (rc && !w->deserted) {
+		w->deserted = rc;
+		w->why = why;
+		pthread_cond_broadcast(&w->meet_cond);
+	}
+	if (rc || w->meetings == meeting) {
+		rc = gf_error_set(err, w->deserted, "%s", w->why.text);
+		c->broken = true;
+	}
+	pthread_mutex_unlock(&w->meet_lock);
+	return rc;
+}
+
+static int local_barrier(struct gf_comm *c, struct gf_error *err)
+{
+	return meet(c, NULL, err);
+}
+
+static int local_bcast(struct gf_comm *c, int root, void *data,
+		       size_t size_bytes, struct gf_error *err)
+{
+	int rc;
+
+	rc = meet(c, data, err);
+	if (rc)
+		return rc;
+	if (c->rank != root && size_bytes > 0)
+		memcpy(data, world(c)->shown[root], size_bytes);
+	return meet(c, NULL, err);
+}
+
+static int local_allgather(struct gf_comm *c, void *all, size_t size_bytes,
+			   struct gf_error *err)
+{
+	char *to = all;
+	int rank, rc;
+
+	rc = meet(c, to + (size_t)c->rank * size_bytes, err);
+	if (rc)
+		return rc;
+	for (rank = 0; rank < c->ranks; rank++, to += size_bytes)
+		if (rank != c->rank && size_bytes > 0)
+			memcpy(to, world(c)->shown[rank], size_bytes);
+	return meet(c, NULL, err);
+}
+
+/* Sums are matched by order alone: one tag for all. */
+static struct gf_comm_request *oldest(struct world *w, int rank)
+{
+	return *find(&w->sums, rank, 0);
+}
+
+/* All ranks' oldest sums, reduced in rank order, given to each. */
+static void add_up(struct world *w, const struct gf_comm_request *first)
+{
+	const struct gf_element *e = first->element;
+	size_t size_bytes = first->size_bytes;
+	char *total = gf_xmemdup(first->source, size_bytes);
+	struct gf_comm_request *r;
+	int rank;
+
+	for (rank = 1; rank < w->ranks; rank++)
+		gf_element_reduce(e, total, oldest(w, rank)->source,
+				  size_bytes / e->size_bytes);
+	for (rank = 0; rank < w->ranks; rank++) {
+		r = oldest(w, rank);
+		if (size_bytes > 0)
+			memcpy(r->target, total, size_bytes);
+		r->done = true;
+		unlink_request(&w->sums, find(&w->sums, rank, 0));
+	}
+	free(total);
+}
+
+/* Once every rank has come. */
+static int try_sum(struct world *w, struct gf_error *err)
+{
+	const struct gf_comm_request *first = oldest(w, 0), *other;
+	int rank;
+
+	for (rank = 0; rank < w->ranks; rank++)
+		if (!oldest(w, rank))
+			return 0;
+	for (rank = 1; rank < w->ranks; rank++) {
+		other = oldest(w, rank);
+		if (other->size_bytes != first->size_bytes)
+			return gf_error_set(err, -EMSGSIZE,
+					    "all-reduce: rank 0 has %zu "
+					    "bytes, rank %d has %zu",
+					    first->size_bytes, rank,
+					    other->size_bytes);
+	}
+	add_up(w, first);
+	return 0;
+}
+
+static int local_iallreduce(struct gf_comm *c, void *data, size_t count_elems,
+			    const struct gf_element *element,
+			    struct gf_comm_request **request,
+			    struct gf_error *err)
+{
+	struct world *w = world(c);
+	struct gf_comm_request *r = take(c->priv);
+	int rc;
+
+	r->kind = SUM;
+	r->sender = c->rank;
+	r->target = data;
+	r->source = data;
+	r->element = element;
+	r->size_bytes = count_elems * element->size_bytes;
+	pthread_mutex_lock(&w->meet_lock);
+	push(&w->sums, r);
+	rc = try_sum(w, err);
+	pthread_mutex_unlock(&w->meet_lock);
+	if (rc)
+		c->ops->cancel(c, r);
+	else
+		*request = r;
+	return rc;
+}
+
+/* --- opening and closing -------------------------------------------------- */
+
 static void local_abort(struct gf_comm *c, int status)
 {
 	(void)c;
 	(void)status; /* the one process ends by itself */
 }
 
-static void world_free(struct gf_local_world *w)
+static void world_free(struct world *w)
 {
 	int rank;
 
@@ -221,8 +443,8 @@ static void world_free(struct gf_local_world *w)
 
 static void local_close(struct gf_comm *c)
 {
-	struct gf_local *l = c->priv;
-	struct gf_local_world *w = l->world;
+	struct local *l = c->priv;
+	struct world *w = l->world;
 	bool last;
 
 	pthread_mutex_lock(&w->meet_lock);
@@ -241,19 +463,19 @@ static const struct gf_comm_ops local_ops = {
 	.test = local_test,
 	.cancel = local_cancel,
 	.probe = local_probe,
-	.barrier = gf_local_barrier,
-	.bcast = gf_local_bcast,
-	.allgather = gf_local_allgather,
-	.iallreduce = gf_local_iallreduce,
+	.barrier = local_barrier,
+	.bcast = local_bcast,
+	.allgather = local_allgather,
+	.iallreduce = local_iallreduce,
 	.abort = local_abort,
 	.buffer_alloc = gf_pages_buffer_alloc,
 	.buffer_free = gf_pages_buffer_free,
 	.close = local_close,
 };
 
-static struct gf_local_world *world_new(int ranks)
+static struct world *world_new(int ranks)
 {
-	struct gf_local_world *w = gf_xcalloc(1, sizeof(*w));
+	struct world *w = gf_xcalloc(1, sizeof(*w));
 	pthread_condattr_t attr;
 	int rank;
 
@@ -261,7 +483,7 @@ static struct gf_local_world *world_new(int ranks)
 	w->boxes = gf_xcalloc((size_t)ranks, sizeof(*w->boxes));
 	w->shown = gf_xcalloc((size_t)ranks, sizeof(*w->shown));
 	for (rank = 0; rank < ranks; rank++) {
-		struct gf_local_box *box = &w->boxes[rank];
+		struct box *box = &w->boxes[rank];
 
 		pthread_mutex_init(&box->lock, NULL);
 		box->sends.last = &box->sends.first;
@@ -278,7 +500,7 @@ static struct gf_local_world *world_new(int ranks)
 
 int gf_comm_local_new(int ranks, struct gf_comm **comms, struct gf_error *err)
 {
-	struct gf_local_world *w;
+	struct world *w;
 	int rank;
 
 	if (ranks < 1)
@@ -286,7 +508,7 @@ int gf_comm_local_new(int ranks, struct gf_comm **comms, struct gf_error *err)
 				    ranks);
 	w = world_new(ranks);
 	for (rank = 0; rank < ranks; rank++) {
-		struct gf_local *l = gf_xcalloc(1, sizeof(*l));
+		struct local *l = gf_xcalloc(1, sizeof(*l));
 
 		l->world = w;
 		gf_slab_init(&l->requests, sizeof(struct gf_comm_request));
