@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "comm/meet.h"
+#include "comm/transport.h"
 
 #include <stdlib.h>
 #include <string.h>

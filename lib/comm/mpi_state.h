@@ -9,12 +9,11 @@
 
 #include "base/slab.h"
 #include "comm/comm.h"
-#include "comm/tag.h"
+#include "comm/transport.h"
 
 /*
  * The common state of the MPI transport's files, which alone call MPI: mpi.c
- * opens and closes, mpi_message.c passes messages, mpi_ask.c finds out which
- * have come, mpi_meet.c has the collective calls, mpi_team.c those of teams,
+ * opens and closes and has the collective calls, mpi_message.c passes messages,
  * mpi_number.c knows MPI's types and operations, mpi_told.c has the all-reduce
  * that is told how to go.
  *
@@ -101,8 +100,6 @@ int gf_mpi_fail(struct gf_comm *c, int code, const char *call,
 /* A request of so many pieces, all MPI_REQUEST_NULL. */
 struct gf_comm_request *gf_mpi_take(struct gf_comm *c, size_t npieces);
 size_t gf_mpi_count_pieces(size_t size, size_t limit);
-/* Divides the bits of MPI's tags between channel and match. */
-int gf_mpi_divide_tags(struct gf_mpi *m, struct gf_error *err);
 int gf_mpi_isend(struct gf_comm *c, int peer, uint64_t tag, const void *data,
 		 size_t size_bytes, struct gf_comm_request **request,
 		 struct gf_error *err);
@@ -115,44 +112,13 @@ void gf_mpi_cancel(struct gf_comm *c, struct gf_comm_request *r);
 int gf_mpi_probe(struct gf_comm *c, uint64_t tag, int *peer,
 		 struct gf_error *err);
 
-/* --- mpi_ask.c */
-
-/* Has its next piece come? 1: r->code and r->state say how; 0; or the
- * transport's failure. */
-int gf_mpi_ask(struct gf_mpi *m, struct gf_comm_request *r,
-	       struct gf_error *err);
-/* The request will not be tested any more. */
-void gf_mpi_unask(struct gf_mpi *m, struct gf_comm_request *r);
 bool gf_mpi_poll(struct gf_comm *c);
 void gf_mpi_asked_release(struct gf_mpi_asked *a);
-
-/* --- mpi_meet.c */
-
-int gf_mpi_barrier(struct gf_comm *c, struct gf_error *err);
-int gf_mpi_bcast(struct gf_comm *c, int root, void *data, size_t size_bytes,
-		 struct gf_error *err);
-int gf_mpi_allgather(struct gf_comm *c, void *all, size_t size_bytes,
-		     struct gf_error *err);
-int gf_mpi_iallreduce(struct gf_comm *c, void *data, size_t count_elems,
-		      const struct gf_element *element,
-		      struct gf_comm_request **request, struct gf_error *err);
 
 /* --- mpi_told.c */
 
 int gf_mpi_tell(struct gf_comm *c, int algorithm, size_t segment_bytes,
 		struct gf_comm_told **told, struct gf_error *err);
-/* "Open MPI 4.1.4", cut at the room. */
-void gf_mpi_library(char *to, size_t room);
-
-/* --- mpi_team.c */
-
-int gf_mpi_team(struct gf_comm *c, uint32_t channel, int first, int stride,
-		int size, struct gf_comm_team **team, struct gf_error *err);
-void gf_mpi_teams_free(struct gf_mpi *m);
-int gf_mpi_iteam(struct gf_comm *c, struct gf_comm_team *team, bool gathers,
-		 void *data, size_t count_elems,
-		 const struct gf_element *element,
-		 struct gf_comm_request **request, struct gf_error *err);
 
 /* --- mpi_number.c */
 

@@ -32,22 +32,6 @@ void gf_comm_mpi_listen(void)
 	setenv("OMPI_MCA_coll_tuned_use_dynamic_rules", "1", 0);
 }
 
-/* The first words of MPI's own, without the "v" of the version. */
-void gf_mpi_library(char *to, size_t room)
-{
-	char text[MPI_MAX_LIBRARY_VERSION_STRING] = "", *v;
-	int length = 0;
-
-	MPI_Get_library_version(text, &length);
-	text[strcspn(text, ",\n")] = '\0';
-	v = strstr(text, " v");
-	if (v)
-		memmove(v + 1, v + 2, strlen(v + 2) + 1);
-	text[strcspn(text, "\t:")] = '\0';
-	text[room - 1] = '\0';
-	strcpy(to, text);
-}
-
 struct told {
 	struct gf_comm_told told;
 	struct gf_mpi *mpi;

@@ -5,7 +5,6 @@
 #include "base/clock.h"
 #include "base/registry.h"
 #include "base/timeout.h"
-#include "comm/meet.h"
 #include "comm/processors.h"
 #include "comm/transport.h"
 

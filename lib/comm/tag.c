@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "comm/tag.h"
+#include "comm/transport.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -2,6 +2,8 @@
 #ifndef GF_COMM_TRANSPORT_H
 #define GF_COMM_TRANSPORT_H
 
+#include <stdint.h>
+
 #include "comm/comm.h"
 #include "comm/join.h"
 #include "base/error.h"
@@ -60,5 +62,33 @@ void gf_comm_ucx_settle(const struct gf_comm_how *how);
  */
 int gf_comm_shm_over(struct gf_comm *below, struct gf_comm **comm,
 		     struct gf_error *err);
+
+/* --- what transports are made of ---------------------------------------- */
+
+/* How many bits of a transport's own tags hold channel and match. */
+struct gf_tag_bits {
+	int channel, match;
+};
+
+/* The tag in so many bits, channel above match. The library's own channels are
+ * counted down from the top. -EOVERFLOW: it does not fit; `whose` tags they
+ * are. */
+int gf_tag_pack(const struct gf_tag_bits *bits, uint64_t tag, const char *whose,
+		uint64_t *packed, struct gf_error *err);
+
+/*
+ * What all ranks do together, made of messages: entries of gf_comm_ops for a
+ * transport that has nothing better. Each takes about log2(ranks) rounds, waits
+ * as gf_comm_wait does, and cancels what is pending after a failure.
+ */
+int gf_meet_barrier(struct gf_comm *c, struct gf_error *err);
+int gf_meet_bcast(struct gf_comm *c, int root, void *data, size_t size_bytes,
+		  struct gf_error *err);
+int gf_meet_allgather(struct gf_comm *c, void *all, size_t size_bytes,
+		      struct gf_error *err);
+
+/* Fills in c's host, local_rank and local_ranks: processes that share a kernel,
+ * a host name and process numbers are on one host. Collective. */
+int gf_meet_hosts(struct gf_comm *c, struct gf_error *err);
 
 #endif

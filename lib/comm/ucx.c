@@ -15,7 +15,6 @@
 #include "base/clock.h"
 #include "base/heap.h"
 #include "base/timeout.h"
-#include "comm/meet.h"
 #include "comm/pages.h"
 #include "comm/ucx_state.h"
 

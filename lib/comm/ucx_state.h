@@ -9,7 +9,7 @@
 
 #include "base/slab.h"
 #include "comm/comm.h"
-#include "comm/tag.h"
+#include "comm/transport.h"
 #include "base/digest.h"
 #include "comm/join.h"
 

@@ -14,7 +14,7 @@
 #include <stdlib.h>
 
 #include "base/heap.h"
-#include "comm/meet.h"
+#include "comm/transport.h"
 
 struct shared {
 	struct gf_comm *c;
