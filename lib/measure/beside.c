@@ -6,7 +6,7 @@
 
 #include "base/clock.h"
 #include "base/heap.h"
-#include "measure/crowd.h"
+#include "measure/overlap_parts.h"
 #include "measure/chain.h"
 #include "measure/overlap.h"
 #include "measure/network_parts.h"

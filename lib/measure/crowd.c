@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "measure/crowd.h"
+#include "measure/overlap_parts.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -8,7 +8,6 @@
 #include "base/heap.h"
 #include "cost/stat.h"
 #include "measure/chain.h"
-#include "measure/overlap_parts.h"
 #include "sim/step.h"
 
 /* Both ways to send it take turns, since the machine's pace drifts. A turn has

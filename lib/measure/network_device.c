@@ -6,6 +6,7 @@
 #include "base/heap.h"
 #include "contest/device_send.h"
 #include "comm/watch.h"
+#include "measure/overlap_parts.h"
 
 struct gf_network_device {
 	struct gf_comm *comm;
@@ -43,21 +44,23 @@ void gf_network_device_close(struct gf_network_device *d)
 	free(d);
 }
 
-int gf_network_device_meet(struct gf_network_device *d, struct gf_error *err)
+/* After what they did together: rc, and if that is a failure, which some rank
+ * may never come back from, the others hear of it. */
+static int conclude(struct gf_network_device *d, int rc, struct gf_error *err)
+{
+	if (rc)
+		gf_watch_leave(&d->watch, rc, err);
+	return rc;
+}
+
+/* Collective: the ranks come together, before what they do at the same time. */
+static int meet(struct gf_network_device *d, struct gf_error *err)
 {
 	int rc;
 
 	d->watch.self.calls++;
 	rc = gf_comm_barrier(d->comm, err);
-	return gf_network_device_conclude(d, rc, err);
-}
-
-int gf_network_device_conclude(struct gf_network_device *d, int rc,
-			       struct gf_error *err)
-{
-	if (rc)
-		gf_watch_leave(&d->watch, rc, err);
-	return rc;
+	return conclude(d, rc, err);
 }
 
 struct repeated {
@@ -76,18 +79,18 @@ static int run(void *ctx, double *times, int repeats, struct gf_error *err)
 		rc = gf_contest_send_load(send, false, err);
 		if (rc)
 			break;
-		rc = gf_network_device_meet(d, err);
+		rc = meet(d, err);
 		if (rc)
 			return rc;
 		rc = gf_contest_send_go(send, &times[i], err);
 	}
-	return gf_network_device_conclude(d, rc, err);
+	return conclude(d, rc, err);
 }
 
-int gf_network_device_load(struct gf_network_device *d,
-			   const struct gf_allreduce_cost *cost,
-			   const struct gf_measure_sitting *s,
-			   struct gf_contest_send **send, struct gf_error *err)
+static int load_messages(struct gf_network_device *d,
+			 const struct gf_allreduce_cost *cost,
+			 const struct gf_measure_sitting *s,
+			 struct gf_contest_send **send, struct gf_error *err)
 {
 	size_t n = (size_t)s->messages, i;
 	struct gf_burst_message *messages = gf_xcalloc(n, sizeof(*messages));
@@ -111,11 +114,11 @@ int gf_network_device_load(struct gf_network_device *d,
 	return rc;
 }
 
-int gf_network_device_repeat(struct gf_network_device *d,
-			     struct gf_contest_send *send,
-			     const struct gf_measure_budget *b,
-			     struct gf_measure_samples *samples,
-			     struct gf_error *err)
+static int repeat_messages(struct gf_network_device *d,
+			   struct gf_contest_send *send,
+			   const struct gf_measure_budget *b,
+			   struct gf_measure_samples *samples,
+			   struct gf_error *err)
 {
 	return gf_measure_repeat(d->comm, run, &(struct repeated){d, send}, b,
 				 samples, err);
@@ -128,11 +131,10 @@ int gf_network_device_sit(struct gf_network_device *d,
 			  struct gf_error *err)
 {
 	struct gf_contest_send *send = NULL;
-	int rc = gf_network_device_load(d, cost, s, &send, err);
+	int rc = load_messages(d, cost, s, &send, err);
 
 	if (rc == 0)
-		rc = gf_network_device_repeat(d, send, &s->budget, samples,
-					      err);
+		rc = repeat_messages(d, send, &s->budget, samples, err);
 	gf_contest_send_free(send);
 	return rc;
 }
@@ -165,3 +167,131 @@ struct gf_measure_mover gf_network_device_mover(struct gf_network_device *d)
 	return (struct gf_measure_mover){
 		.comm = d->comm, .run = move, .ctx = d};
 }
+
+/* --- beside backward ------------------------------------------------------ */
+
+/* Messages by NCCL, on a lane beside the stream that computes. */
+struct load {
+	struct gf_network_device *device;
+	struct gf_contest_send *send;
+	struct gf_comm *comm;
+	size_t n;
+	double *ends_s;                 /* from backward's begin */
+	struct gf_message_times *times; /* likewise */
+};
+
+static void close_load(void *load)
+{
+	struct load *l = load;
+
+	gf_contest_send_free(l->send);
+	gf_network_device_close(l->device);
+	free(l->ends_s);
+	free(l->times);
+	free(l);
+}
+
+static int open_load(const struct gf_measure_overlap *c,
+		     const struct gf_measure_sitting *s, void **load,
+		     struct gf_error *err)
+{
+	const struct gf_measure_network network = {
+		.comm = c->comm,
+		.device = c->device,
+		.lanes = (size_t)s->lanes,
+		.max_bytes = s->bytes * (size_t)s->messages,
+		.timeout_s = c->timeout_s,
+	};
+	struct load *l = gf_xcalloc(1, sizeof(*l));
+	int rc;
+
+	l->comm = c->comm;
+	l->n = (size_t)s->messages;
+	l->ends_s = gf_xcalloc(l->n, sizeof(*l->ends_s));
+	l->times = gf_xcalloc(l->n, sizeof(*l->times));
+	rc = gf_network_device_open(&network, &l->device, err);
+	if (rc == 0)
+		rc = load_messages(l->device, c->cost, s, &l->send, err);
+	if (rc)
+		close_load(l);
+	else
+		*load = l;
+	return rc;
+}
+
+static int alone(void *load, const struct gf_measure_budget *budget,
+		 struct gf_measure_samples *samples, struct gf_error *err)
+{
+	struct load *l = load;
+
+	return repeat_messages(l->device, l->send, budget, samples, err);
+}
+
+/* Messages of a lane follow each other. */
+static double busy_s(struct load *l, double alone_s, double until_s)
+{
+	size_t i;
+
+	for (i = 0; i < l->n; i++) {
+		l->times[i].start_s = i ? l->ends_s[i - 1] : 0;
+		l->times[i].end_s = l->ends_s[i];
+	}
+	return alone_s * gf_measure_share_done(l->times, l->n, until_s);
+}
+
+/* Forward begins when the messages are enqueued, too: so nothing of what the
+ * host does is between their begin and backward's. */
+static int beside(struct load *l, struct gf_measure_pass *pass, double *with_s,
+		  struct gf_error *err)
+{
+	int rc;
+
+	gf_measure_pass_hold(pass);
+	gf_measure_pass_forward(pass);
+	gf_measure_pass_begin(pass);
+	rc = gf_contest_send_begin(l->send, pass->begun, err);
+	*with_s = gf_measure_pass_backward(pass);
+	return rc ? rc
+		  : gf_contest_send_end(l->send, pass->rc ? NULL : pass->begun,
+					l->ends_s, err);
+}
+
+static int once(void *load, struct gf_measure_pass *pass, double alone_s,
+		struct gf_measure_mutual *mutual, struct gf_error *err)
+{
+	struct load *l = load;
+	double without_s, with_s = 0;
+	int rc = meet(l->device, err);
+
+	if (rc)
+		return rc;
+	gf_measure_pass_hold(pass);
+	gf_measure_pass_forward(pass);
+	gf_measure_pass_begin(pass);
+	without_s = gf_measure_pass_backward(pass);
+	rc = meet(l->device, err);
+	if (rc)
+		return rc;
+	rc = beside(l, pass, &with_s, err);
+	if (rc == 0)
+		mutual->overlap_slowdown = gf_measure_slowdown(
+			with_s - without_s, busy_s(l, alone_s, with_s));
+	return conclude(l->device, rc, err);
+}
+
+static int gather(void *load, const void *mine, size_t bytes, void *all,
+		  struct gf_error *err)
+{
+	const struct load *l = load;
+
+	return gf_comm_allgather(l->comm, mine, bytes, all, err);
+}
+
+const struct gf_measure_traffic gf_measure_traffic_device = {
+	.backwards = 0.5, /* all of them end within it */
+	.open = open_load,
+	.alone = alone,
+	.once = once,
+	.gather = gather,
+	.close = close_load,
+};

@@ -3,7 +3,6 @@
 #define GF_MEASURE_NETWORK_DEVICE_H
 
 #include "measure/curve.h"
-#include "contest/device_send.h"
 #include "measure/link.h"
 #include "measure/network.h"
 
@@ -27,24 +26,6 @@ int gf_network_device_sit(struct gf_network_device *d,
 			  const struct gf_measure_sitting *sitting,
 			  struct gf_measure_samples *samples,
 			  struct gf_error *err);
-
-/* Its two halves: the messages, and their repeats. */
-int gf_network_device_load(struct gf_network_device *d,
-			   const struct gf_allreduce_cost *cost,
-			   const struct gf_measure_sitting *sitting,
-			   struct gf_contest_send **send, struct gf_error *err);
-int gf_network_device_repeat(struct gf_network_device *d,
-			     struct gf_contest_send *send,
-			     const struct gf_measure_budget *budget,
-			     struct gf_measure_samples *samples,
-			     struct gf_error *err);
-
-/* Collective: the ranks come together, before what they do at the same time. */
-int gf_network_device_meet(struct gf_network_device *d, struct gf_error *err);
-/* After what they did: rc, and if that is a failure, which some rank may never
- * come back from, the others hear of it. */
-int gf_network_device_conclude(struct gf_network_device *d, int rc,
-			       struct gf_error *err);
 
 /* Transfers between neighbours, for measure/network_parts.h. */
 struct gf_measure_mover gf_network_device_mover(struct gf_network_device *d);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "measure/sizes.h"
+#include "measure/curve.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -9,7 +9,7 @@
 #include "measure/network.h"
 #include "measure/overlap.h"
 #include "measure/whole_profile.h"
-#include "measure/sizes.h"
+#include "measure/curve.h"
 #include "cost/stat.h"
 #include "comm/processors.h"
 #include "comm/transport.h"

@@ -3,7 +3,7 @@
  * times are found by hand. */
 #include <math.h>
 
-#include "measure/crowd.h"
+#include "measure/overlap_parts.h"
 #include "test.h"
 
 /*

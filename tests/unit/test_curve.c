@@ -7,7 +7,6 @@
 #include "measure/network.h"
 #include "measure/network_parts.h"
 #include "measure/pairs.h"
-#include "measure/sizes.h"
 #include "ranks.h"
 
 /* How far a recovered constant may be off, relative. */
