@@ -17,7 +17,8 @@ int gf_plan_fit(const struct gf_plan *plan,
 		const struct gf_model_profile *model, int ranks,
 		struct gf_error *err);
 
-/* Can the engine execute it? -ENOTSUP says what this build runs. */
+/* Can the engine execute it? -ENOTSUP says what this build runs; -EINVAL: it is
+ * a rule, without a model. */
 int gf_plan_runnable(const struct gf_plan *plan, struct gf_error *err);
 
 /* A job of so many ranks is the plan's ranks and its servers, or -EINVAL. */

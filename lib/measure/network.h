@@ -53,7 +53,8 @@ int gf_measure_network_check(const struct gf_measure_network *config,
 
 /* Collective; all ranks get the same. remarks: one line for each fit that is
  * unphysical or poor, each algorithm that was left out and why, and for what
- * there was no time for. -EINVAL as gf_measure_network_check. */
+ * there was no time for. -EINVAL as gf_measure_network_check; -ENOTSUP: none of
+ * the algorithms runs on these ranks. */
 int gf_measure_network(const struct gf_measure_network *config,
 		       struct gf_network **out, struct gf_text *remarks,
 		       struct gf_error *err);

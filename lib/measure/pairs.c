@@ -49,9 +49,10 @@ struct tournament {
 	struct gf_measure_link link;
 	int me;              /* member; -1: this rank only looks on */
 	double *row;         /* count: what this member measured of its sends */
-	const double *known; /* rates of the first pass, or NULL */
-	double seconds;      /* of a transfer in the second pass */
-	int passes, pass;
+	size_t bytes;        /* of a transfer, until rates are known */
+	const double *known; /* the rates, of a first look; or NULL */
+	double seconds;      /* of a transfer, by that rate */
+	int passes, pass;    /* for the progress */
 };
 
 static size_t bytes_of(const struct tournament *t, size_t from, size_t to)
@@ -59,7 +60,7 @@ static size_t bytes_of(const struct tournament *t, size_t from, size_t to)
 	double rate;
 
 	if (!t->known)
-		return t->pass < 2 ? SMALL_BYTES : LOOK_BYTES;
+		return t->bytes;
 	rate = t->known[from * t->pairs->count + to];
 	return (size_t)fmin(most_bytes, fmax(LOOK_BYTES, rate * t->seconds)) /
 	       4 * 4;
@@ -139,17 +140,19 @@ static int play(struct tournament *t, struct gf_error *err)
 	struct gf_measure_pairs *p = t->pairs;
 	size_t n = p->count, i;
 	double transfers = 2. * (double)gf_measure_pair_rounds(n) * RATE_PASSES;
-	double *seconds = gf_xcalloc(n * n, sizeof(*seconds));
+	double *seconds = gf_xcalloc(n * n, sizeof(*seconds)); /* per byte */
 	double *known = gf_xcalloc(n * n, sizeof(*known));
 	int k, rc;
 
 	/* the first time opens connections */
 	t->passes = 3 + RATE_PASSES;
-	rc = pass(t, p->latency_s, err);
+	t->bytes = SMALL_BYTES;
+	rc = pass(t, seconds, err);
 	if (rc == 0)
-		rc = pass(t, p->latency_s, err);
+		rc = pass(t, seconds, err);
 	for (i = 0; i < n * n; i++)
-		p->latency_s[i] *= SMALL_BYTES / 2.;
+		p->latency_s[i] = seconds[i] * (SMALL_BYTES / 2.);
+	t->bytes = LOOK_BYTES;
 	if (rc == 0)
 		rc = pass(t, seconds, err);
 	keep_best(known, seconds, n);

@@ -34,7 +34,8 @@ struct gf_measure_pairs {
 	double *latency_s; /* half of there and back */
 };
 
-/* Collective; all ranks get the same. -ENOTSUP with one rank. */
+/* Collective; all ranks get the same. -EINVAL: there is one rank, and no
+ * link. */
 int gf_measure_pairs(const struct gf_measure_pairs_config *config,
 		     struct gf_measure_pairs *pairs, struct gf_error *err);
 void gf_measure_pairs_release(struct gf_measure_pairs *pairs);

@@ -12,8 +12,9 @@ bool gf_task_is_plain(const struct gf_task *t);
  * interval of doubt (task.c). -EINVAL, -ENOTSUP: not with these axes. */
 int gf_task_plan_by(const struct gf_task *t, const struct gf_policy *policy,
 		    struct gf_plan *p, struct gf_error *err);
-/* What `optimal` makes of another model's times or another network's costs,
- * predicted with the task's; of a plain task, but for the lower bound. */
+/* The plan that `optimal` finds with the times of another model or the costs of
+ * another network. It is predicted with the task's own; of a plain task only
+ * the lower bound is that of the search. */
 int gf_task_plan_for(const struct gf_task *t,
 		     const struct gf_model_profile *model,
 		     const struct gf_network *network, struct gf_plan *p,

@@ -23,8 +23,9 @@ struct gf_problem {
 	struct gf_fabric fabric;
 	int lanes;              /* upper bound on messages in flight; 0: what
 				   the policy uses by itself */
-	size_t threshold_bytes; /* threshold; 0: search the best ... */
-	bool threshold_zero;    /* ... or, then, every tensor by itself */
+	size_t threshold_bytes; /* threshold; 0: the best one is searched */
+	bool threshold_zero;    /* threshold_bytes 0: every tensor by itself,
+				   and no search */
 	const char *algorithm;  /* NULL: the cheapest per message */
 	/* The only decomposition that blueconnect and hierarchical may use; a
 	 * stage's algorithm is open if it is NULL. */

@@ -90,7 +90,7 @@ static inline struct gf_csc_step *gf_csc_step_of(const struct gf_selector *s,
 }
 
 /* The state and the steps of slots, whose gradients are the pools', without
- * `packed`. -EINVAL: a chunk is larger than the pool. */
+ * `packed`. -ENOMEM. */
 int gf_csc_init(struct gf_csc *c, const struct gf_select_env *env,
 		struct gf_error *err);
 void gf_csc_release(struct gf_csc *c);
