@@ -299,25 +299,22 @@ static int measure(struct gf_chooser *c, struct trials *all, void *data,
 		   struct gf_way *way, struct gf_error *err)
 {
 	double enough_s = budget_s * (double)all->n, spent_s = 0;
-	size_t left = 2;
-	int rc = run_first(c, all, data, err), round, last = GF_RIVAL_TIMES;
+	bool several = true, final = false;
+	int rc = run_first(c, all, data, err), round, last = 0;
 
-	for (round = 0; rc == 0 && left > 1 && round < GF_RIVAL_TIMES;
-	     round++) {
+	for (round = 0; rc == 0 && several && round < GF_RIVAL_TIMES; round++) {
 		if (spent_s > longest_s ||
-		    (round >= last && spent_s > 2 * enough_s))
+		    (final && round >= last && spent_s > 2 * enough_s))
 			break;
-		if (last == GF_RIVAL_TIMES && spent_s > enough_s &&
-		    round >= FEWEST) {
+		if (!final && spent_s > enough_s && round >= FEWEST) {
+			final = true;
 			last = round + FINAL;
-			left = gf_rivals_near(all->rivals, all->n,
-					      close_behind);
-			if (left < 2)
+			if (gf_rivals_near(all->rivals, all->n, close_behind) <
+			    2)
 				break;
 		}
 		rc = run_round(c, all, data, &spent_s, err);
-		if (rc == 0)
-			left = gf_rivals_weed(all->rivals, all->n);
+		several = rc == 0 && gf_rivals_weed(all->rivals, all->n) > 1;
 	}
 	if (rc == 0)
 		*way = all->trials[gf_rivals_best(all->rivals, all->n)].way;

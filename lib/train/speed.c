@@ -138,8 +138,9 @@ int gf_speed_measure(struct gf_compute *c, size_t count_elems,
 {
 	double seconds[TIMED], sum_s = 0;
 	float *grads, *others, *running, *kept;
-	size_t count, n = 0;
-	int rc = 0, i, untimed = UNTIMED, timed = TIMED;
+	size_t count, n = 0; /* timed */
+	bool slow = false, enough = false;
+	int rc = 0, i;
 
 	if (!count_elems || gf_compute_arrays(c).params)
 		return 0;
@@ -156,15 +157,13 @@ int gf_speed_measure(struct gf_compute *c, size_t count_elems,
 		memcpy(kept, running, count * sizeof(*kept));
 	c->on_need = NULL;
 	pass->start_s = gf_clock_s();
-	for (i = 0; !rc && i < untimed + timed; i++) {
+	for (i = 0; !rc && !enough; i++) {
 		update(grads, others, count_elems);
 		rc = pass_once(c, grads, &seconds[n], err);
 		sum_s += seconds[n];
-		n += i >= untimed;
-		if (i == 0 && sum_s > enough_s)
-			untimed = timed = 1;
-		if (n >= LEAST && sum_s > enough_s)
-			break;
+		slow |= i == 0 && sum_s > enough_s;
+		n += i >= (slow ? 1 : UNTIMED);
+		enough = n >= (slow ? 1 : sum_s > enough_s ? LEAST : TIMED);
 	}
 	if (count)
 		memcpy(running, kept, count * sizeof(*kept));

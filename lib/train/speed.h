@@ -23,7 +23,8 @@ struct gf_speed_pass {
 
 struct gf_speed {
 	struct gf_speed_pass first, last; /* passes, this rank's */
-	/* The times of both by the profile's, and their mean; 0: unknown. */
+	/* The passes' times divided by the profile's, and the mean of the two;
+	 * 0: unknown. */
 	double at_start, at_end, factor;
 	/* The plan's prediction for such a machine, where factor is not 0. */
 	double iteration_s, compute_s;
@@ -40,8 +41,8 @@ bool gf_speed_wanted(const struct gf_plan *plan,
 void gf_speed_compare(const struct gf_plan *plan,
 		      const struct gf_training *training, struct gf_speed *m);
 
-/* What the exchange of an iteration took by what it was to take there; 0: next
- * to nothing was predicted. */
+/* How long the exchange of an iteration took, divided by what was predicted for
+ * it there; 0: next to nothing was predicted. */
 double gf_speed_exchange(const struct gf_speed *m, double iteration_s);
 
 /*
