@@ -408,5 +408,5 @@ int main(int argc, char **argv)
 	gf_axes_release(&a.axes);
 	for (i = 0; i < GF_AXIS_OPTIONS_MOST; i++)
 		gf_text_release(&helps[i]);
-	return gf_cli_exit_rank(&a.cli, rc, false, &err);
+	return gf_cli_exit(&a.cli, rc, false, &err);
 }

@@ -252,5 +252,5 @@ int main(int argc, char **argv)
 				  "--plot: want a report, got --profile -");
 	if (rc == 0)
 		rc = a.against ? against(&a, &err) : report(&a, &err);
-	return gf_cli_exit_rank(&a.cli, rc, false, &err);
+	return gf_cli_exit(&a.cli, rc, false, &err);
 }

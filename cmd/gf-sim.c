@@ -387,5 +387,5 @@ int main(int argc, char **argv)
 	free((void *)a.sweep.period_steps);
 	gf_sweep_release(&a.sweep);
 	gf_uneven_release(&a.uneven);
-	return gf_cli_exit_rank(&a.cli, rc, false, &err);
+	return gf_cli_exit(&a.cli, rc, false, &err);
 }

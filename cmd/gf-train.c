@@ -411,7 +411,7 @@ int main(int argc, char **argv)
 		.ranked = true,
 		.help = help,
 		.settings = settings,
-		.nsettings = gf_settings_expand(
+		.nsettings = gf_setting_expand(
 			own_settings, GF_ARRAY_LENGTH(own_settings), settings),
 		.groups = groups,
 		.rules = rules,

@@ -4,8 +4,12 @@
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
 
+#include "base/array.h"
 #include "base/file.h"
 #include "base/text.h"
 #include "cli/command.h"
@@ -85,7 +89,8 @@ int gf_cli_write(const struct gf_cli *cli, const char *path, const char *text,
 	return rc;
 }
 
-const char *gf_cli_output_file(const struct gf_cli *cli)
+/* Of -o; NULL: none or "-", which is standard output. */
+static const char *output_file(const struct gf_cli *cli)
 {
 	return cli->output && strcmp(cli->output, "-") != 0 ? cli->output
 							    : NULL;
@@ -94,10 +99,11 @@ const char *gf_cli_output_file(const struct gf_cli *cli)
 int gf_cli_emit(const struct gf_cli *cli, const char *text,
 		struct gf_error *err)
 {
-	return gf_cli_write(cli, gf_cli_output_file(cli), text, err);
+	return gf_cli_write(cli, output_file(cli), text, err);
 }
 
-/* The files that the command line names to be written; returns how many. */
+/* The files that the command line names to be written; returns how many. Their
+ * offsets count from *cli, the first member of the command's arguments. */
 static size_t outputs(const struct gf_cli *cli,
 		      struct gf_file_wish files[GF_CLI_SETTINGS_MOST + 1])
 {
@@ -110,7 +116,7 @@ static size_t outputs(const struct gf_cli *cli,
 				c->settings[i].name,
 				*(const char *const *)((const char *)cli +
 						       c->settings[i].offset)};
-	if (gf_cli_output_file(cli))
+	if (output_file(cli))
 		files[n++] = (struct gf_file_wish){"output", cli->output};
 	return n;
 }
@@ -133,7 +139,45 @@ int gf_cli_outputs_apart(const struct gf_cli *cli, struct gf_error *err)
 	return gf_file_apart(files, outputs(cli, files), err);
 }
 
-int gf_cli_exit(const struct gf_cli *cli, int rc, struct gf_error *err)
+/* --- who reads the output ------------------------------------------------- */
+
+enum { NARROWEST = 20, USUAL = 80 };
+
+bool gf_cli_to_terminal(const struct gf_cli *cli)
+{
+	return !output_file(cli) && isatty(STDOUT_FILENO);
+}
+
+bool gf_cli_utf8(void)
+{
+	static const char *const variables[] = {"LC_ALL", "LC_CTYPE", "LANG"};
+	const char *value = NULL;
+	size_t i;
+
+	for (i = 0; i < GF_ARRAY_LENGTH(variables) && !(value && *value); i++)
+		value = getenv(variables[i]);
+	return value &&
+	       (strcasestr(value, "utf-8") || strcasestr(value, "utf8"));
+}
+
+size_t gf_cli_width(const struct gf_cli *cli)
+{
+	const char *columns = getenv("COLUMNS");
+	struct winsize window = {0};
+	int width = columns ? atoi(columns) : 0;
+
+	if (!gf_cli_to_terminal(cli))
+		return 0;
+	if (width <= 0 && ioctl(STDOUT_FILENO, TIOCGWINSZ, &window) == 0)
+		width = window.ws_col;
+	if (width <= 0)
+		width = USUAL;
+	return (size_t)(width < NARROWEST ? NARROWEST : width);
+}
+
+/* --- the end -------------------------------------------------------------- */
+
+static int finish(const struct gf_cli *cli, int rc, struct gf_error *err)
 {
 	bool lost = ferror(stdout) != 0;
 	int status;
@@ -149,12 +193,12 @@ int gf_cli_exit(const struct gf_cli *cli, int rc, struct gf_error *err)
 	return status;
 }
 
-int gf_cli_exit_rank(const struct gf_cli *cli, int rc, bool alike,
-		     struct gf_error *err)
+int gf_cli_exit(const struct gf_cli *cli, int rc, bool alike,
+		struct gf_error *err)
 {
 	if (rc && alike && cli->rank > 0)
 		rc = gf_cli_status(rc);
 	else if (rc > 0 && err->text[0])
 		gf_cli_warn(cli, "%s", err->text);
-	return gf_cli_exit(cli, rc, err);
+	return finish(cli, rc, err);
 }

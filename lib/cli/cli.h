@@ -11,7 +11,8 @@
 
 /*
  * The common part of all commands: messages, output, exit status. Options are
- * in cli/command.h.
+ * in cli/command.h. It is the first member of a command's arguments: the
+ * offsets of settings count from it, too.
  */
 #define GF_CLI_SETTINGS_MOST 128
 
@@ -55,8 +56,6 @@ void gf_cli_note(const struct gf_cli *cli, int level, const char *fmt, ...)
  */
 int gf_cli_write(const struct gf_cli *cli, const char *path, const char *text,
 		 struct gf_error *err);
-/* Of -o; NULL: none or "-", which is standard output. Borrowed. */
-const char *gf_cli_output_file(const struct gf_cli *cli);
 /* To -o. */
 int gf_cli_emit(const struct gf_cli *cli, const char *text,
 		struct gf_error *err);
@@ -68,12 +67,10 @@ int gf_cli_try_outputs(const struct gf_cli *cli, struct gf_error *err);
 int gf_cli_outputs_apart(const struct gf_cli *cli, struct gf_error *err);
 
 /* Closes standard output, prints err if rc < 0, and returns the status for
- * main. rc > 0 is taken as an exit status by itself (1: the answer is no). */
-int gf_cli_exit(const struct gf_cli *cli, int rc, struct gf_error *err);
-
-/* gf_cli_exit for a rank of a job, where rc > 0 may have a reason, too: what
- * failed on all of them alike is said by one. */
-int gf_cli_exit_rank(const struct gf_cli *cli, int rc, bool alike,
-		     struct gf_error *err);
+ * main. rc > 0 is taken as an exit status by itself (1: the answer is no), and
+ * may have a reason in err, too. What failed on all ranks of a job alike is
+ * said by one. */
+int gf_cli_exit(const struct gf_cli *cli, int rc, bool alike,
+		struct gf_error *err);
 
 #endif

@@ -247,7 +247,7 @@ static void check(struct argp_state *state)
 {
 	const struct parse *p = state->input;
 	struct gf_error err;
-	int rc = gf_settings_check(p->command, p->cli, &err);
+	int rc = gf_setting_check(p->command, p->cli, &err);
 
 	if (!rc && p->command->check)
 		rc = p->command->check(p->arguments, &err);
@@ -356,6 +356,30 @@ static void fill_closed_streams(void)
 		if (fcntl(fd, F_GETFD) < 0)
 			(void)open("/dev/null",
 				   fd == STDIN_FILENO ? O_WRONLY : O_RDONLY);
+}
+
+bool gf_cli_given(const struct gf_cli *cli, const char *name)
+{
+	const struct gf_command *c = cli->command;
+	size_t i;
+
+	for (i = 0; i < c->nsettings; i++)
+		if (!strcmp(c->settings[i].name, name))
+			return cli->given[i];
+	assert(!"a rule names a setting that is none");
+	return false;
+}
+
+void gf_cli_given_from(const struct gf_cli *cli, int group,
+		       struct gf_text *names)
+{
+	const struct gf_command *c = cli->command;
+	size_t i;
+
+	for (i = 0; i < c->nsettings; i++)
+		if (cli->given[i] && c->settings[i].group >= group)
+			gf_text_addf(names, "%s%s", names->length ? " " : "",
+				     c->settings[i].name);
 }
 
 void gf_cli_parse(const struct gf_command *command, int argc, char **argv,

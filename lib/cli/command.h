@@ -23,7 +23,8 @@
  *	static const struct gf_command command = {...};
  *
  *	gf_cli_parse(&command, argc, argv, &arguments);
- *	return gf_cli_exit(&arguments.cli, run(&arguments, &err), &err);
+ *	rc = run(&arguments, &err);
+ *	return gf_cli_exit(&arguments.cli, rc, false, &err);
  *
  * Every command also has -o FILE, -q (errors only, no warnings), -v
  * (repeatable), -h, --help, --usage, -V and --version. If both -q and -v are

@@ -75,7 +75,8 @@ static int store_items(const struct gf_setting *s, const char *arg,
 		return rc;
 	while (parts[n])
 		n++;
-	read = gf_xcalloc(n + 1, sizeof(double));
+	read = gf_xcalloc(n + 1,
+			  sizeof(double)); /* or ints, which are smaller */
 	for (n = 0; !rc && parts[n]; n++)
 		rc = store_item(s, parts[n], read, n, err);
 	free(parts);
@@ -162,8 +163,8 @@ int gf_setting_store(const struct gf_setting *s, const char *arg,
 	return 0;
 }
 
-size_t gf_settings_expand(const struct gf_setting *rows, size_t n,
-			  struct gf_setting *settings)
+size_t gf_setting_expand(const struct gf_setting *rows, size_t n,
+			 struct gf_setting *settings)
 {
 	static const enum gf_setting_kind kinds[] = {
 		[GF_FIELD_STRING] = GF_SETTING_TEXT,
@@ -198,30 +199,6 @@ size_t gf_settings_expand(const struct gf_setting *rows, size_t n,
 	}
 	assert(count <= GF_CLI_SETTINGS_MOST);
 	return count;
-}
-
-bool gf_cli_given(const struct gf_cli *cli, const char *name)
-{
-	const struct gf_command *c = cli->command;
-	size_t i;
-
-	for (i = 0; i < c->nsettings; i++)
-		if (!strcmp(c->settings[i].name, name))
-			return cli->given[i];
-	assert(!"a rule names a setting that is none");
-	return false;
-}
-
-void gf_cli_given_from(const struct gf_cli *cli, int group,
-		       struct gf_text *names)
-{
-	const struct gf_command *c = cli->command;
-	size_t i;
-
-	for (i = 0; i < c->nsettings; i++)
-		if (cli->given[i] && c->settings[i].group >= group)
-			gf_text_addf(names, "%s%s", names->length ? " " : "",
-				     c->settings[i].name);
 }
 
 /* Takes one of the names with blanks between; *at moves on, "" ends. */
@@ -295,8 +272,8 @@ static int check_option(const struct gf_cli *cli,
 	return -EINVAL;
 }
 
-int gf_settings_check(const struct gf_command *command,
-		      const struct gf_cli *cli, struct gf_error *err)
+int gf_setting_check(const struct gf_command *command, const struct gf_cli *cli,
+		     struct gf_error *err)
 {
 	const char *options;
 	char option[64];

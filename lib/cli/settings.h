@@ -35,7 +35,7 @@ enum gf_setting_kind {
 	GF_SETTING_REALS, /* double *, in [low, high] */
 	GF_SETTING_INTS,  /* int *, in [low, high], each once */
 	GF_SETTING_RATES, /* double *, bytes per second, each once */
-	/* No setting: those of `fields` are here (gf_settings_expand). */
+	/* No setting: those of `fields` are here (gf_setting_expand). */
 	GF_SETTING_FIELDS,
 };
 
@@ -77,8 +77,8 @@ struct gf_setting {
 /* Puts the options of a document's keys (json/record.h) in place of each row of
  * GF_SETTING_FIELDS, in its group; returns how many settings there are then, at
  * most GF_CLI_SETTINGS_MOST. */
-size_t gf_settings_expand(const struct gf_setting *rows, size_t n,
-			  struct gf_setting *settings);
+size_t gf_setting_expand(const struct gf_setting *rows, size_t n,
+			 struct gf_setting *settings);
 
 /* Stores an argument: 0, or -EINVAL with what was wanted. */
 int gf_setting_store(const struct gf_setting *s, const char *arg,
@@ -97,7 +97,7 @@ struct gf_setting_rule {
 bool gf_setting_listed(const char *names, const char *name);
 /* -EINVAL at the command's first rule that is broken, and at two files to be
  * written that are one. */
-int gf_settings_check(const struct gf_command *command,
-		      const struct gf_cli *cli, struct gf_error *err);
+int gf_setting_check(const struct gf_command *command, const struct gf_cli *cli,
+		     struct gf_error *err);
 
 #endif

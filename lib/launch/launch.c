@@ -58,7 +58,7 @@ static int tell(const struct gf_launch *l, struct gf_comm *comm, int rc,
 	/* a launcher that stands still reads no message */
 	if (lost || (rc < 0 && !comm))
 		(void)gf_end_within(GF_TIMEOUT_ABORT_S, gf_cli_status(rc));
-	status = gf_cli_exit_rank(l->cli, rc, comm && !lost, err);
+	status = gf_cli_exit(l->cli, rc, comm && !lost, err);
 	if (l->before_abort)
 		l->before_abort(l->ctx);
 	if (lost)
