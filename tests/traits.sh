@@ -4,7 +4,8 @@
 # So nothing compares a name with one of a table, and nothing but a selection's
 # own files asks which selection a plan has. What a key's option is called stands
 # in the key's row alone: planner and simulator know the key by its place in the
-# struct. The list below has the exceptions.
+# struct. Libraries leave the process alone: its environment and its signals are
+# the command's. The list below has the exceptions.
 # Prints each offence, and each exception that nothing needs; exit 1 if there is
 # one.
 set -u
@@ -18,6 +19,10 @@ lib/doc/select(ion|_[a-z0-9]+)?\.[ch]        selection        the pure halves
 lib/planner/systems\.c                   selection        what each paper chose
 lib/planner/emit_ddp\.c                  selection        the hook that PyTorch has
 lib/planner/compare_axes\.c              option           --compare=density
+lib/cli/[a-z]+\.c                        process          what commands share
+lib/lane/nccl_tell\.c                    process          NCCL is told algorithms there alone
+lib/comm/mpi_told\.c                     process          and Open MPI that it will be told
+lib/comm/ucx\.c                          process          gives back what UCX takes
 '
 declare -A used
 may() { # file kind
@@ -66,6 +71,10 @@ find_names '\.option = ' period-steps lib/doc/{select,period}*.[ch]
 while IFS=: read -r file text; do
 	may "$file" option || offend "$file names an option: $text"
 done < <(grep -E "\"($names)\"" lib/{planner,sim}/*.[ch])
+
+while IFS=: read -r file text; do
+	may "$file" process || offend "$file is at the process: $text"
+done < <(grep -E '\b((un)?setenv|getenv|signal|sigaction|atexit)\(|\bconstructor\b' lib/*/*.c kernels/*.c kernels/*/*.c)
 
 while read -r files kind why; do
 	[ -z "$files" ] || [ -n "${used[$files$kind]+x}" ] ||
