@@ -23,7 +23,8 @@ struct gf_message;
  * refused.
  */
 enum {
-	/* all gradients go out in their own step, and nothing is kept back */
+	/* all gradients go out in their own step, and nothing is kept back: the
+	 * sums of each of the plan's messages are complete once it has come */
 	GF_SELECT_LOSSLESS = 1 << 0,
 	/* what goes out is numbers whose sum is wanted: a message's algorithm,
 	 * factors and codec serve as they serve dense gradients */

@@ -5,7 +5,7 @@
 static const struct gf_gpu_codec *codec_of(const struct gf_memory *m,
 					   enum gf_dtype dtype)
 {
-	return &m->select->env.place.gpu->kernels
+	return &m->env->place.gpu->kernels
 			->codecs[gf_codec_number(gf_memory_codec(dtype))];
 }
 
@@ -13,7 +13,7 @@ int gf_memory_pack_on(struct gf_memory *m, size_t tensor,
 		      struct gf_gpu_stream *q, struct gf_error *err)
 {
 	struct gf_memory_tensor *t = &m->tensors[tensor];
-	struct gf_gpu *gpu = m->select->env.place.gpu;
+	struct gf_gpu *gpu = m->env->place.gpu;
 	const size_t n = gf_memory_elems(m, tensor);
 	float *to = gf_memory_place(m, tensor);
 
@@ -34,7 +34,7 @@ int gf_memory_put_on(struct gf_memory *m, size_t tensor,
 		     struct gf_gpu_stream *q, struct gf_error *err)
 {
 	const struct gf_memory_tensor *t = &m->tensors[tensor];
-	struct gf_gpu *gpu = m->select->env.place.gpu;
+	struct gf_gpu *gpu = m->env->place.gpu;
 	const size_t n = gf_memory_elems(m, tensor);
 	const float *from = gf_memory_place(m, tensor);
 
@@ -49,7 +49,7 @@ int gf_memory_put_on(struct gf_memory *m, size_t tensor,
 int gf_memory_put_all_on(struct gf_memory *m, struct gf_gpu_stream *q,
 			 struct gf_error *err)
 {
-	const struct gf_select_env *env = &m->select->env;
+	const struct gf_select_env *env = m->env;
 	const struct gf_gpu_kernels *kernels = env->place.gpu->kernels;
 	const struct gf_pool *pool = &env->pools[m->slot];
 	struct gf_select_sums sums;
@@ -68,8 +68,7 @@ int gf_memory_put_all_on(struct gf_memory *m, struct gf_gpu_stream *q,
 		kernels->scale_f32(q, sums.share, sums.pieces[i].grad,
 				   pool->data + sums.pieces[i].first,
 				   sums.pieces[i].count_elems);
-	kernels->spoil_f32(q, m->select->flag[m->slot], pool->data,
-			   pool->count_elems);
+	kernels->spoil_f32(q, m->flag, pool->data, pool->count_elems);
 	for (i = 0; i < pool->ntensors && !rc; i++)
 		if (m->tensors[i].data)
 			rc = gf_memory_put_on(m, i, q, err);

@@ -85,7 +85,12 @@ static void failed(void *ctx, int rc);
 
 static const struct gf_pool *pool_of(const struct gf_memory *m)
 {
-	return &m->select->env.pools[m->slot];
+	return &m->env->pools[m->slot];
+}
+
+static struct gf_work *work_of(const struct gf_memory *m)
+{
+	return gf_select_messages(m->select, m->slot);
 }
 
 /* Is there a rank that reads this one's pool without a copy? */
@@ -113,7 +118,7 @@ static bool goes_as_it_is(const struct gf_plan *plan, size_t message)
 /* Its elements are f64, in every slot, and in the half that gathers. */
 static int make_wide(struct gf_memory *m, size_t message, struct gf_error *err)
 {
-	const struct gf_select_env *env = &m->select->env;
+	const struct gf_select_env *env = m->env;
 	const struct gf_message *p = &env->plan->messages[message];
 	struct gf_memory_message *g = &m->messages[message];
 	size_t slot, k, count = 0;
@@ -124,7 +129,7 @@ static int make_wide(struct gf_memory *m, size_t message, struct gf_error *err)
 	for (k = p->first; k <= p->last; k++)
 		count += env->plan->model->tensors[k].count_elems;
 	for (slot = 0; slot < env->depth; slot++) {
-		struct gf_work *work = m->select->plan_work[slot];
+		struct gf_work *work = gf_select_messages(m->select, slot);
 		struct gf_work *of[] = {&work[message], &work[g->gather]};
 
 		for (k = 0; k < GF_ARRAY_LENGTH(of); k++) {
@@ -141,20 +146,28 @@ int gf_memory_open(struct gf_memory *m, struct gf_selector *select,
 		   struct gf_comm *comm, const enum gf_dtype *dtypes,
 		   struct gf_error *err)
 {
-	const struct gf_plan *plan = select->env.plan;
-	const bool read_here = !select->env.place.gpu && has_neighbours(comm);
+	const struct gf_select_env *env = gf_select_env(select);
+	const struct gf_plan *plan = env->plan;
+	const struct gf_work *work = gf_select_messages(select, 0);
+	const bool read_here = !env->place.gpu && has_neighbours(comm);
 	size_t i, k;
 	int rc = 0;
 
-	*m = (struct gf_memory){.select = select};
+	*m = (struct gf_memory){
+		.select = select,
+		.env = env,
+		.inner = gf_select_hooks(select),
+		.by_message =
+			gf_selection_has(&plan->selection, GF_SELECT_LOSSLESS),
+	};
 	m->hooks = (struct gf_engine_hooks){
 		.prepare = prepare,
 		.finish = finish,
 		.end = end,
-		.meanwhile = select->ops->by_message ? NULL : meanwhile,
+		.meanwhile = m->by_message ? NULL : meanwhile,
 		.failed = failed,
 		.ctx = m,
-		.serial = select->hooks.serial,
+		.serial = m->inner->serial,
 	};
 	m->tensors = gf_xcalloc(plan->model->ntensors, sizeof(*m->tensors));
 	m->messages = gf_xcalloc(plan->nmessages, sizeof(*m->messages));
@@ -165,18 +178,17 @@ int gf_memory_open(struct gf_memory *m, struct gf_selector *select,
 		     k++)
 			m->tensors[k].message = i;
 	}
-	for (i = plan->nmessages; i < select->nplan_work; i++)
-		m->messages[select->plan_work[0][i].after - 1].gather = i;
+	for (i = plan->nmessages; i < gf_work_count(plan); i++)
+		m->messages[work[i].after - 1].gather = i;
 	for (i = 0; i < plan->model->ntensors; i++) {
 		m->tensors[i].dtype = dtypes[i];
 		if (!gf_memory_codec(dtypes[i]) &&
-		    (dtypes[i] != GF_F64 || select->env.place.gpu))
+		    (dtypes[i] != GF_F64 || env->place.gpu))
 			return gf_error_set(err, -ENOTSUP,
 					    "tensor %s: want f32, f16%s or "
 					    "bf16, got %s",
 					    plan->model->tensors[i].name,
-					    select->env.place.gpu ? ""
-								  : ", f64",
+					    env->place.gpu ? "" : ", f64",
 					    gf_dtype_names[dtypes[i]]);
 	}
 	for (i = 0; i < plan->nmessages && !rc; i++)
@@ -194,13 +206,14 @@ void gf_memory_close(struct gf_memory *m)
 
 /* --- a step, from the caller's thread ------------------------------------- */
 
-void gf_memory_begin(struct gf_memory *m, size_t slot,
+void gf_memory_begin(struct gf_memory *m, size_t slot, uint32_t *flag,
 		     const struct gf_work *list)
 {
-	const struct gf_plan *plan = m->select->env.plan;
+	const struct gf_plan *plan = m->env->plan;
 	size_t i;
 
 	m->slot = slot;
+	m->flag = flag;
 	m->list = list;
 	m->nposted = m->front = 0;
 	for (i = 0; i < plan->model->ntensors; i++) {
@@ -220,10 +233,10 @@ void gf_memory_begin(struct gf_memory *m, size_t slot,
 static void place(struct gf_memory *m, size_t message, bool whole)
 {
 	struct gf_memory_message *g = &m->messages[message];
-	struct gf_work *work = m->select->plan_work[m->slot];
-	const bool alone = m->select->env.plan->ranks == 1;
+	struct gf_work *work = work_of(m);
+	const bool alone = m->env->plan->ranks == 1;
 
-	if (!m->select->ops->by_message)
+	if (!m->by_message)
 		return;
 	/* one rank's gradients are the means: nothing moves */
 	g->in_place = alone || (whole && !g->scattered && !g->pooled);
@@ -238,7 +251,7 @@ static void place(struct gf_memory *m, size_t message, bool whole)
 
 static size_t tensors_in(const struct gf_memory *m, size_t message)
 {
-	const struct gf_message *p = &m->select->env.plan->messages[message];
+	const struct gf_message *p = &m->env->plan->messages[message];
 
 	return p->last - p->first + 1;
 }
@@ -248,7 +261,7 @@ void gf_memory_post(struct gf_memory *m, size_t tensor, void *data)
 	struct gf_memory_tensor *t = &m->tensors[tensor];
 	struct gf_memory_message *g = &m->messages[t->message];
 	const size_t *offsets = pool_of(m)->offsets;
-	const size_t first = m->select->env.plan->messages[t->message].first;
+	const size_t first = m->env->plan->messages[t->message].first;
 	const uintptr_t base =
 		(uintptr_t)data -
 		(offsets[tensor] - offsets[first]) * sizeof(float);
@@ -267,7 +280,7 @@ void gf_memory_flush(struct gf_memory *m)
 {
 	size_t i;
 
-	for (i = 0; i < m->select->env.plan->nmessages; i++)
+	for (i = 0; i < m->env->plan->nmessages; i++)
 		if (m->messages[i].nposted < tensors_in(m, i))
 			place(m, i, false);
 }
@@ -305,7 +318,7 @@ static int pack_for(struct gf_memory *m, size_t i, struct gf_gpu_stream *q,
 {
 	const struct gf_work *w = &m->list[i];
 	const bool all = w->at_end || w->after == GF_AFTER_ALL;
-	const size_t ntensors = m->select->env.plan->model->ntensors;
+	const size_t ntensors = m->env->plan->model->ntensors;
 	size_t k;
 	int rc = 0;
 
@@ -319,7 +332,7 @@ static int pack_for(struct gf_memory *m, size_t i, struct gf_gpu_stream *q,
  * of. */
 static size_t whole_of(const struct gf_memory *m, size_t i)
 {
-	const size_t n = m->select->env.plan->nmessages;
+	const size_t n = m->env->plan->nmessages;
 
 	return i < n ? i : m->list[i].after - 1;
 }
@@ -327,19 +340,19 @@ static size_t whole_of(const struct gf_memory *m, size_t i)
 /* What a selection does with f32 is not for it. */
 static bool is_wide(const struct gf_memory *m, size_t i)
 {
-	return m->select->ops->by_message && m->messages[whole_of(m, i)].wide;
+	return m->by_message && m->messages[whole_of(m, i)].wide;
 }
 
 static int prepare(void *ctx, size_t slot, size_t message,
 		   struct gf_gpu_stream *q, struct gf_error *err)
 {
 	struct gf_memory *m = ctx;
-	const struct gf_engine_hooks *inner = &m->select->hooks;
+	const struct gf_engine_hooks *inner = m->inner;
 	const struct gf_work *w = &m->list[message];
 	size_t k;
 	int rc = 0;
 
-	if (!m->select->ops->by_message)
+	if (!m->by_message)
 		rc = pack_for(m, message, q, err);
 	else if (!m->messages[whole_of(m, message)].in_place)
 		for (k = w->first; k <= w->last && !rc; k++)
@@ -353,7 +366,7 @@ static int prepare(void *ctx, size_t slot, size_t message,
 static bool meanwhile(void *ctx, size_t slot, size_t nready)
 {
 	struct gf_memory *m = ctx;
-	const struct gf_engine_hooks *inner = &m->select->hooks;
+	const struct gf_engine_hooks *inner = m->inner;
 
 	while (m->front < nready && m->tensors[m->front].packed)
 		m->front++;
@@ -368,7 +381,7 @@ static bool meanwhile(void *ctx, size_t slot, size_t nready)
 
 static void tell(struct gf_memory *m, size_t message, int status)
 {
-	const struct gf_message *p = &m->select->env.plan->messages[message];
+	const struct gf_message *p = &m->env->plan->messages[message];
 	size_t k;
 
 	if (!status)
@@ -381,8 +394,8 @@ static void tell(struct gf_memory *m, size_t message, int status)
 /* A message of sums, or scaled of means, has come. */
 static void give_back(struct gf_memory *m, size_t message, float share)
 {
-	const struct gf_work *w = &m->select->plan_work[m->slot][message];
-	const int ranks = m->select->env.plan->ranks;
+	const struct gf_work *w = &work_of(m)[message];
+	const int ranks = m->env->plan->ranks;
 	size_t k;
 
 	const struct gf_memory_message *g = &m->messages[message];
@@ -406,7 +419,7 @@ static void give_back(struct gf_memory *m, size_t message, float share)
 static int give_back_on(struct gf_memory *m, size_t message, float share,
 			struct gf_gpu_stream *q, struct gf_error *err)
 {
-	const struct gf_work *w = &m->select->plan_work[m->slot][message];
+	const struct gf_work *w = &work_of(m)[message];
 	int rc = gf_select_multiply(m->select, w, share, q, err);
 	size_t k;
 
@@ -421,15 +434,15 @@ static int finish(void *ctx, size_t slot, size_t message,
 		  struct gf_gpu_stream *q, struct gf_error *err)
 {
 	struct gf_memory *m = ctx;
-	const struct gf_engine_hooks *inner = &m->select->hooks;
-	const struct gf_select_env *env = &m->select->env;
+	const struct gf_engine_hooks *inner = m->inner;
+	const struct gf_select_env *env = m->env;
 	const float share = env->scaled ? 1 : 1.0f / (float)env->plan->ranks;
 	size_t whole;
 	int rc = 0;
 
 	if (inner->finish && !is_wide(m, message))
 		rc = inner->finish(inner->ctx, slot, message, q, err);
-	if (rc || !m->select->ops->by_message)
+	if (rc || !m->by_message)
 		return rc;
 	whole = whole_of(m, message);
 	if (m->messages[whole].gather != message)
@@ -471,7 +484,7 @@ static void put_pieces(struct gf_memory *m, size_t tensor,
 /* The whole step has come. */
 static void give_all_back(struct gf_memory *m)
 {
-	const struct gf_plan *plan = m->select->env.plan;
+	const struct gf_plan *plan = m->env->plan;
 	struct gf_select_sums sums = {NULL, 0, 0};
 	const bool bad = gf_select_inspect(m->select, m->slot).found;
 	size_t piece = 0, i;
@@ -497,10 +510,10 @@ static int end(void *ctx, size_t slot, struct gf_gpu_stream *q,
 	       struct gf_error *err)
 {
 	struct gf_memory *m = ctx;
-	const struct gf_engine_hooks *inner = &m->select->hooks;
+	const struct gf_engine_hooks *inner = m->inner;
 	int rc;
 
-	if (m->select->ops->by_message) /* there is no state */
+	if (m->by_message) /* there is no state */
 		return 0;
 	rc = inner->end ? inner->end(inner->ctx, slot, q, err) : 0;
 	if (rc)
@@ -516,7 +529,7 @@ static void failed(void *ctx, int rc)
 	struct gf_memory *m = ctx;
 	size_t i;
 
-	for (i = 0; i < m->select->env.plan->nmessages; i++)
+	for (i = 0; i < m->env->plan->nmessages; i++)
 		if (!atomic_load(&m->messages[i].done))
 			tell(m, i, rc);
 }

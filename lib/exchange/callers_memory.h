@@ -69,15 +69,19 @@ struct gf_memory_message {
 };
 
 struct gf_memory {
-	struct gf_selector *select; /* borrowed */
-	struct gf_engine *engine;   /* the owner sets it, once there is one */
+	struct gf_selector *select; /* borrowed; and what it is opened with */
+	const struct gf_select_env *env;
+	const struct gf_engine_hooks *inner; /* the selection's */
+	bool by_message;          /* it gives back message by message */
+	struct gf_engine *engine; /* the owner sets it, once there is one */
 	struct gf_engine_hooks
 		hooks; /* for the engine, around the selection's */
 	struct gf_memory_tensor *tensors;
 	struct gf_memory_message *messages;
 	const struct gf_work *list; /* of the step */
 	size_t slot, nposted;
-	size_t front; /* the engine's thread's: those before it are packed */
+	uint32_t *flag; /* the step's, on a GPU */
+	size_t front;   /* the engine's thread's: those before it are packed */
 	_Atomic uint64_t copied_bytes; /* packed and unpacked so far */
 	/* A tensor's mean is in its place (0), or never will be (a negative
 	 * errno); on the engine's thread, not on a GPU. The owner sets them
@@ -102,8 +106,8 @@ bool gf_memory_is_wide(const struct gf_plan *plan, const enum gf_dtype *dtypes,
 void gf_memory_lay_out(const struct gf_plan *plan, const enum gf_dtype *dtypes,
 		       size_t *counts);
 
-/* A step begins, with that list; before the engine knows of it. */
-void gf_memory_begin(struct gf_memory *m, size_t slot,
+/* A step begins, with that list and a GPU's flag; before the engine knows. */
+void gf_memory_begin(struct gf_memory *m, size_t slot, uint32_t *flag,
 		     const struct gf_work *list);
 /* The tensor's gradient is there, and stays until the tensor is done; before
  * the engine is told. Once in a step. */

@@ -12,8 +12,8 @@
 static inline void *gf_memory_base(const struct gf_memory *m, size_t slot,
 				   size_t message)
 {
-	const struct gf_pool *pool = &m->select->env.pools[slot];
-	const size_t first = m->select->env.plan->messages[message].first;
+	const struct gf_pool *pool = &m->env->pools[slot];
+	const size_t first = m->env->plan->messages[message].first;
 	const uintptr_t base = (uintptr_t)(pool->data + pool->offsets[first]);
 	const uintptr_t whole = sizeof(double) - 1;
 
@@ -24,16 +24,16 @@ static inline void *gf_memory_base(const struct gf_memory *m, size_t slot,
  * elements. */
 static inline void *gf_memory_place(const struct gf_memory *m, size_t tensor)
 {
-	const struct gf_pool *pool = &m->select->env.pools[m->slot];
+	const struct gf_pool *pool = &m->env->pools[m->slot];
 	const size_t message = m->tensors[tensor].message;
-	const size_t first = m->select->env.plan->messages[message].first;
+	const size_t first = m->env->plan->messages[message].first;
 
 	return (float *)gf_memory_base(m, m->slot, message) +
 	       (pool->offsets[tensor] - pool->offsets[first]);
 }
 static inline size_t gf_memory_elems(const struct gf_memory *m, size_t tensor)
 {
-	return m->select->env.plan->model->tensors[tensor].count_elems;
+	return m->env->plan->model->tensors[tensor].count_elems;
 }
 /* The codec whose elements are of that type; NULL: no gradients are. */
 const struct gf_codec *gf_memory_codec(enum gf_dtype dtype);

@@ -95,7 +95,8 @@ static int open_engine(struct gf_exchange *x, struct gf_error *err)
 		.segment_bytes = k->plan->segment_bytes,
 		.depth = x->ledger.depth,
 		.compute_threads = k->threads,
-		.hooks = x->memory.select ? x->memory.hooks : x->select.hooks,
+		.hooks = x->memory.select ? x->memory.hooks
+					  : *gf_select_hooks(x->select),
 	};
 	int rc;
 
@@ -111,7 +112,7 @@ static int open_engine(struct gf_exchange *x, struct gf_error *err)
 static int expect(struct gf_exchange *x, struct gf_error *err)
 {
 	size_t n;
-	const struct gf_work *like = gf_select_expect(&x->select, &n);
+	const struct gf_work *like = gf_select_expect(x->select, &n);
 	int rc = gf_engine_expect(x->engine, like, n, err);
 
 	return gf_engine_agree(x->engine, rc, err);
@@ -120,7 +121,8 @@ static int expect(struct gf_exchange *x, struct gf_error *err)
 int gf_exchange_expect_part(struct gf_exchange *x, size_t first, size_t count,
 			    struct gf_error *err)
 {
-	int rc = gf_engine_expect(x->engine, x->select.plan_work[0] + first,
+	int rc = gf_engine_expect(x->engine,
+				  gf_select_messages(x->select, 0) + first,
 				  count, err);
 
 	return gf_engine_agree(x->engine, rc, err);
@@ -133,7 +135,7 @@ static int open_all(struct gf_exchange *x, struct gf_error *err)
 
 	rc = rc ? rc : open_select(x, err);
 	if (!rc && k->dtypes)
-		rc = gf_memory_open(&x->memory, &x->select, k->comm, k->dtypes,
+		rc = gf_memory_open(&x->memory, x->select, k->comm, k->dtypes,
 				    err);
 	rc = rc ? rc : open_flags(x, err);
 	rc = rc ? rc : gf_exchange_flight_open(x, err);
@@ -150,6 +152,7 @@ int gf_exchange_open(struct gf_exchange **out,
 
 	x->env = *env;
 	gf_ledger_init(&x->ledger, (size_t)env->plan->staleness);
+	x->steps = gf_xcalloc(x->ledger.depth, sizeof(*x->steps));
 	x->times = gf_xcalloc(env->plan->nmessages + 1, sizeof(*x->times));
 	rc = open_all(x, err);
 	if (rc && env->comm->broken)
@@ -174,13 +177,14 @@ void gf_exchange_close(struct gf_exchange *x)
 	if (at->nccl)
 		(void)at->gpu->ops->stream_sync(at->gpu, at->stream, &ignored);
 	gf_memory_close(&x->memory);
-	gf_select_close(&x->select);
+	gf_select_close(x->select);
 	gf_exchange_flags_close(&x->flags);
 	for (i = 0; x->pools && i < x->ledger.depth; i++)
 		gf_pool_release(&x->pools[i]);
 	free(x->pools);
 	gf_exchange_flight_close(x);
 	free(x->times);
+	free(x->steps);
 	free(x);
 }
 
@@ -201,7 +205,7 @@ void gf_exchange_state(struct gf_exchange *x, struct gf_state *s)
 {
 	if (x->flight)
 		gf_exchange_flight_state(x, s);
-	gf_select_state(&x->select, s);
+	gf_select_state(x->select, s);
 }
 
 int gf_exchange_settle(struct gf_exchange *x, struct gf_error *err)
@@ -215,13 +219,13 @@ int gf_exchange_settle(struct gf_exchange *x, struct gf_error *err)
 		rc = gf_exchange_wait_all(x, err);
 		rc = rc ? rc : gf_exchange_kept(x, err);
 	}
-	rc = rc ? rc : gf_select_fetch(&x->select, err);
+	rc = rc ? rc : gf_select_fetch(x->select, err);
 	return rc || !x->flight ? rc : gf_exchange_flight_keep(x, err);
 }
 
 int gf_exchange_restore(struct gf_exchange *x, struct gf_error *err)
 {
-	int rc = gf_select_send(&x->select, err);
+	int rc = gf_select_send(x->select, err);
 
 	/* the state that was read is all that holds */
 	x->ledger.learnt = x->ledger.taken;

@@ -101,7 +101,8 @@ struct gf_exchange {
 	struct gf_exchange_env env;
 	struct gf_ledger ledger;
 	struct gf_pool *pools; /* per slot; between GPUs theirs */
-	struct gf_selector select;
+	struct gf_selector *select;
+	struct gf_select_step *steps; /* per slot */
 	struct gf_memory memory;  /* with env.dtypes */
 	struct gf_engine *engine; /* for all else that communicates, too */
 	struct gf_exchange_flags flags; /* between GPUs: which are bad */

@@ -38,15 +38,15 @@ void gf_exchange_list(struct gf_exchange *x, double scale)
 
 	if (!gf_ledger_list(&x->ledger))
 		return;
-	x->select.scale[slot] = scale;
-	gf_select_begin(&x->select, slot, x->ledger.number, &work, &n);
+	x->steps[slot].scale = scale;
+	gf_select_begin(x->select, slot, &x->steps[slot], &work, &n);
 	if (x->part_count) {
 		work += x->part;
 		n = x->part_count;
 		x->part_count = 0;
 	}
 	if (x->memory.select)
-		gf_memory_begin(&x->memory, slot, work);
+		gf_memory_begin(&x->memory, slot, x->steps[slot].flag, work);
 	if (x->env.place.nccl)
 		gf_engine_list(x->engine, work, n);
 	else
@@ -64,9 +64,9 @@ float *gf_exchange_begin(struct gf_exchange *x, size_t step, double scale)
 	const size_t index = gf_ledger_begin(&x->ledger, step);
 	const size_t slot = gf_exchange_slot(x, index);
 
+	x->steps[slot] = (struct gf_select_step){step, scale, NULL};
 	if (x->env.place.nccl) {
-		x->select.flag[slot] = gf_exchange_flag(&x->flags, index);
-		x->select.scale[slot] = scale;
+		x->steps[slot].flag = gf_exchange_flag(&x->flags, index);
 		gf_engine_begin_work(x->engine, NULL, 0);
 	} else {
 		gf_exchange_list(x, scale);
@@ -186,10 +186,11 @@ int gf_exchange_wait_all(struct gf_exchange *x, struct gf_error *err)
 /* The message of the list that brings all of it. */
 static size_t gather_of(const struct gf_exchange *x, size_t message)
 {
+	const struct gf_work *work = gf_select_messages(x->select, 0);
 	size_t k;
 
-	for (k = x->env.plan->nmessages; k < x->select.nplan_work; k++)
-		if (x->select.plan_work[0][k].after == message + 1)
+	for (k = x->env.plan->nmessages; k < gf_work_count(x->env.plan); k++)
+		if (work[k].after == message + 1)
 			return k;
 	return message;
 }
@@ -207,7 +208,7 @@ struct gf_exchange_oldest gf_exchange_oldest(const struct gf_exchange *x)
 
 	return (struct gf_exchange_oldest){
 		.age = gf_ledger_age(&x->ledger, index),
-		.scale = x->select.scale[gf_exchange_slot(x, index)],
+		.scale = x->steps[gf_exchange_slot(x, index)].scale,
 		.flag = x->env.place.nccl ? gf_exchange_flag(&x->flags, index)
 					  : NULL,
 	};
@@ -218,7 +219,7 @@ struct gf_select_bad gf_exchange_bad_of(struct gf_exchange *x, size_t index)
 	if (gf_ledger_is_restored(&x->ledger, index))
 		return (struct gf_select_bad){.found = x->flight_bad[index] !=
 						       0};
-	return gf_select_inspect(&x->select, gf_exchange_slot(x, index));
+	return gf_select_inspect(x->select, gf_exchange_slot(x, index));
 }
 
 struct gf_select_bad gf_exchange_bad(struct gf_exchange *x)
@@ -235,20 +236,20 @@ int gf_exchange_sums(struct gf_exchange *x, struct gf_select_sums *sums,
 	/* the stream waits for what follows the step's messages */
 	if (x->env.place.nccl && !gf_ledger_is_restored(&x->ledger, index))
 		rc = gf_engine_end(x->engine, err);
-	gf_select_sums(&x->select, gf_exchange_slot(x, index), sums);
+	gf_select_sums(x->select, gf_exchange_slot(x, index), sums);
 	return rc;
 }
 
 void gf_exchange_adopt(struct gf_exchange *x)
 {
-	gf_select_adopt(&x->select, gf_exchange_slot(x, x->ledger.taken));
+	gf_select_adopt(x->select, gf_exchange_slot(x, x->ledger.taken));
 }
 
 struct gf_exchange_sums_of gf_exchange_message(const struct gf_exchange *x,
 					       size_t message)
 {
 	const struct gf_pool *pool = &x->pools[0];
-	const struct gf_work *w = &x->select.plan_work[0][message];
+	const struct gf_work *w = &gf_select_messages(x->select, 0)[message];
 	const size_t first = pool->offsets[w->first];
 
 	return (struct gf_exchange_sums_of){
@@ -305,7 +306,7 @@ int gf_exchange_learn(struct gf_exchange *x, bool *bad, struct gf_error *err)
 	if (rc)
 		return rc;
 	if (!*bad)
-		gf_select_adopt(&x->select, gf_exchange_slot(x, index));
+		gf_select_adopt(x->select, gf_exchange_slot(x, index));
 	gf_ledger_learn(&x->ledger);
 	return 0;
 }
@@ -368,12 +369,12 @@ const size_t *gf_exchange_offsets(const struct gf_exchange *x)
 
 bool gf_exchange_by_message(const struct gf_exchange *x)
 {
-	return x->select.ops->by_message;
+	return gf_selection_has(&x->env.plan->selection, GF_SELECT_LOSSLESS);
 }
 
 bool gf_exchange_decides(const struct gf_exchange *x)
 {
-	return x->select.ops->adopt != NULL;
+	return gf_select_decides(x->select);
 }
 
 struct gf_totals gf_exchange_totals(struct gf_exchange *x)

@@ -107,8 +107,8 @@ int gf_exchange_flight_keep(struct gf_exchange *x, struct gf_error *err)
 	rc = find_bad(x, err);
 	for (age = 0; age < x->nflight && !rc; age++) {
 		slot = gf_exchange_slot(x, x->ledger.taken + age);
-		x->flight_scale[age] = x->select.scale[slot];
-		rc = gf_select_keep(&x->select, slot, age, x->flight_bad[age],
+		x->flight_scale[age] = x->steps[slot].scale;
+		rc = gf_select_keep(x->select, slot, age, x->flight_bad[age],
 				    x->flight + age * gf_exchange_elems(x),
 				    err);
 	}
@@ -139,8 +139,8 @@ int gf_exchange_flight_restore(struct gf_exchange *x, struct gf_error *err)
 
 	for (age = 0; age < x->nflight && !rc; age++) {
 		slot = gf_exchange_slot(x, age);
-		x->select.scale[slot] = x->flight_scale[age];
-		rc = gf_select_restore(&x->select, slot, age,
+		x->steps[slot].scale = x->flight_scale[age];
+		rc = gf_select_restore(x->select, slot, age,
 				       x->flight + age * gf_exchange_elems(x),
 				       err);
 	}

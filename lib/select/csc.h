@@ -11,7 +11,7 @@
 #include "doc/select_csc.h"
 #include "work/work.h"
 #include "optim/optimizer.h"
-#include "select/select.h"
+#include "select/select_parts.h"
 
 /*
  * Coarse-grained sparse communication (GradientFlow, Sun et al. 2019, section

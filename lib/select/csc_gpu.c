@@ -376,12 +376,12 @@ static int end(void *ctx, size_t slot, struct gf_gpu_stream *q,
 		return rc;
 	/* marks of ranks, not norms: these may be infinite in f32 */
 	gpu->kernels->nonfinite_f32(q, (float *)g->shared + c->nchunks,
-				    s->flag[slot],
+				    s->slots[slot].step.flag,
 				    gf_csc_shared_elems(c) - c->nchunks);
 	/* the history becomes this step's, unless the step is bad */
-	gpu->kernels->keep_chunks_f32(q, s->flag[slot], g->history, t->data,
-				      elems_of(s), c->chunk_elems, g->sent,
-				      c->decay);
+	gpu->kernels->keep_chunks_f32(q, s->slots[slot].step.flag, g->history,
+				      t->data, elems_of(s), c->chunk_elems,
+				      g->sent, c->decay);
 	top.values = g->shared;
 	top.count = c->nchunks;
 	top.k = gf_csc_kept(c->params, c->nchunks, t->number + 1);

@@ -40,7 +40,8 @@ static int end(void *ctx, size_t slot, struct gf_gpu_stream *q,
 
 	if (!rc)
 		s->env.place.gpu->kernels->nonfinite_f32(
-			q, pool->data, s->flag[slot], pool->count_elems);
+			q, pool->data, s->slots[slot].step.flag,
+			pool->count_elems);
 	return rc;
 }
 
@@ -63,7 +64,6 @@ static struct gf_select_bad inspect(struct gf_selector *s, size_t slot)
 }
 
 const struct gf_select_ops gf_select_dense = {
-	.by_message = true,
 	.hooks = {.prepare = prepare, .finish = finish, .end = end},
 	.open = open_dense,
 	.inspect = inspect,

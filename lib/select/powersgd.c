@@ -55,7 +55,7 @@ static bool warms_up(const struct gf_selector *s, size_t slot)
 {
 	const struct powersgd *p = s->priv;
 
-	return s->slots[slot].step <= p->params->warmup_steps;
+	return s->slots[slot].step.number <= p->params->warmup_steps;
 }
 
 /* --- linear algebra ------------------------------------------------------- */
@@ -146,7 +146,7 @@ static const float *first_q(const struct powersgd *p,
 {
 	if (p->params->warm_start)
 		return p->kept + part->at_kept;
-	gf_powersgd_start(t->step - 1, part->tensor,
+	gf_powersgd_start(t->step.number - 1, part->tensor,
 			  part->m.rank * part->m.cols, drawn);
 	return drawn;
 }

@@ -58,8 +58,8 @@ static int prepare(void *ctx, size_t slot, size_t message,
 	(void)err;
 	if (w->half == GF_COLL_ALL_GATHER)
 		return 0;
-	gf_randomk_pick(params_of(s)->seed, t->step, message, n, w->count_elems,
-			index);
+	gf_randomk_pick(params_of(s)->seed, t->step.number, message, n,
+			w->count_elems, index);
 	gf_feedback_add(&s->feedback, data, first, n);
 	if (gf_finite_prefix(data + first, n) < n)
 		data[first + index[0]] = NAN;

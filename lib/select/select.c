@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Parts that selections share: the plan's messages, scales, optional
  * operations. */
-#include "select/select.h"
+#include "select/select_parts.h"
 
 #include <errno.h>
 #include <math.h>
@@ -67,24 +67,24 @@ int gf_select_check_gpu(const struct gf_plan *plan, struct gf_error *err)
 	return ops->check ? ops->check(plan, err) : 0;
 }
 
-int gf_select_open(struct gf_selector *s, const struct gf_select_env *env,
-		   struct gf_error *err)
+int gf_select_open(struct gf_selector **selector,
+		   const struct gf_select_env *env, struct gf_error *err)
 {
 	const struct gf_selection_entry *entry = find(env->plan);
+	struct gf_selector *s;
 	size_t i;
 	int rc;
 
-	memset(s, 0, sizeof(*s));
+	*selector = NULL;
 	rc = env->place.gpu ? gf_select_check_gpu(env->plan, err)
 			    : gf_select_check(env->plan, err);
 	if (rc)
 		return rc;
+	*selector = s = gf_xcalloc(1, sizeof(*s));
 	s->ops = env->place.gpu ? entry->on_gpu : entry->ops;
 	s->env = *env;
 	s->hooks = s->ops->hooks;
 	s->hooks.ctx = s;
-	s->scale = gf_xcalloc(env->depth, sizeof(*s->scale));
-	s->flag = gf_xcalloc(env->depth, sizeof(uint32_t *));
 	s->slots = gf_xcalloc(env->depth, sizeof(*s->slots));
 	s->plan_work = gf_xcalloc(env->depth, sizeof(struct gf_work *));
 	s->nplan_work = gf_work_count(env->plan);
@@ -121,7 +121,7 @@ void gf_select_close(struct gf_selector *s)
 {
 	size_t i;
 
-	if (!s->ops)
+	if (!s)
 		return;
 	if (s->ops->close)
 		s->ops->close(s);
@@ -132,23 +132,42 @@ void gf_select_close(struct gf_selector *s)
 	gf_feedback_close(&s->feedback);
 	free(s->slots);
 	free(s->plan_work);
-	free(s->scale);
-	free(s->flag);
-	memset(s, 0, sizeof(*s));
+	free(s);
+}
+
+const struct gf_select_env *gf_select_env(const struct gf_selector *s)
+{
+	return &s->env;
+}
+
+const struct gf_engine_hooks *gf_select_hooks(const struct gf_selector *s)
+{
+	return &s->hooks;
+}
+
+struct gf_work *gf_select_messages(const struct gf_selector *s, size_t slot)
+{
+	return s->plan_work[slot];
+}
+
+bool gf_select_decides(const struct gf_selector *s)
+{
+	return s->ops->adopt != NULL;
 }
 
 /* --- optional operations -------------------------------------------------- */
 
-void gf_select_begin(struct gf_selector *s, size_t slot, size_t step,
+void gf_select_begin(struct gf_selector *s, size_t slot,
+		     const struct gf_select_step *step,
 		     const struct gf_work **list, size_t *n)
 {
 	struct gf_select_slot *t = &s->slots[slot];
 
-	t->step = step;
+	t->step = *step;
 	*list = t->list ? t->list : s->plan_work[slot];
 	*n = t->list ? t->nlist : s->nplan_work;
 	if (s->ops->begin)
-		s->ops->begin(s, slot, step, list, n);
+		s->ops->begin(s, slot, step->number, list, n);
 }
 
 const struct gf_work *gf_select_expect(struct gf_selector *s, size_t *n)
@@ -302,8 +321,8 @@ int gf_select_scale(const struct gf_selector *s, size_t slot,
 {
 	if (!s->env.scaled)
 		return 0;
-	return gf_select_multiply(s, w, s->scale[slot] / s->env.plan->ranks, q,
-				  err);
+	return gf_select_multiply(
+		s, w, s->slots[slot].step.scale / s->env.plan->ranks, q, err);
 }
 
 int gf_select_unscale(const struct gf_selector *s, size_t slot,
@@ -311,7 +330,8 @@ int gf_select_unscale(const struct gf_selector *s, size_t slot,
 		      struct gf_error *err)
 {
 	return s->env.scaled
-		       ? gf_select_multiply(s, w, 1 / s->scale[slot], q, err)
+		       ? gf_select_multiply(s, w, 1 / s->slots[slot].step.scale,
+					    q, err)
 		       : 0;
 }
 
@@ -338,7 +358,8 @@ int gf_select_memory(struct gf_selector *s, size_t slot, size_t which,
 int gf_select_clear_flag(const struct gf_selector *s, size_t slot,
 			 struct gf_gpu_stream *q, struct gf_error *err)
 {
-	return s->env.place.gpu->ops->zero(s->env.place.gpu, q, s->flag[slot],
+	return s->env.place.gpu->ops->zero(s->env.place.gpu, q,
+					   s->slots[slot].step.flag,
 					   sizeof(uint32_t), err);
 }
 

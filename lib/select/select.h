@@ -16,7 +16,6 @@
 #include "work/work.h"
 #include "gpu/gpu.h"
 #include "optim/optimizer.h"
-#include "select/feedback.h"
 #include "select/sums.h"
 
 /*
@@ -62,89 +61,14 @@ struct gf_select_env {
 	struct gf_place place; /* of the pools; zeros: on the host */
 };
 
-/* A step under way, as every selection has it. */
-struct gf_select_slot {
-	size_t step; /* begun last, from 1 */
-	/* The step's messages, where they are not the plan's
-	 * (gf_select_own_work), and their memory (gf_select_memory). */
-	struct gf_work *list;
-	size_t nlist;
-	void *memory[2];
-	struct gf_select_bad bad; /* `end` sets it */
-	void *more; /* ops->slot_bytes, zeroed, or what open_slot allocates */
+struct gf_select_step {
+	size_t number;
+	double scale;
+	uint32_t *flag;
 };
 
-struct gf_selector {
-	const struct gf_select_ops *ops;
-	struct gf_select_env env;
-	struct gf_engine_hooks hooks; /* of ops, for the engine */
-	struct gf_work **plan_work;   /* per slot: the plan's messages, */
-	size_t nplan_work;            /* so many */
-	/* Per slot; the caller sets them before the step's first hook. The flag
-	 * is a word on the device, of gradients that go from GPU to GPU. */
-	double *scale;
-	uint32_t **flag;
-	struct gf_select_slot *slots;
-	struct gf_feedback feedback; /* with ops->residual */
-	struct gf_optim_piece whole;
-	void *priv; /* the selection's own state */
-};
-
-struct gf_select_ops {
-	/* The sums of each of the plan's messages are in the pool, and
-	 * complete, as soon as that message has come. */
-	bool by_message;
-	/* On the engine's thread; ctx is the selector (gf_select_open sets it).
-	 * A selection whose steps each need the state that the step before
-	 * leaves says `serial`. */
-	struct gf_engine_hooks hooks;
-	size_t slot_bytes; /* of struct gf_select_slot's `more` */
-	/* The selection has error feedback, and so is the residual called in
-	 * checkpoints; NULL: none */
-	const char *residual;
-	/* Is there a reason not to run this plan? (optional) */
-	int (*check)(const struct gf_plan *plan, struct gf_error *err);
-	/* Allocates the state, on this rank alone, then each slot's; `close`
-	 * follows also if they fail. (optional, all) */
-	int (*open)(struct gf_selector *s, struct gf_error *err);
-	int (*open_slot)(struct gf_selector *s, size_t slot,
-			 struct gf_error *err);
-	void (*close)(struct gf_selector *s);
-	/* Step `step` (from 1) begins in a slot: its messages, which stay the
-	 * selection's. All ranks give the same. (optional: the slot's list, or
-	 * the plan's) */
-	void (*begin)(struct gf_selector *s, size_t slot, size_t step,
-		      const struct gf_work **list, size_t *n);
-	/* Messages of all sizes that may come: between steps, after `open` and
-	 * after `restore`. They stay the selection's. (optional: the plan's) */
-	const struct gf_work *(*expect)(struct gf_selector *s, size_t *n);
-	/* The step has ended. Not asked for where a flag says it. (optional:
-	 * the slot's) */
-	struct gf_select_bad (*inspect)(struct gf_selector *s, size_t slot);
-	/* (optional: the whole pool) */
-	void (*sums)(struct gf_selector *s, size_t slot,
-		     struct gf_select_sums *sums);
-	/* Those have been applied: what the step decided holds for the steps
-	 * that begin from now on. (optional) */
-	void (*adopt)(struct gf_selector *s, size_t slot);
-	/* Adds the arrays, but for the residual, that must survive a stop.
-	 * (optional) */
-	void (*state)(struct gf_selector *s, struct gf_state *list);
-	/* A step that has ended and is not applied, the age-th from the oldest:
-	 * its sums go to `values`, laid out as the pool, and what else `sums`
-	 * needs of it goes into the arrays of `state`; and back after a resume.
-	 * bad: they are not finite. (optional, both: the pool is all that
-	 * `sums` needs) */
-	int (*keep)(struct gf_selector *s, size_t slot, size_t age, bool bad,
-		    float *values, struct gf_error *err);
-	int (*restore)(struct gf_selector *s, size_t slot, size_t age,
-		       const float *values, struct gf_error *err);
-	/* Between steps: the device's state goes to the host's copy, which
-	 * `state` lists; and the copy, which the caller has changed, becomes
-	 * the state. (optional, both: it is the state) */
-	int (*fetch)(struct gf_selector *s, struct gf_error *err);
-	int (*send)(struct gf_selector *s, struct gf_error *err);
-};
+struct gf_selector;
+struct gf_select_ops; /* select/select_parts.h */
 
 /* registry.c: the running halves of selections; {NULL} at the end. */
 struct gf_selection_entry {
@@ -161,12 +85,25 @@ int gf_select_check(const struct gf_plan *plan, struct gf_error *err);
 int gf_select_check_gpu(const struct gf_plan *plan, struct gf_error *err);
 
 /* -ENOTSUP as above; gf_select_close follows also if this fails. */
-int gf_select_open(struct gf_selector *s, const struct gf_select_env *env,
+int gf_select_open(struct gf_selector **s, const struct gf_select_env *env,
 		   struct gf_error *err);
+/* Accepts NULL. */
 void gf_select_close(struct gf_selector *s);
-/* As the operations of these names, the optional ones filled in. */
-void gf_select_begin(struct gf_selector *s, size_t slot, size_t step,
+/* What it was opened with, and the hooks of its steps. */
+const struct gf_select_env *gf_select_env(const struct gf_selector *s);
+const struct gf_engine_hooks *gf_select_hooks(const struct gf_selector *s);
+/* The plan's messages (gf_work_count) in a slot's pool: a selection without
+ * messages of its own sends these. The caller may move them elsewhere. */
+struct gf_work *gf_select_messages(const struct gf_selector *s, size_t slot);
+/* Does what a step sends depend on how the one before has ended? */
+bool gf_select_decides(const struct gf_selector *s);
+/* The run's step `number` (from 1) begins in a slot: its messages, which stay
+ * the selection's. The scale is that of its gradients; the flag is a word on
+ * the device, of gradients that go from GPU to GPU. */
+void gf_select_begin(struct gf_selector *s, size_t slot,
+		     const struct gf_select_step *step,
 		     const struct gf_work **list, size_t *n);
+/* As the operations of these names, the optional ones filled in. */
 const struct gf_work *gf_select_expect(struct gf_selector *s, size_t *n);
 struct gf_select_bad gf_select_inspect(struct gf_selector *s, size_t slot);
 void gf_select_sums(struct gf_selector *s, size_t slot,
@@ -185,43 +122,10 @@ int gf_select_send(struct gf_selector *s, struct gf_error *err);
 void gf_select_times(const struct gf_plan *plan, const struct gf_work *list,
 		     size_t n, const struct gf_message_times *sent,
 		     const double *ready_s, struct gf_message_times *times);
-
-/*
- * For selections. A message of sums is about to go, and has come; now, or on q:
- * nothing to do unless env.scaled.
- */
-int gf_select_scale(const struct gf_selector *s, size_t slot,
-		    const struct gf_work *w, struct gf_gpu_stream *q,
-		    struct gf_error *err);
-int gf_select_unscale(const struct gf_selector *s, size_t slot,
-		      const struct gf_work *w, struct gf_gpu_stream *q,
-		      struct gf_error *err);
 /* The message's values times `by`; now, or on q. */
 int gf_select_multiply(const struct gf_selector *s, const struct gf_work *w,
 		       double by, struct gf_gpu_stream *q,
 		       struct gf_error *err);
-/* The slot's own list of n messages, which begins as the plan's. */
-struct gf_work *gf_select_own_work(struct gf_selector *s, size_t slot,
-				   size_t n);
-/* Allocates the slot's `which`-th piece of memory for messages. */
-int gf_select_memory(struct gf_selector *s, size_t slot, size_t which,
-		     size_t size_bytes, struct gf_error *err);
-/* Enqueues that no gradient of the slot's step is known to be bad. */
-int gf_select_clear_flag(const struct gf_selector *s, size_t slot,
-			 struct gf_gpu_stream *q, struct gf_error *err);
-/* One value per element of the pool, between device and host; waits. */
-int gf_select_copy(const struct gf_selector *s, void *to, const void *from,
-		   enum gf_gpu_copy kind, struct gf_error *err);
-/* `keep` and `restore` of a slot's pool, wherever it is. */
-int gf_select_keep_pool(const struct gf_selector *s, size_t slot, float *values,
-			struct gf_error *err);
-int gf_select_restore_pool(const struct gf_selector *s, size_t slot,
-			   const float *values, struct gf_error *err);
-/* A `check`: messages are not split into halves. */
-int gf_select_check_whole(const struct gf_plan *plan, struct gf_error *err);
-/* An element of the pool is not finite. */
-struct gf_select_bad gf_select_bad_at(const struct gf_pool *pool,
-				      size_t element);
 /* The first of `count` elements of the pool, from `first` on, that is not
  * finite; their values are at `values`. */
 struct gf_select_bad gf_select_find_bad(const struct gf_pool *pool,

@@ -2,7 +2,7 @@
 #ifndef GF_SELECT_SELECTIONS_H
 #define GF_SELECT_SELECTIONS_H
 
-#include "select/select.h"
+#include "select/select_parts.h"
 #include "doc/select_topk.h"
 #include "select/sets.h"
 

@@ -139,7 +139,8 @@ static int prepare(void *ctx, size_t slot, size_t message,
 
 	return gf_sparse_gpu_prepare(
 		gpu_of(s)->messages[message], w->data,
-		gf_topk_k(s, s->slots[slot].step, w->count_elems), q, err);
+		gf_topk_k(s, s->slots[slot].step.number, w->count_elems), q,
+		err);
 }
 
 static int finish(void *ctx, size_t slot, size_t message,
@@ -160,9 +161,10 @@ static int end(void *ctx, size_t slot, struct gf_gpu_stream *q,
 	int rc = gf_select_clear_flag(s, slot, q, err);
 
 	for (i = 0; i < s->env.plan->nmessages && !rc; i++)
-		gf_sparse_gpu_look(g->messages[i], q, s->flag[slot]);
+		gf_sparse_gpu_look(g->messages[i], q, s->slots[slot].step.flag);
 	for (i = 0; i < s->env.plan->nmessages && !rc; i++)
-		rc = gf_sparse_gpu_apply(g->messages[i], q, s->flag[slot], err);
+		rc = gf_sparse_gpu_apply(g->messages[i], q,
+					 s->slots[slot].step.flag, err);
 	return rc;
 }
 

@@ -77,7 +77,7 @@ static inline size_t run_elems(const struct exchange_run *run)
 struct exchange {
 	size_t depth;
 	struct gf_pool *pools; /* depth */
-	struct gf_selector select;
+	struct gf_selector *select;
 	struct gf_engine *engine;
 	size_t begun, applied; /* steps; the n-th uses slot n % depth */
 };
@@ -117,7 +117,7 @@ static inline void open_exchange(struct exchange *x, struct gf_comm *comm,
 			       .timeout_s = TEST_PATIENCE_S,
 			       .segment_bytes = plan->segment_bytes,
 			       .depth = x->depth,
-			       .hooks = x->select.hooks,
+			       .hooks = *gf_select_hooks(x->select),
 		       },
 		       &x->engine, &err),
 	       "%s", err.text);
@@ -128,7 +128,7 @@ static inline void close_exchange(struct exchange *x)
 	size_t i;
 
 	gf_engine_free(x->engine);
-	gf_select_close(&x->select);
+	gf_select_close(x->select);
 	for (i = 0; i < x->depth; i++)
 		gf_pool_release(&x->pools[i]);
 	free(x->pools);
@@ -140,16 +140,16 @@ static inline void run_apply(struct exchange_run *run, struct exchange *x,
 {
 	const size_t slot = x->applied++ % x->depth;
 	const bool pieces = gf_selection_has(&run->selection, GF_SELECT_PIECES);
-	struct gf_select_bad bad = gf_select_inspect(&x->select, slot);
+	struct gf_select_bad bad = gf_select_inspect(x->select, slot);
 	struct gf_select_sums sums;
 
 	if (bad.found && !run->bad[rank].found)
 		run->bad[rank] = bad;
 	if (bad.found)
 		return;
-	gf_select_sums(&x->select, slot, &sums);
+	gf_select_sums(x->select, slot, &sums);
 	gf_update_sums(u, run->lr, &sums, pieces, NULL);
-	gf_select_adopt(&x->select, slot);
+	gf_select_adopt(x->select, slot);
 }
 
 /* Applies the oldest step when as many are under way as may be. */
@@ -163,8 +163,9 @@ static inline void run_step(struct exchange_run *run, struct exchange *x,
 	struct gf_error err = {""};
 	size_t t, i, n;
 
-	x->select.scale[slot] = run->scale;
-	gf_select_begin(&x->select, slot, step, &list, &n);
+	gf_select_begin(x->select, slot,
+			&(struct gf_select_step){step, run->scale, NULL}, &list,
+			&n);
 	gf_engine_begin_work(x->engine, list, n);
 	for (t = 0; t < run->ntensors; t++) {
 		for (i = offsets[t]; i < offsets[t + 1]; i++)
@@ -216,7 +217,7 @@ static inline void run_rank(struct gf_comm *comm, void *ctx)
 	update.offsets = x.pools[0].offsets;
 	EXPECT(!gf_update_open(&update, &optim, &err), "%s", err.text);
 	gf_update_state(&update, &state);
-	gf_select_state(&x.select, &state);
+	gf_select_state(x.select, &state);
 	if (run->important)
 		memcpy(run_state(&state, "csc.important"), run->important,
 		       ((n - 1) / gf_csc_params(&run->selection)->chunk_elems +
