@@ -58,7 +58,7 @@ static int check(const struct gf_plan *plan,
 				    "depend on the gradients",
 				    option,
 				    gf_selection_name(&plan->selection));
-	return gf_exchange_check_plan(plan, err);
+	return gf_exchange_check_plan(plan, false, err);
 }
 
 static int open_exchange(struct stepping *s, struct gf_error *err)
@@ -105,20 +105,22 @@ static void fill(struct stepping *s)
 
 static void move_in(struct stepping *s)
 {
-	memcpy(gf_exchange_pool(s->x), s->grads, s->elems * sizeof(*s->grads));
+	memcpy(gf_exchange_pool(s->x)->data, s->grads,
+	       s->elems * sizeof(*s->grads));
 }
 
 /* Between the ranks' meeting and the sums. */
-static int step(struct stepping *s, struct gf_select_sums *sums,
-		struct gf_error *err)
+static int step(struct stepping *s, struct gf_exchange_step **step,
+		struct gf_select_sums *sums, struct gf_error *err)
 {
 	int rc;
 
-	(void)gf_exchange_begin(s->x, s->step++, 1);
-	gf_exchange_ready(s->x, s->tensors, s->plan.model->ntensors);
-	gf_exchange_backward_end(s->x);
-	rc = gf_exchange_wait_all(s->x, err);
-	return rc ? rc : gf_exchange_sums(s->x, sums, err);
+	*step = gf_exchange_begin(s->x, s->step++, 1, 0);
+	gf_exchange_ready(*step, s->tensors, s->plan.model->ntensors);
+	gf_exchange_backward_end(*step);
+	rc = gf_exchange_next(s->x, true, step, err);
+	return rc ? rc
+		  : gf_exchange_sums(*step, GF_EXCHANGE_WHOLE, sums, NULL, err);
 }
 
 /* The sums in full. */
@@ -135,6 +137,7 @@ static void take_sums(struct stepping *s, const struct gf_select_sums *sums)
 static int once(struct stepping *s, bool keep, double *time_s,
 		struct gf_error *err)
 {
+	struct gf_exchange_step *taken;
 	struct gf_select_sums sums;
 	double start_s;
 	int rc;
@@ -146,14 +149,13 @@ static int once(struct stepping *s, bool keep, double *time_s,
 	start_s = gf_clock_s();
 	if (rc == 0 && s->placement == GF_OUT_OF_PLACE)
 		move_in(s);
-	rc = rc ? rc : step(s, &sums, err);
+	rc = rc ? rc : step(s, &taken, &sums, err);
 	*time_s = gf_clock_s() - start_s;
 	if (rc)
 		return rc;
 	if (keep)
 		take_sums(s, &sums);
-	gf_exchange_adopt(s->x);
-	return gf_exchange_take(s->x, err);
+	return gf_exchange_take(taken, true, err);
 }
 
 /* --- results: while no message is under way ------------------------------- */

@@ -34,6 +34,8 @@ int gf_embed_start(struct gradflow_exchange *x, struct gf_error *err)
 		.timeout_s = x->timeout_s,
 		.threads = 1, /* the caller's, at least */
 		.dtypes = x->dtypes,
+		.on_back = gf_embed_done,
+		.on_back_ctx = x,
 		.place = {.gpu = x->device.gpu,
 			  .nccl = x->device.nccl,
 			  .stream = x->stream,
@@ -50,7 +52,6 @@ int gf_embed_start(struct gradflow_exchange *x, struct gf_error *err)
 	if (rc)
 		return rc;
 	gf_exchange_state(x->exchange, &x->state);
-	gf_exchange_on_back(x->exchange, gf_embed_done, x);
 	return gf_state_check_names(&x->state, err);
 }
 
@@ -473,7 +474,7 @@ API void gradflow_exchange_close(struct gradflow_exchange *x)
 	}
 	if (x->comm->broken)
 		gf_exchange_abandon(x->exchange);
-	else if (x->begun)
+	else if (x->step)
 		(void)gf_embed_flush(x, &ignored);
 	close_all(x);
 }

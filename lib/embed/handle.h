@@ -75,9 +75,10 @@ struct gradflow_exchange {
 	enum gf_dtype *dtypes; /* per tensor of the plan */
 	size_t *caller;        /* per tensor of the plan: the caller's number */
 	double momentum, carried;
-	/* The step under way, if begun: posts so far, and the first tensor of
+	/* The step under way, or NULL: posts so far, and the first tensor of
 	 * the plan that has not been posted. */
-	bool begun, flushed;
+	struct gf_exchange_step *step;
+	bool flushed;
 	size_t nposted, front;
 	bool *posted;  /* per tensor of the plan */
 	size_t *batch; /* of one call: tensors of the plan */

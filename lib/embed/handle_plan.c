@@ -54,8 +54,7 @@ static int check(const struct gf_plan *plan, bool on_device,
 					    "ends in a forward pass, which is "
 					    "the caller's",
 					    i);
-	return on_device ? gf_exchange_check_gpu(plan, err)
-			 : gf_exchange_check_plan(plan, err);
+	return gf_exchange_check_plan(plan, on_device, err);
 }
 
 API int gradflow_exchange_check(const char *plan_text, int on_device)

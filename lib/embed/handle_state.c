@@ -22,7 +22,7 @@
 static int settle(struct gradflow_exchange *x, struct gf_error *err)
 {
 	bool bad; /* all of it has come back as NaN */
-	int rc = gf_exchange_learn(x->exchange, &bad, err);
+	int rc = gf_exchange_learn(x->exchange, true, &bad, err);
 
 	return rc < 0 ? rc : gf_exchange_settle(x->exchange, err);
 }
@@ -52,7 +52,7 @@ static int change(struct gradflow_exchange *x, const char *call, double factor)
 			values[k] =
 				factor == 0 ? 0 : (float)(values[k] * factor);
 	}
-	rc = rc ? rc : gf_exchange_restore(x->exchange, err);
+	rc = rc ? rc : gf_exchange_restore(x->exchange, x->steps, err);
 	return gf_embed_leave(x, rc);
 }
 
@@ -113,11 +113,9 @@ API int gradflow_exchange_restored(struct gradflow_exchange *x, uint64_t steps)
 	if (rc)
 		return rc;
 	GF_EMBED_GUARD(x);
-	rc = gf_exchange_restore(x->exchange, err);
-	if (!rc) {
+	rc = gf_exchange_restore(x->exchange, steps, err);
+	if (!rc)
 		x->steps = steps;
-		gf_exchange_count_from(x->exchange, steps);
-	}
 	return gf_embed_leave(x, rc);
 }
 
@@ -334,16 +332,16 @@ static int load(struct gradflow_exchange *x, const char *folder,
 	}
 	rc = rc ? rc
 		: gf_snapshot_read(&team, &found, &from, &id, &x->state, err);
-	rc = rc ? rc : gf_exchange_restore(x->exchange, err);
 	rc = rc ? rc : count_on(x, folder, &from, err);
+	rc = rc ? rc : gf_exchange_restore(x->exchange, x->steps, err);
 	rc = gf_team_agree(&team, rc, err);
 	if (rc) {
+		x->steps = 0;
 		gf_folder_release(&found);
 		return rc;
 	}
 	x->carried = from.carried;
 	keep_folder(x, &found);
-	gf_exchange_count_from(x->exchange, x->steps);
 	return 0;
 }
 
@@ -465,5 +463,6 @@ API uint64_t gradflow_exchange_sent_bytes(const struct gradflow_exchange *x)
 
 API uint64_t gradflow_copied_bytes(const struct gradflow_exchange *x)
 {
-	return x && x->exchange ? gf_exchange_copied_bytes(x->exchange) : 0;
+	return x && x->exchange ? gf_exchange_totals(x->exchange).copied_bytes
+				: 0;
 }

@@ -133,7 +133,7 @@ int gf_embed_no_memory(struct gradflow_exchange *x,
 		     guard->line);
 	x->failed = 0; /* what was before is of less account */
 	if (x->exchange)
-		gf_exchange_fail(x->exchange, -ENOMEM, &reason);
+		(void)gf_exchange_failed(x->exchange, -ENOMEM, &reason);
 	return gf_embed_leave(x, -ENOMEM);
 }
 
@@ -142,7 +142,7 @@ int gf_embed_between(struct gradflow_exchange *x, const char *call,
 {
 	int rc = enter(x, call, err);
 
-	if (rc || !x->begun)
+	if (rc || !x->step)
 		return rc;
 	return gf_embed_leave(x, gf_error_set(err, -EINVAL,
 					      "%s: want it between steps, got "
@@ -185,29 +185,26 @@ static int check_tensor(const struct gradflow_exchange *x, const char *call,
 /* On a GPU what the step before has decided holds from now on. */
 static int begin(struct gradflow_exchange *x, struct gf_error *err)
 {
-	struct gf_exchange *e = x->exchange;
 	bool bad; /* all of it has come back as NaN */
-	int rc = gf_exchange_learn(e, &bad, err);
+	int rc = gf_exchange_learn(x->exchange, true, &bad, err);
 
 	if (rc < 0)
 		return gf_embed_keep(x, rc, err);
-	x->begun = true;
 	x->flushed = false;
-	(void)gf_exchange_begin(e, (size_t)x->steps + 1, 1);
-	gf_exchange_list(e, 1);
+	x->step = gf_exchange_begin(x->exchange, (size_t)x->steps + 1, 1, 0);
 	return 0;
 }
 
 int gf_embed_flush(struct gradflow_exchange *x, struct gf_error *err)
 {
-	int rc = x->begun ? 0 : begin(x, err);
+	int rc = x->step ? 0 : begin(x, err);
 
 	if (rc)
 		return rc;
 	if (!x->flushed)
-		gf_exchange_backward_end(x->exchange);
+		gf_exchange_backward_end(x->step);
 	x->flushed = true;
-	return gf_embed_keep(x, gf_exchange_check(x->exchange, err), err);
+	return gf_embed_keep(x, gf_exchange_failed(x->exchange, 0, err), err);
 }
 
 static int check_memory(const struct gradflow_exchange *x, const char *call,
@@ -246,7 +243,7 @@ static int check_post(const struct gradflow_exchange *x,
 	if (rc)
 		return rc;
 	at = x->order[tensor];
-	if (x->begun && x->flushed)
+	if (x->step && x->flushed)
 		return gf_error_set(err, -EINVAL,
 				    "%s: tensor %zu (%s): step %zu "
 				    "is complete: call gradflow_wait for "
@@ -282,18 +279,19 @@ static int mark(struct gradflow_exchange *x, const struct gradflow_gradient *g,
 static int post(struct gradflow_exchange *x, const struct gradflow_gradient *g,
 		size_t n, struct gf_error *err)
 {
-	struct gf_exchange *e = x->exchange;
 	size_t i;
 	int rc = mark(x, g, n, err);
 
-	rc = rc ? rc : gf_embed_keep(x, gf_exchange_check(e, err), err);
-	if (!rc && n && !x->begun)
+	rc = rc ? rc
+		: gf_embed_keep(x, gf_exchange_failed(x->exchange, 0, err),
+				err);
+	if (!rc && n && !x->step)
 		rc = begin(x, err);
 	if (rc || !n)
 		return rc;
 	for (i = 0; i < n; i++)
-		gf_exchange_post(e, x->batch[i], g[i].data);
-	gf_exchange_ready(e, x->batch, n);
+		gf_exchange_post(x->step, x->batch[i], g[i].data);
+	gf_exchange_ready(x->step, x->batch, n);
 	x->nposted += n;
 	while (x->front < x->ntensors && x->posted[x->front])
 		x->front++;
@@ -355,15 +353,22 @@ API int gradflow_test(struct gradflow_exchange *x, size_t tensor)
 	if (i > last)
 		return 1;
 	/* a callback may be one of a thread that has the engine's lock */
-	return in_callback ? 0 : gf_exchange_check(x->exchange, err);
+	return in_callback ? 0 : gf_exchange_failed(x->exchange, 0, err);
 }
 
 /* The last tensor of the plan that a tensor's mean waits for. */
 static size_t needs(const struct gradflow_exchange *x, size_t tensor)
 {
-	return tensor == GRADFLOW_ALL
-		       ? x->ntensors - 1
-		       : gf_exchange_needs(x->exchange, x->order[tensor]);
+	const struct gf_message *m;
+
+	if (tensor == GRADFLOW_ALL ||
+	    !gf_selection_has(&x->plan.selection, GF_SELECT_LOSSLESS))
+		return x->ntensors - 1;
+	/* messages go in their order, and a half follows all of them */
+	m = &x->plan.messages[gradflow_exchange_message(x, tensor)];
+	return m->release == GF_RELEASE_READY && m->half == GF_HALF_ALL
+		       ? m->last
+		       : x->ntensors - 1;
 }
 
 /* Would it end? */
@@ -387,11 +392,14 @@ static int check_wait(const struct gradflow_exchange *x, size_t tensor,
 
 static int wait_all(struct gradflow_exchange *x, struct gf_error *err)
 {
-	int rc = gf_exchange_take_all(x->exchange, err);
+	struct gf_exchange_step *step;
+	int rc = gf_exchange_next(x->exchange, true, &step, err);
+
+	rc = rc ? rc : gf_exchange_take(step, false, err);
 
 	if (rc)
 		return rc;
-	x->begun = false;
+	x->step = NULL;
 	x->nposted = x->front = 0;
 	memset(x->posted, 0, x->ntensors * sizeof(*x->posted));
 	x->steps++;
@@ -403,7 +411,7 @@ static int wait(struct gradflow_exchange *x, size_t tensor,
 {
 	int rc;
 
-	if (!x->begun)
+	if (!x->step)
 		return tensor == GRADFLOW_ALL
 			       ? 0
 			       : check_tensor(x, "gradflow_wait", tensor, err);
@@ -412,8 +420,9 @@ static int wait(struct gradflow_exchange *x, size_t tensor,
 		return rc;
 	rc = tensor == GRADFLOW_ALL
 		     ? wait_all(x, err)
-		     : gf_exchange_wait_tensor(x->exchange, x->order[tensor],
-					       err);
+		     : gf_exchange_wait(x->step,
+					gradflow_exchange_message(x, tensor),
+					true, err);
 	return gf_embed_keep(x, rc, err);
 }
 

@@ -273,17 +273,14 @@ struct gf_totals gf_engine_totals(struct gf_engine *e)
 	pthread_mutex_lock(&e->thread.lock);
 	totals = e->totals;
 	totals.waited_bytes = e->waited_bytes;
+	if (e->ops->thread)
+		totals.handling_s = e->ops->thread->handling_s(e);
 	pthread_mutex_unlock(&e->thread.lock);
 	if (e->comm->rank < ranks) /* a server has no gradients */
 		totals.dense_bytes =
 			gf_engine_ring_elems(ranks, e->pool->count_elems) *
 			sizeof(float);
 	return totals;
-}
-
-double gf_engine_handling_s(const struct gf_engine *e)
-{
-	return e->ops->thread ? e->ops->thread->handling_s(e) : 0;
 }
 
 size_t gf_engine_ring_elems(int ranks, size_t count_elems)

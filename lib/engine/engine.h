@@ -167,9 +167,6 @@ struct gf_exec_run *gf_engine_run_of(struct gf_engine *e, size_t message,
  * borrowed likewise. Thread. */
 const double *gf_engine_ready_times(const struct gf_engine *e);
 struct gf_totals gf_engine_totals(struct gf_engine *e);
-/* Both kinds of its seconds together up to now, also within a step: the
- * thread's time apart from moving data. At any time, from any thread. */
-double gf_engine_handling_s(const struct gf_engine *e);
 
 /*
  * Runs fn(comm, ctx) on the thread that talks to other ranks, between steps,

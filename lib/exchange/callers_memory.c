@@ -285,11 +285,6 @@ void gf_memory_flush(struct gf_memory *m)
 			place(m, i, false);
 }
 
-size_t gf_memory_brings(const struct gf_memory *m, size_t tensor)
-{
-	return m->messages[m->tensors[tensor].message].gather;
-}
-
 bool gf_memory_done(const struct gf_memory *m, size_t tensor)
 {
 	return atomic_load(&m->messages[m->tensors[tensor].message].done);

@@ -114,9 +114,6 @@ void gf_memory_begin(struct gf_memory *m, size_t slot, uint32_t *flag,
 void gf_memory_post(struct gf_memory *m, size_t tensor, void *data);
 /* Tensors that have not come have no gradient; before the end of backward. */
 void gf_memory_flush(struct gf_memory *m);
-/* The message of the step's list that brings it, where selections give back
- * message by message. */
-size_t gf_memory_brings(const struct gf_memory *m, size_t tensor);
 /* Has its mean come back in this step? At any time, from any thread. */
 bool gf_memory_done(const struct gf_memory *m, size_t tensor);
 

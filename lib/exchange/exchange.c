@@ -7,21 +7,20 @@
 
 #include "base/heap.h"
 
-int gf_exchange_check_plan(const struct gf_plan *plan, struct gf_error *err)
+int gf_exchange_check_plan(const struct gf_plan *plan, bool between_gpus,
+			   struct gf_error *err)
 {
-	int rc = gf_plan_check_settled(plan, err);
+	int rc;
 
+	if (between_gpus)
+		return gf_select_check_gpu(plan, err);
+	rc = gf_plan_check_settled(plan, err);
 	if (!rc && !gf_period_has(&plan->period, GF_PERIOD_EVERY))
 		rc = gf_error_set(err, -ENOTSUP,
 				  "want a plan without a period, got %s "
 				  "(gf-train and gradflow.Periodic run it)",
 				  gf_period_name(&plan->period));
 	return rc ? rc : gf_select_check(plan, err);
-}
-
-int gf_exchange_check_gpu(const struct gf_plan *plan, struct gf_error *err)
-{
-	return gf_select_check_gpu(plan, err);
 }
 
 /* --- opening and closing -------------------------------------------------- */
@@ -104,28 +103,29 @@ static int open_engine(struct gf_exchange *x, struct gf_error *err)
 		config.place = k->place;
 	rc = gf_engine_new(&config, &x->engine, err);
 	x->memory.engine = x->engine;
+	x->memory.on_done = k->on_back;
+	x->memory.on_done_ctx = k->on_back_ctx;
+	if (!rc && k->at_once)
+		gf_engine_await_at_once(x->engine);
 	return rc;
 }
 
-/* The engine is told what will be sent. For it a rank may be short of memory or
- * of files, alone. */
+/* The engine is told what will be sent, all or by fragments. For it a rank may
+ * be short of memory or of files, alone. */
 static int expect(struct gf_exchange *x, struct gf_error *err)
 {
-	size_t n;
+	const struct gf_period *p = x->env.period;
+	size_t n, first, i;
 	const struct gf_work *like = gf_select_expect(x->select, &n);
 	int rc = gf_engine_expect(x->engine, like, n, err);
 
-	return gf_engine_agree(x->engine, rc, err);
-}
-
-int gf_exchange_expect_part(struct gf_exchange *x, size_t first, size_t count,
-			    struct gf_error *err)
-{
-	int rc = gf_engine_expect(x->engine,
-				  gf_select_messages(x->select, 0) + first,
-				  count, err);
-
-	return gf_engine_agree(x->engine, rc, err);
+	rc = gf_engine_agree(x->engine, rc, err);
+	for (i = 0; p && i < p->fragments && !rc; i++) {
+		gf_period_messages(p, i, &first, &n);
+		rc = gf_engine_expect(x->engine, like + first, n, err);
+		rc = gf_engine_agree(x->engine, rc, err);
+	}
+	return rc;
 }
 
 static int open_all(struct gf_exchange *x, struct gf_error *err)
@@ -172,7 +172,7 @@ void gf_exchange_close(struct gf_exchange *x)
 	if (!x)
 		return;
 	if (!x->env.comm->broken && !at->nccl)
-		(void)gf_exchange_wait_all(x, &ignored);
+		(void)gf_exchange_await(x, x->ledger.begun, &ignored);
 	gf_engine_free(x->engine);
 	if (at->nccl)
 		(void)at->gpu->ops->stream_sync(at->gpu, at->stream, &ignored);
@@ -194,11 +194,6 @@ void gf_exchange_abandon(struct gf_exchange *x)
 		gf_engine_abandon(x->engine);
 }
 
-void gf_exchange_fail(struct gf_exchange *x, int rc, const struct gf_error *why)
-{
-	gf_engine_fail(x->engine, rc, why);
-}
-
 /* --- what survives a stop ------------------------------------------------- */
 
 void gf_exchange_state(struct gf_exchange *x, struct gf_state *s)
@@ -210,25 +205,21 @@ void gf_exchange_state(struct gf_exchange *x, struct gf_state *s)
 
 int gf_exchange_settle(struct gf_exchange *x, struct gf_error *err)
 {
-	int rc;
+	int rc = x->env.place.nccl ? gf_engine_settle(x->engine, err)
+				   : gf_exchange_await(x, x->ledger.begun, err);
 
-	if (x->env.place.nccl) {
-		rc = gf_exchange_kept(x, err);
-		rc = rc ? rc : gf_engine_settle(x->engine, err);
-	} else {
-		rc = gf_exchange_wait_all(x, err);
-		rc = rc ? rc : gf_exchange_kept(x, err);
-	}
 	rc = rc ? rc : gf_select_fetch(x->select, err);
 	return rc || !x->flight ? rc : gf_exchange_flight_keep(x, err);
 }
 
-int gf_exchange_restore(struct gf_exchange *x, struct gf_error *err)
+int gf_exchange_restore(struct gf_exchange *x, size_t steps,
+			struct gf_error *err)
 {
 	int rc = gf_select_send(x->select, err);
 
 	/* the state that was read is all that holds */
 	x->ledger.learnt = x->ledger.taken;
+	gf_engine_count_from(x->engine, steps);
 	if (!rc && x->flight)
 		rc = gf_exchange_flight_restore(x, err);
 	return rc ? rc : expect(x, err);

@@ -102,8 +102,8 @@ struct gf_exchange {
 	struct gf_ledger ledger;
 	struct gf_pool *pools; /* per slot; between GPUs theirs */
 	struct gf_selector *select;
-	struct gf_select_step *steps; /* per slot */
-	struct gf_memory memory;  /* with env.dtypes */
+	struct gf_exchange_step *steps; /* per slot */
+	struct gf_memory memory;        /* with env.dtypes */
 	struct gf_engine *engine; /* for all else that communicates, too */
 	struct gf_exchange_flags flags; /* between GPUs: which are bad */
 	/* As of gf_exchange_settle: gradients that have come and wait to be
@@ -114,9 +114,8 @@ struct gf_exchange {
 			       * that came with a checkpoint are known so */
 	double *flight_scale;
 	struct gf_message_times *times; /* per message of the plan */
-	size_t part, part_count; /* gf_exchange_part; count 0: all of them */
-	int rc; /* of what gives nothing back: the first failure */
-	struct gf_error reason;
+	struct gf_optim_piece piece;    /* of gf_exchange_sums */
+	size_t fragment; /* of env.period, of the step begun last */
 };
 
 static inline size_t gf_exchange_slot(const struct gf_exchange *x, size_t index)
@@ -129,6 +128,10 @@ static inline size_t gf_exchange_elems(const struct gf_exchange *x)
 	return x->pools[0].count_elems;
 }
 
+/* Until the messages of the first `count` steps have ended. Host. */
+int gf_exchange_await(struct gf_exchange *x, size_t count,
+		      struct gf_error *err);
+void gf_exchange_no_times(struct gf_exchange *x);
 /* Of step `index`, which has come. Host. */
 struct gf_select_bad gf_exchange_bad_of(struct gf_exchange *x, size_t index);
 

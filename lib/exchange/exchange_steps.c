@@ -1,99 +1,82 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The way of a step through an exchange: begun, listed, arrived, taken,
  * learnt of. */
+#include <assert.h>
 #include <errno.h>
 #include <math.h>
 
 #include "exchange/exchange_parts.h"
 
-void gf_exchange_keep(struct gf_exchange *x, int rc, const struct gf_error *err)
+static struct gf_exchange_step *step_of(struct gf_exchange *x, size_t index)
 {
-	if (x->rc || !rc)
-		return;
-	x->rc = rc;
-	x->reason = *err;
-}
-
-int gf_exchange_kept(const struct gf_exchange *x, struct gf_error *err)
-{
-	if (x->rc)
-		*err = x->reason;
-	return x->rc;
-}
-
-int gf_exchange_check(struct gf_exchange *x, struct gf_error *err)
-{
-	int rc = gf_exchange_kept(x, err);
-
-	return rc ? rc : gf_engine_check(x->engine, err);
+	return &x->steps[gf_exchange_slot(x, index)];
 }
 
 /* --- out ------------------------------------------------------------------ */
 
-void gf_exchange_list(struct gf_exchange *x, double scale)
+/* The messages of the step, which is the one begun last; again: nothing. */
+static void list(struct gf_exchange_step *step)
 {
+	struct gf_exchange *x = step->of;
 	const size_t slot = gf_exchange_slot(x, x->ledger.begun - 1);
+	const struct gf_select_step begun = {step->number, step->scale,
+					     step->flag};
 	const struct gf_work *work;
-	size_t n;
+	size_t first = 0, n;
 
 	if (!gf_ledger_list(&x->ledger))
 		return;
-	x->steps[slot].scale = scale;
-	gf_select_begin(x->select, slot, &x->steps[slot], &work, &n);
-	if (x->part_count) {
-		work += x->part;
-		n = x->part_count;
-		x->part_count = 0;
-	}
+	gf_select_begin(x->select, slot, &begun, &work, &n);
+	if (x->env.period)
+		gf_period_messages(x->env.period, x->fragment, &first, &n);
 	if (x->memory.select)
-		gf_memory_begin(&x->memory, slot, x->steps[slot].flag, work);
+		gf_memory_begin(&x->memory, slot, step->flag, work);
 	if (x->env.place.nccl)
 		gf_engine_list(x->engine, work, n);
 	else
-		gf_engine_begin_work(x->engine, work, n);
+		gf_engine_begin_work(x->engine, work + first, n);
 }
 
-void gf_exchange_part(struct gf_exchange *x, size_t first, size_t count)
+struct gf_exchange_step *gf_exchange_begin(struct gf_exchange *x, size_t number,
+					   double scale, size_t fragment)
 {
-	x->part = first;
-	x->part_count = count;
-}
+	const size_t index = gf_ledger_begin(&x->ledger, number);
+	struct gf_exchange_step *step = step_of(x, index);
+	const bool ahead = x->env.place.nccl != NULL;
 
-float *gf_exchange_begin(struct gf_exchange *x, size_t step, double scale)
-{
-	const size_t index = gf_ledger_begin(&x->ledger, step);
-	const size_t slot = gf_exchange_slot(x, index);
-
-	x->steps[slot] = (struct gf_select_step){step, scale, NULL};
-	if (x->env.place.nccl) {
-		x->steps[slot].flag = gf_exchange_flag(&x->flags, index);
+	*step = (struct gf_exchange_step){
+		.of = x,
+		.number = number,
+		.scale = scale,
+		.grads = x->pools[gf_exchange_slot(x, index)].data,
+		.flag = ahead ? gf_exchange_flag(&x->flags, index) : NULL,
+	};
+	x->fragment = fragment;
+	if (ahead)
 		gf_engine_begin_work(x->engine, NULL, 0);
-	} else {
-		gf_exchange_list(x, scale);
-	}
-	return x->pools[slot].data;
+	if (!ahead || x->memory.select)
+		list(step);
+	return step;
 }
 
-void gf_exchange_post(struct gf_exchange *x, size_t tensor, void *data)
+void gf_exchange_post(struct gf_exchange_step *step, size_t tensor, void *data)
 {
-	gf_memory_post(&x->memory, tensor, data);
+	gf_memory_post(&step->of->memory, tensor, data);
 }
 
-void gf_exchange_await_at_once(struct gf_exchange *x)
+void gf_exchange_ready(struct gf_exchange_step *step, const size_t *tensors,
+		       size_t n)
 {
-	gf_engine_await_at_once(x->engine);
+	list(step);
+	gf_engine_ready_all(step->of->engine, tensors, n);
 }
 
-void gf_exchange_ready(struct gf_exchange *x, const size_t *tensors, size_t n)
+void gf_exchange_backward_end(struct gf_exchange_step *step)
 {
-	gf_engine_ready_all(x->engine, tensors, n);
-}
-
-void gf_exchange_backward_end(struct gf_exchange *x)
-{
-	if (x->memory.select)
-		gf_memory_flush(&x->memory);
-	gf_engine_backward_end(x->engine);
+	list(step);
+	if (step->of->memory.select)
+		gf_memory_flush(&step->of->memory);
+	gf_engine_backward_end(step->of->engine);
 }
 
 /* --- times ---------------------------------------------------------------- */
@@ -122,18 +105,6 @@ static void take_times(struct gf_exchange *x, size_t index,
 	gf_select_times(x->env.plan, work, n, sent, ready_s, x->times);
 }
 
-bool gf_exchange_times_taken(struct gf_exchange *x, size_t *age)
-{
-	const size_t last = x->ledger.taken - 1;
-
-	gf_exchange_no_times(x);
-	if (!x->ledger.taken || gf_ledger_is_restored(&x->ledger, last))
-		return false;
-	*age = gf_ledger_age(&x->ledger, last);
-	take_times(x, last, NULL);
-	return true;
-}
-
 const struct gf_message_times *gf_exchange_times(const struct gf_exchange *x)
 {
 	return x->times;
@@ -141,20 +112,13 @@ const struct gf_message_times *gf_exchange_times(const struct gf_exchange *x)
 
 /* --- and back ------------------------------------------------------------- */
 
-bool gf_exchange_is_due(const struct gf_exchange *x, bool full)
-{
-	return gf_ledger_is_due(&x->ledger, full);
-}
-
-/* Until the messages of the first `count` steps have ended. */
-static int await(struct gf_exchange *x, size_t count, struct gf_error *err)
+int gf_exchange_await(struct gf_exchange *x, size_t count, struct gf_error *err)
 {
 	size_t index;
 	int rc = 0;
 
 	while (!rc && gf_ledger_next_arrival(&x->ledger, count, &index)) {
 		rc = gf_engine_wait(x->engine, err);
-		rc = rc ? rc : gf_exchange_kept(x, err);
 		if (rc)
 			break;
 		take_times(x, index, gf_engine_ready_times(x->engine));
@@ -163,7 +127,7 @@ static int await(struct gf_exchange *x, size_t count, struct gf_error *err)
 	return rc;
 }
 
-/* A step of a checkpoint came with it. */
+/* Between GPUs. A step of a checkpoint came with it. */
 static int join(struct gf_exchange *x, bool due, struct gf_error *err)
 {
 	return due && !gf_ledger_is_restored(&x->ledger, x->ledger.taken)
@@ -171,16 +135,24 @@ static int join(struct gf_exchange *x, bool due, struct gf_error *err)
 		       : gf_engine_check(x->engine, err);
 }
 
-int gf_exchange_wait(struct gf_exchange *x, bool due, struct gf_error *err)
+int gf_exchange_next(struct gf_exchange *x, bool full,
+		     struct gf_exchange_step **step, struct gf_error *err)
 {
-	if (x->env.place.nccl)
-		return join(x, due, err);
-	return due ? await(x, x->ledger.taken + 1, err) : 0;
-}
+	const bool due = gf_ledger_is_due(&x->ledger, full);
+	const size_t index = x->ledger.taken;
+	int rc = 0;
 
-int gf_exchange_wait_all(struct gf_exchange *x, struct gf_error *err)
-{
-	return await(x, x->ledger.begun, err);
+	*step = NULL;
+	if (x->env.place.nccl)
+		rc = join(x, due, err);
+	else if (due)
+		rc = gf_exchange_await(x, index + 1, err);
+	if (rc || !due)
+		return rc;
+	*step = step_of(x, index);
+	/* also of one that came with a checkpoint */
+	(*step)->number = x->ledger.number - gf_ledger_age(&x->ledger, index);
+	return 0;
 }
 
 /* The message of the list that brings all of it. */
@@ -195,23 +167,19 @@ static size_t gather_of(const struct gf_exchange *x, size_t message)
 	return message;
 }
 
-int gf_exchange_wait_message(struct gf_exchange *x, size_t message, bool whole,
-			     struct gf_error *err)
+int gf_exchange_wait(struct gf_exchange_step *step, size_t message, bool whole,
+		     struct gf_error *err)
 {
+	struct gf_exchange *x = step->of;
+	const struct gf_memory *m = &x->memory;
+
+	if (m->select &&
+	    gf_memory_done(m, x->env.plan->messages[message].first))
+		return 0;
+	if (m->select && !m->by_message)
+		return gf_exchange_await(x, x->ledger.begun, err);
 	return gf_engine_wait_message(
 		x->engine, whole ? gather_of(x, message) : message, err);
-}
-
-struct gf_exchange_oldest gf_exchange_oldest(const struct gf_exchange *x)
-{
-	const size_t index = x->ledger.taken;
-
-	return (struct gf_exchange_oldest){
-		.age = gf_ledger_age(&x->ledger, index),
-		.scale = x->steps[gf_exchange_slot(x, index)].scale,
-		.flag = x->env.place.nccl ? gf_exchange_flag(&x->flags, index)
-					  : NULL,
-	};
 }
 
 struct gf_select_bad gf_exchange_bad_of(struct gf_exchange *x, size_t index)
@@ -222,17 +190,41 @@ struct gf_select_bad gf_exchange_bad_of(struct gf_exchange *x, size_t index)
 	return gf_select_inspect(x->select, gf_exchange_slot(x, index));
 }
 
-struct gf_select_bad gf_exchange_bad(struct gf_exchange *x)
+/* One of the plan's messages, which lies in the pool as a piece. */
+static void sums_of(struct gf_exchange *x, size_t message,
+		    struct gf_select_sums *sums, struct gf_select_bad *bad)
 {
-	return gf_exchange_bad_of(x, x->ledger.taken);
+	const struct gf_work *w = &gf_select_messages(x->select, 0)[message];
+	const struct gf_pool *pool = &x->pools[0];
+
+	x->piece = (struct gf_optim_piece){.first = pool->offsets[w->first],
+					   .count_elems = w->count_elems,
+					   .grad = w->data};
+	if (sums)
+		*sums = (struct gf_select_sums){
+			&x->piece, 1, 1.0f / (float)x->env.plan->ranks};
+	if (bad)
+		*bad = gf_select_find_bad(pool, w->data, x->piece.first,
+					  w->count_elems);
 }
 
-int gf_exchange_sums(struct gf_exchange *x, struct gf_select_sums *sums,
+int gf_exchange_sums(struct gf_exchange_step *step, size_t message,
+		     struct gf_select_sums *sums, struct gf_select_bad *bad,
 		     struct gf_error *err)
 {
+	struct gf_exchange *x = step->of;
 	const size_t index = x->ledger.taken;
 	int rc = 0;
 
+	assert(step == step_of(x, index));
+	if (message != GF_EXCHANGE_WHOLE) {
+		sums_of(x, message, sums, bad);
+		return 0;
+	}
+	if (bad)
+		*bad = gf_exchange_bad_of(x, index);
+	if (!sums)
+		return 0;
 	/* the stream waits for what follows the step's messages */
 	if (x->env.place.nccl && !gf_ledger_is_restored(&x->ledger, index))
 		rc = gf_engine_end(x->engine, err);
@@ -240,65 +232,47 @@ int gf_exchange_sums(struct gf_exchange *x, struct gf_select_sums *sums,
 	return rc;
 }
 
-void gf_exchange_adopt(struct gf_exchange *x)
+/* Between GPUs. In a caller's memory the step is at its end. */
+static int take_ahead(struct gf_exchange *x, struct gf_error *err)
 {
-	gf_select_adopt(x->select, gf_exchange_slot(x, x->ledger.taken));
-}
+	const bool callers = x->memory.select != NULL;
+	const bool tells = !callers || gf_select_decides(x->select);
+	int rc = callers ? gf_engine_end(x->engine, err) : 0;
 
-struct gf_exchange_sums_of gf_exchange_message(const struct gf_exchange *x,
-					       size_t message)
-{
-	const struct gf_pool *pool = &x->pools[0];
-	const struct gf_work *w = &gf_select_messages(x->select, 0)[message];
-	const size_t first = pool->offsets[w->first];
-
-	return (struct gf_exchange_sums_of){
-		.grads = pool->data,
-		.first = first,
-		.count = w->count_elems,
-		.bad = gf_select_find_bad(pool, w->data, first, w->count_elems),
-	};
-}
-
-int gf_exchange_take(struct gf_exchange *x, struct gf_error *err)
-{
-	int rc = x->env.place.nccl
-			 ? gf_exchange_flag_send(&x->flags, x->env.place.stream,
-						 x->ledger.taken, err)
-			 : 0;
-
+	if (rc)
+		return rc;
+	if (tells)
+		rc = gf_exchange_flag_send(&x->flags, x->env.place.stream,
+					   x->ledger.taken, err);
 	gf_ledger_take(&x->ledger);
+	if (!tells) /* there is nothing that it decided */
+		gf_ledger_learn(&x->ledger);
 	return rc;
 }
 
-int gf_exchange_take_all(struct gf_exchange *x, struct gf_error *err)
+int gf_exchange_take(struct gf_exchange_step *step, bool applied,
+		     struct gf_error *err)
 {
-	int rc;
+	struct gf_exchange *x = step->of;
 
-	if (!x->env.place.nccl) {
-		rc = gf_exchange_wait_all(x, err);
-		if (!rc)
-			gf_ledger_take(&x->ledger);
-		return rc;
-	}
-	rc = join(x, true, err);
-	rc = rc ? rc : gf_engine_end(x->engine, err);
-	if (rc)
-		return rc;
-	if (gf_exchange_decides(x))
-		return gf_exchange_take(x, err);
+	if (x->env.place.nccl)
+		return take_ahead(x, err);
+	if (applied)
+		gf_select_adopt(x->select,
+				gf_exchange_slot(x, x->ledger.taken));
 	gf_ledger_take(&x->ledger);
-	gf_ledger_learn(&x->ledger); /* there is nothing that it decided */
 	return 0;
 }
 
-int gf_exchange_learn(struct gf_exchange *x, bool *bad, struct gf_error *err)
+int gf_exchange_learn(struct gf_exchange *x, bool always, bool *bad,
+		      struct gf_error *err)
 {
 	size_t index;
 	int rc;
 
 	*bad = false;
-	if (!x->env.place.nccl || !gf_ledger_next_lesson(&x->ledger, &index))
+	if (!x->env.place.nccl || (!always && !gf_select_decides(x->select)) ||
+	    !gf_ledger_next_lesson(&x->ledger, &index))
 		return 1;
 	rc = gf_exchange_flag_read(&x->flags, index, bad, err);
 	/* what was aborted ends, too, with any numbers */
@@ -308,88 +282,39 @@ int gf_exchange_learn(struct gf_exchange *x, bool *bad, struct gf_error *err)
 	if (!*bad)
 		gf_select_adopt(x->select, gf_exchange_slot(x, index));
 	gf_ledger_learn(&x->ledger);
+	if (gf_ledger_is_restored(&x->ledger, index))
+		gf_exchange_no_times(x);
+	else if (!x->memory.select) /* nobody asks */
+		take_times(x, index, NULL);
 	return 0;
 }
 
-/* --- CALLER'S MEMORY ------------------------------------------------------ */
+/* --- what is known of it -------------------------------------------------- */
 
 bool gf_exchange_is_back(const struct gf_exchange *x, size_t tensor)
 {
 	return gf_memory_done(&x->memory, tensor);
 }
 
-int gf_exchange_wait_tensor(struct gf_exchange *x, size_t tensor,
-			    struct gf_error *err)
-{
-	if (gf_memory_done(&x->memory, tensor))
-		return 0;
-	return gf_exchange_by_message(x)
-		       ? gf_engine_wait_message(
-				 x->engine,
-				 gf_memory_brings(&x->memory, tensor), err)
-		       : gf_exchange_wait_all(x, err);
-}
-
-size_t gf_exchange_needs(const struct gf_exchange *x, size_t tensor)
-{
-	const struct gf_message *m =
-		&x->env.plan->messages[x->memory.tensors[tensor].message];
-
-	/* messages go in their order, and a half follows all of them */
-	return gf_exchange_by_message(x) && m->release == GF_RELEASE_READY &&
-			       m->half == GF_HALF_ALL
-		       ? m->last
-		       : x->env.plan->model->ntensors - 1;
-}
-
-void gf_exchange_on_back(struct gf_exchange *x,
-			 void (*fn)(void *ctx, size_t tensor, int status),
-			 void *ctx)
-{
-	x->memory.on_done = fn;
-	x->memory.on_done_ctx = ctx;
-}
-
-uint64_t gf_exchange_copied_bytes(const struct gf_exchange *x)
-{
-	return atomic_load(&x->memory.copied_bytes);
-}
-
-/* --- what is known of it -------------------------------------------------- */
-
-size_t gf_exchange_begun(const struct gf_exchange *x)
-{
-	return x->ledger.begun;
-}
-
-const size_t *gf_exchange_offsets(const struct gf_exchange *x)
-{
-	return x->pools[0].offsets;
-}
-
-bool gf_exchange_by_message(const struct gf_exchange *x)
-{
-	return gf_selection_has(&x->env.plan->selection, GF_SELECT_LOSSLESS);
-}
-
-bool gf_exchange_decides(const struct gf_exchange *x)
-{
-	return gf_select_decides(x->select);
-}
-
 struct gf_totals gf_exchange_totals(struct gf_exchange *x)
 {
-	return gf_engine_totals(x->engine);
+	struct gf_totals totals = gf_engine_totals(x->engine);
+
+	totals.copied_bytes = atomic_load(&x->memory.copied_bytes);
+	return totals;
 }
 
-double gf_exchange_handling_s(const struct gf_exchange *x)
+int gf_exchange_failed(struct gf_exchange *x, int rc, struct gf_error *err)
 {
-	return gf_engine_handling_s(x->engine);
+	if (!rc)
+		return gf_engine_check(x->engine, err);
+	gf_engine_fail(x->engine, rc, err);
+	return rc;
 }
 
-void gf_exchange_count_from(struct gf_exchange *x, size_t steps)
+int gf_exchange_missing(struct gf_exchange *x, bool *missing)
 {
-	gf_engine_count_from(x->engine, steps);
+	return gf_engine_missing(x->engine, missing);
 }
 
 int gf_exchange_call(struct gf_exchange *x,
@@ -400,22 +325,12 @@ int gf_exchange_call(struct gf_exchange *x,
 	return gf_engine_call(x->engine, fn, ctx, err);
 }
 
-int gf_exchange_agree(struct gf_exchange *x, int rc, struct gf_error *err)
-{
-	return gf_engine_agree(x->engine, rc, err);
-}
-
-int gf_exchange_missing(struct gf_exchange *x, bool *missing)
-{
-	return gf_engine_missing(x->engine, missing);
-}
-
 struct gf_engine *gf_exchange_engine(struct gf_exchange *x)
 {
 	return x->engine;
 }
 
-float *gf_exchange_pool(struct gf_exchange *x)
+const struct gf_pool *gf_exchange_pool(const struct gf_exchange *x)
 {
-	return x->pools[0].data;
+	return &x->pools[0];
 }

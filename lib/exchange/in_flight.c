@@ -139,7 +139,14 @@ int gf_exchange_flight_restore(struct gf_exchange *x, struct gf_error *err)
 
 	for (age = 0; age < x->nflight && !rc; age++) {
 		slot = gf_exchange_slot(x, age);
-		x->steps[slot].scale = x->flight_scale[age];
+		x->steps[slot] = (struct gf_exchange_step){
+			.of = x,
+			.scale = x->flight_scale[age],
+			.grads = x->pools[slot].data,
+			.flag = x->env.place.nccl
+					? gf_exchange_flag(&x->flags, age)
+					: NULL,
+		};
 		rc = gf_select_restore(x->select, slot, age,
 				       x->flight + age * gf_exchange_elems(x),
 				       err);

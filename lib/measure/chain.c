@@ -111,7 +111,7 @@ int gf_measure_exchange_open(struct gf_measure_exchange *x,
 		return rc;
 	}
 	x->engine = gf_exchange_engine(x->exchange);
-	x->grads = gf_exchange_pool(x->exchange);
+	x->grads = gf_exchange_pool(x->exchange)->data;
 	/* zeros: sums of sums would grow out of range */
 	memset(x->grads, 0, elems_of(config) * sizeof(*x->grads));
 	return 0;
@@ -133,14 +133,14 @@ void gf_measure_exchange_close(struct gf_measure_exchange *x)
 
 void gf_measure_exchange_begin(struct gf_measure_exchange *x)
 {
-	(void)gf_exchange_begin(x->exchange, gf_exchange_begun(x->exchange) + 1,
-				1);
+	x->step = gf_exchange_begin(x->exchange,
+				    x->step ? x->step->number + 1 : 1, 1, 0);
 }
 
 void gf_measure_exchange_ready(struct gf_measure_exchange *x, size_t message)
 {
 	if (x->memory)
-		gf_exchange_post(x->exchange, message,
+		gf_exchange_post(x->step, message,
 				 x->memory + message * x->config.count_elems);
 	gf_engine_ready_all(x->engine, &message, 1);
 }
@@ -148,7 +148,10 @@ void gf_measure_exchange_ready(struct gf_measure_exchange *x, size_t message)
 int gf_measure_exchange_wait(struct gf_measure_exchange *x,
 			     struct gf_error *err)
 {
-	return gf_exchange_wait_all(x->exchange, err);
+	struct gf_exchange_step *step;
+	int rc = gf_exchange_next(x->exchange, true, &step, err);
+
+	return rc || !step ? rc : gf_exchange_take(step, true, err);
 }
 
 int gf_measure_exchange_go(struct gf_measure_exchange *x, struct gf_error *err)

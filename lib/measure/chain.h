@@ -40,9 +40,10 @@ struct gf_measure_exchange {
 	struct gf_measure_exchange_config config;
 	struct gf_plan plan;
 	struct gf_exchange *exchange;
-	float *grads;             /* its pool */
-	struct gf_engine *engine; /* the exchange's */
-	float *memory;            /* the caller's; NULL: in the pool */
+	struct gf_exchange_step *step; /* begun last */
+	float *grads;                  /* its pool */
+	struct gf_engine *engine;      /* the exchange's */
+	float *memory;                 /* the caller's; NULL: in the pool */
 };
 
 /* Collective. The communicator belongs to the exchange until it is closed. */

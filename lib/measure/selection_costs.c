@@ -160,7 +160,7 @@ static void close_bench(struct bench *b)
 static double compute(struct bench *b)
 {
 	const double from_s = gf_clock_s();
-	float *to = b->memory ? b->memory : gf_exchange_pool(b->exchange);
+	float *to = b->memory ? b->memory : gf_exchange_pool(b->exchange)->data;
 	const size_t elems = b->plan.model->tensors->count_elems;
 	size_t at, n, from;
 
@@ -183,20 +183,22 @@ static double handled_s(struct bench *b)
 }
 
 /* What came, for the optimiser; a caller's memory has it. */
-static int take(struct bench *b, struct gf_error *err)
+static int take(struct bench *b, struct gf_exchange_step *step,
+		struct gf_error *err)
 {
 	struct gf_select_sums sums;
-	int rc = b->memory ? 0 : gf_exchange_sums(b->exchange, &sums, err);
+	int rc = b->memory ? 0
+			   : gf_exchange_sums(step, GF_EXCHANGE_WHOLE, &sums,
+					      NULL, err);
 
-	if (rc == 0 && !b->memory)
-		gf_exchange_adopt(b->exchange);
-	return rc ? rc : gf_exchange_take(b->exchange, err);
+	return rc ? rc : gf_exchange_take(step, !b->memory, err);
 }
 
-static int run_step(struct bench *b, size_t step, double *cost_s,
+static int run_step(struct bench *b, size_t number, double *cost_s,
 		    struct gf_error *err)
 {
 	struct gf_exchange *x = b->exchange;
+	struct gf_exchange_step *step;
 	double before_s = handled_s(b), own_s, from_s;
 	int rc;
 
@@ -207,15 +209,15 @@ static int run_step(struct bench *b, size_t step, double *cost_s,
 	if (rc)
 		return rc;
 	from_s = gf_clock_s();
-	(void)gf_exchange_begin(x, step, 1);
+	step = gf_exchange_begin(x, number, 1, 0);
 	own_s += gf_clock_s() - from_s;
 	if (b->memory)
-		gf_exchange_post(x, 0, b->memory);
-	gf_exchange_ready(x, &(size_t){0}, 1);
-	gf_exchange_backward_end(x);
-	rc = gf_exchange_wait_all(x, err);
+		gf_exchange_post(step, 0, b->memory);
+	gf_exchange_ready(step, &(size_t){0}, 1);
+	gf_exchange_backward_end(step);
+	rc = gf_exchange_next(x, true, &step, err);
 	from_s = gf_clock_s();
-	rc = rc ? rc : take(b, err);
+	rc = rc ? rc : take(b, step, err);
 	*cost_s = own_s + gf_clock_s() - from_s + handled_s(b) - before_s;
 	return rc;
 }

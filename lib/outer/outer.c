@@ -13,11 +13,12 @@ struct gf_outer {
 	struct gf_outer_env env;
 	struct gf_plan plan; /* of the exchange */
 	struct gf_exchange *exchange;
-	float *w, *v; /* v NULL: no momentum */
+	struct gf_exchange_step *step; /* NULL: none is in the exchange */
+	float *w, *v;                  /* v NULL: no momentum */
 	/* Under way: the step after which it began, and the fragment; step 0:
-	 * nothing is. Its sums are in `sums` once they have come. */
+	 * nothing is. Its sums are in `sums` once they have come, and it has
+	 * left the exchange. */
 	uint64_t begun, fragment;
-	bool arrived;
 	float *sums; /* as w; NULL: the exchange's pool holds them */
 	/* Fragments whose exchange has ended, and of how many of these the
 	 * time is known. */
@@ -58,18 +59,14 @@ int gf_outer_open(struct gf_outer **out, const struct gf_outer_env *env,
 		.plan = &o->plan,
 		.timeout_s = env->timeout_s,
 		.threads = env->threads,
+		.period = &env->plan->period,
 	};
-	size_t first, count, i;
 	int rc;
 
 	o->env = *env;
 	gf_period_outer(env->plan, &o->plan);
 	rc = open_memory(o, err);
 	rc = rc ? rc : gf_exchange_open(&o->exchange, &exchange, err);
-	for (i = 0; i < env->plan->period.fragments && !rc; i++) {
-		gf_period_messages(&env->plan->period, i, &first, &count);
-		rc = gf_exchange_expect_part(o->exchange, first, count, err);
-	}
 	if (rc)
 		gf_outer_close(o);
 	*out = rc ? NULL : o;
@@ -112,7 +109,7 @@ struct range {
 
 static struct range range_of(const struct gf_outer *o, size_t message)
 {
-	const size_t *offsets = gf_exchange_offsets(o->exchange);
+	const size_t *offsets = gf_exchange_pool(o->exchange)->offsets;
 	const struct gf_message *m = &o->plan.messages[message];
 
 	return (struct range){offsets[m->first],
@@ -122,24 +119,21 @@ static struct range range_of(const struct gf_outer *o, size_t message)
 static void post(struct gf_outer *o, size_t step, size_t fragment)
 {
 	size_t first, count, i, t;
-	float *pool;
 
 	gf_period_messages(&o->env.plan->period, fragment, &first, &count);
-	gf_exchange_part(o->exchange, first, count);
-	pool = gf_exchange_begin(o->exchange, step, 1);
+	o->step = gf_exchange_begin(o->exchange, step, 1, fragment);
 	for (i = first; i < first + count; i++) {
 		const struct range r = range_of(o, i);
 
-		gf_outer_difference(pool + r.first, o->w + r.first,
+		gf_outer_difference(o->step->grads + r.first, o->w + r.first,
 				    o->env.params + r.first, r.count);
 		for (t = o->plan.messages[i].first;
 		     t <= o->plan.messages[i].last; t++)
-			gf_exchange_ready(o->exchange, &t, 1);
+			gf_exchange_ready(o->step, &t, 1);
 	}
-	gf_exchange_backward_end(o->exchange);
+	gf_exchange_backward_end(o->step);
 	o->begun = step;
 	o->fragment = fragment;
-	o->arrived = false;
 }
 
 static int refuse(const struct gf_outer *o, struct gf_select_bad bad,
@@ -170,29 +164,31 @@ static double took_s(const struct gf_outer *o, size_t first, size_t count)
  * the exchange's step. */
 static int arrive(struct gf_outer *o, struct gf_error *err)
 {
+	struct gf_exchange_step *step;
+	struct gf_select_bad bad;
 	size_t first, count, i;
 	int rc;
 
-	if (o->arrived)
+	if (!o->step)
 		return 0;
 	gf_period_messages(&o->env.plan->period, o->fragment, &first, &count);
-	rc = gf_exchange_wait(o->exchange, true, err);
+	rc = gf_exchange_next(o->exchange, true, &step, err);
 	if (rc)
 		return rc;
 	o->exchange_s += took_s(o, first, count);
 	o->timed++;
 	for (i = first; i < first + count; i++) {
-		const struct gf_exchange_sums_of s =
-			gf_exchange_message(o->exchange, i);
+		const struct range r = range_of(o, i);
 
-		if (s.bad.found)
-			return refuse(o, s.bad, err);
+		(void)gf_exchange_sums(step, i, NULL, &bad, err);
+		if (bad.found)
+			return refuse(o, bad, err);
 		if (o->sums)
-			memcpy(o->sums + s.first, s.grads + s.first,
-			       s.count * sizeof(*o->sums));
+			memcpy(o->sums + r.first, step->grads + r.first,
+			       r.count * sizeof(*o->sums));
 	}
-	o->arrived = true;
-	return gf_exchange_take(o->exchange, err);
+	o->step = NULL;
+	return gf_exchange_take(step, true, err);
 }
 
 /* How an exchange ends. */
@@ -223,7 +219,7 @@ static int apply(struct gf_outer *o, const struct outer_step *how,
 
 	if (rc)
 		return rc;
-	d = o->sums ? o->sums : gf_exchange_pool(o->exchange);
+	d = o->sums ? o->sums : gf_exchange_pool(o->exchange)->data;
 	gf_period_messages(&o->env.plan->period, o->fragment, &first, &count);
 	for (i = first; i < first + count; i++) {
 		const struct range r = range_of(o, i);
@@ -330,11 +326,6 @@ void gf_outer_state(struct gf_outer *o, struct gf_state *s)
 int gf_outer_settle(struct gf_outer *o, struct gf_error *err)
 {
 	return o->begun ? arrive(o, err) : 0;
-}
-
-void gf_outer_restore(struct gf_outer *o)
-{
-	o->arrived = o->begun != 0;
 }
 
 /* --- what is known -------------------------------------------------------- */

@@ -66,8 +66,6 @@ void gf_outer_state(struct gf_outer *o, struct gf_state *s);
 /* Before the state is looked at: waits for what is under way, which changes
  * nothing of the results. */
 int gf_outer_settle(struct gf_outer *o, struct gf_error *err);
-/* After it was read: goes on from there. */
-void gf_outer_restore(struct gf_outer *o);
 
 /* The exchange, through which all ranks work together beside steps. */
 struct gf_exchange *gf_outer_exchange(struct gf_outer *o);

@@ -15,6 +15,7 @@ struct call {
 	const void *send;
 	void *data;
 	size_t size_bytes;
+	int rc;
 };
 
 static int run(struct gf_team *t,
@@ -26,10 +27,22 @@ static int run(struct gf_team *t,
 	return fn(t->comm, call, err);
 }
 
+static int agree(struct gf_comm *comm, void *ctx, struct gf_error *err)
+{
+	struct call *call = ctx;
+	struct gf_error *reason = call->data;
+	int rc = gf_comm_agree(comm, call->rc, reason);
+
+	if (rc) /* err may be that of the thread which is called */
+		*err = *reason;
+	return rc;
+}
+
 int gf_team_agree(struct gf_team *t, int rc, struct gf_error *err)
 {
-	return t->exchange ? gf_exchange_agree(t->exchange, rc, err)
-			   : gf_comm_agree(t->comm, rc, err);
+	struct call call = {.rc = rc, .data = err};
+
+	return run(t, agree, &call, err);
 }
 
 static int same_text(struct gf_comm *comm, void *ctx, struct gf_error *err)

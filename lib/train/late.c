@@ -23,7 +23,7 @@ static bool may_be_used(const struct gf_method *m)
 	size_t i;
 
 	if (!m->env.asks || m->env.skip_bad || m->scale.used ||
-	    !gf_exchange_by_message(m->exchange) ||
+	    !gf_selection_has(&plan->selection, GF_SELECT_LOSSLESS) ||
 	    (m->env.optim && m->env.optim->clip_norm > 0))
 		return false;
 	for (i = 0; i < plan->nmessages; i++)
@@ -49,7 +49,6 @@ void gf_method_late_open(struct gf_method *m)
 		     t++)
 			l->message[t] = i;
 	}
-	gf_exchange_no_times(m->exchange);
 }
 
 void gf_method_late_close(struct gf_method *m)
@@ -63,16 +62,17 @@ void gf_method_late_close(struct gf_method *m)
  * one is found by all at the same. */
 static int apply(struct gf_method *m, size_t message, struct gf_error *err)
 {
-	struct gf_exchange_sums_of s;
+	struct gf_select_sums sums;
+	struct gf_select_bad bad;
 
 	m->late.applied[message] = true;
 	if (!m->env.params)
 		return 0;
-	s = gf_exchange_message(m->exchange, message);
-	if (s.bad.found)
-		return gf_method_refuse(m, m->late.step, s.bad, err);
-	gf_update_some(&m->updater, m->late.lr, s.first, s.count, s.grads,
-		       1.0f / (float)m->env.plan->ranks);
+	(void)gf_exchange_sums(m->made, message, &sums, &bad, err);
+	if (bad.found)
+		return gf_method_refuse(m, m->made->number, bad, err);
+	gf_update_some(&m->updater, m->late.lr, sums.pieces->first,
+		       sums.pieces->count_elems, m->made->grads, sums.share);
 	return 0;
 }
 
@@ -81,17 +81,18 @@ static void take_up(struct gf_method *m, size_t message)
 {
 	struct gf_method_late *l = &m->late;
 	double began_s = gf_clock_s();
-	double handled_s = gf_exchange_handling_s(m->exchange);
+	double handled_s = gf_exchange_totals(m->exchange).handling_s;
 	double waited_s;
 
 	if (l->rc || l->applied[message])
 		return;
-	l->rc = gf_exchange_wait_message(m->exchange, message, true, &l->err);
+	l->rc = gf_exchange_wait(m->made, message, true, &l->err);
 	l->waits[message] = (struct gf_step_wait){began_s, gf_clock_s()};
 	waited_s = l->waits[message].end_s - began_s;
 	l->waited_s += waited_s;
 	l->handling_s +=
-		fmin(waited_s, gf_exchange_handling_s(m->exchange) - handled_s);
+		fmin(waited_s,
+		     gf_exchange_totals(m->exchange).handling_s - handled_s);
 	if (!l->rc)
 		l->rc = apply(m, message, &l->err);
 }
@@ -107,6 +108,7 @@ void gf_method_need(void *method, size_t tensor)
 int gf_method_take_rest(struct gf_method *m, struct gf_error *err)
 {
 	struct gf_method_late *l = &m->late;
+	struct gf_exchange_step *step;
 	size_t i;
 
 	if (!l->pending)
@@ -114,38 +116,37 @@ int gf_method_take_rest(struct gf_method *m, struct gf_error *err)
 	for (i = m->env.plan->nmessages; i-- > 0;)
 		take_up(m, i);
 	if (!l->rc)
-		l->rc = gf_exchange_wait_all(m->exchange, &l->err);
+		l->rc = gf_exchange_next(m->exchange, true, &step, &l->err);
 	if (l->rc) {
 		*err = l->err;
 		return l->rc;
 	}
 	l->pending = false;
-	return gf_exchange_take(m->exchange, err);
+	return gf_exchange_take(step, true, err);
 }
 
 /* Messages that are not split, and the reduce-scatters of the others. */
 int gf_method_late_exchange(struct gf_method *m, struct gf_error *err)
 {
+	const struct gf_method_late *l = &m->late;
 	size_t i;
 	int rc = 0;
 
 	/* told are the times of the step before, which are known now */
-	m->timed = gf_exchange_begun(m->exchange) > 1;
-	m->age = 1;
+	m->timed = l->updated ? m->made->number - 1 : 0;
 	for (i = 0; !rc && i < m->env.plan->nmessages; i++)
-		rc = gf_exchange_wait_message(m->exchange, i, false, err);
+		rc = gf_exchange_wait(m->made, i, false, err);
 	return rc;
 }
 
-void gf_method_late_update(struct gf_method *m, size_t step, double lr)
+void gf_method_late_update(struct gf_method *m, double lr)
 {
 	const struct gf_plan *plan = m->env.plan;
 	struct gf_method_late *l = &m->late;
 	size_t i;
 
-	l->step = step;
 	l->lr = lr;
-	l->pending = true;
+	l->pending = l->updated = true;
 	l->rc = 0;
 	gf_update_begin(&m->updater);
 	for (i = 0; i < plan->nmessages; i++)

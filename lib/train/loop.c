@@ -167,8 +167,8 @@ static size_t steps_behind(const struct gf_trainer *t, size_t step)
 	/* the end of the run has brought all ranks' together */
 	if (!t->groups.outer || step == t->total_steps)
 		return 0;
-	while (n < step && !gf_period_ends(&t->config->plan->period, step - n,
-					   &fragment))
+	while (n < step &&
+	       !gf_period_ends(&t->config->plan->period, step - n, &fragment))
 		n++;
 	return n;
 }
@@ -375,7 +375,6 @@ static int run(struct gf_trainer *t, struct gf_error *err)
 
 	t->result->warmup_steps = gf_selection_warmup(
 		&t->config->plan->selection, t->epoch_steps);
-	gf_exchange_count_from(t->method.exchange, t->result->last_step);
 	/* first of all in this run's steps and parts: a checkpoint of the other
 	 * ranks may have a higher step and would count as newer */
 	if (t->resharded)

@@ -27,7 +27,6 @@ struct gf_method_ahead {
 	 * step and its loss scale. */
 	size_t step;
 	double scale;
-	bool was_due; /* the step before applied one */
 	struct gf_train_marks marks;
 	struct gf_train_durations durations;
 	bool has_durations;
@@ -35,7 +34,7 @@ struct gf_method_ahead {
 
 int gf_method_check(const struct gf_plan *plan, struct gf_error *err)
 {
-	return gf_exchange_check_plan(plan, err);
+	return gf_exchange_check_plan(plan, false, err);
 }
 
 int gf_method_check_gpu(const struct gf_plan *plan,
@@ -45,7 +44,7 @@ int gf_method_check_gpu(const struct gf_plan *plan,
 	const struct gf_optim_config optim = {
 		.name = training->optimizer,
 	};
-	int rc = gf_exchange_check_gpu(plan, err);
+	int rc = gf_exchange_check_plan(plan, true, err);
 
 	if (rc)
 		return rc;
@@ -73,7 +72,7 @@ static int open_update(struct gf_method *m, struct gf_error *err)
 		optim.momentum = 0;
 	m->updater = (struct gf_update){
 		.params = k->params,
-		.offsets = gf_exchange_offsets(m->exchange),
+		.offsets = gf_exchange_pool(m->exchange)->offsets,
 		.plan = k->plan,
 		.shapes = k->shapes,
 		.watch = k->watch,
@@ -108,8 +107,10 @@ int gf_method_open(struct gf_method *m, const struct gf_method_env *env,
 		.scaled = env->scale.used,
 		.timeout_s = env->timeout_s,
 		.threads = env->threads,
+		.at_once = true,
 		.place = env->place,
 	};
+	struct gf_team team;
 	int rc;
 
 	memset(m, 0, sizeof(*m));
@@ -120,12 +121,11 @@ int gf_method_open(struct gf_method *m, const struct gf_method_env *env,
 		return rc;
 	rc = open_update(m, err);
 	rc = rc ? rc : open_ahead(m, err);
-	rc = gf_exchange_agree(m->exchange, rc, err);
-	if (rc)
-		return rc;
-	gf_method_late_open(m);
-	gf_exchange_await_at_once(m->exchange);
-	return 0;
+	team = gf_method_team(m);
+	rc = gf_team_agree(&team, rc, err);
+	if (!rc)
+		gf_method_late_open(m);
+	return rc;
 }
 
 void gf_method_close(struct gf_method *m)
@@ -172,14 +172,17 @@ struct gf_team gf_method_team(const struct gf_method *m)
 
 static void keep(struct gf_method *m, int rc, const struct gf_error *err)
 {
-	gf_exchange_keep(m->exchange, rc, err);
+	if (m->rc || !rc)
+		return;
+	m->rc = rc;
+	m->reason = *err;
 }
 
-static bool has_failed(const struct gf_method *m)
+static int kept(const struct gf_method *m, struct gf_error *err)
 {
-	struct gf_error ignored;
-
-	return gf_exchange_kept(m->exchange, &ignored) != 0;
+	if (m->rc)
+		*err = m->reason;
+	return m->rc;
 }
 
 static void mark(struct gf_method *m, enum gf_train_mark what)
@@ -188,24 +191,23 @@ static void mark(struct gf_method *m, enum gf_train_mark what)
 
 	if (m->ahead)
 		keep(m,
-		     gf_train_mark(&m->ahead->marks,
-				   gf_exchange_begun(m->exchange) - 1, what,
+		     gf_train_mark(&m->ahead->marks, m->made->number, what,
 				   &err),
 		     &err);
 }
 
 /* Ahead of a GPU: what became of the gradient applied last, which the device is
  * done with. */
-static void learn(struct gf_method *m)
+static void learn(struct gf_method *m, bool always)
 {
 	struct gf_error err = {""};
 	bool bad = false, overflow;
 	char why[96];
 	int rc;
 
-	if (has_failed(m))
+	if (m->rc)
 		return;
-	rc = gf_exchange_learn(m->exchange, &bad, &err);
+	rc = gf_exchange_learn(m->exchange, always, &bad, &err);
 	if (rc < 0)
 		keep(m, rc, &err);
 	if (rc)
@@ -225,11 +227,10 @@ static void learn(struct gf_method *m)
 
 float *gf_method_begin(struct gf_method *m, size_t step)
 {
-	float *grads = gf_exchange_begin(m->exchange, step,
-					 gf_loss_scale_now(&m->scale));
-
+	m->made = gf_exchange_begin(m->exchange, step,
+				    gf_loss_scale_now(&m->scale), 0);
 	mark(m, GF_MARK_BEGUN);
-	return grads;
+	return m->made->grads;
 }
 
 void gf_method_forward_end(struct gf_method *m)
@@ -242,24 +243,20 @@ void gf_method_forward_end(struct gf_method *m)
 void gf_method_ready(struct gf_method *m, size_t tensor)
 {
 	if (m->ahead) {
-		if (m->env.scale.used || gf_exchange_decides(m->exchange))
-			learn(m);
-		if (has_failed(m))
+		learn(m, m->env.scale.used);
+		if (m->rc)
 			return;
+		m->made->scale = gf_loss_scale_now(&m->scale);
 	}
-	gf_exchange_list(m->exchange, gf_loss_scale_now(&m->scale));
-	gf_exchange_ready(m->exchange, &tensor, 1);
+	gf_exchange_ready(m->made, &tensor, 1);
 }
 
 void gf_method_backward_end(struct gf_method *m)
 {
-	struct gf_error ignored;
-
 	mark(m, GF_MARK_BACKWARD);
-	if (m->ahead && gf_exchange_kept(m->exchange, &ignored) > 0)
+	if (m->rc > 0)
 		return;
-	gf_exchange_list(m->exchange, gf_loss_scale_now(&m->scale));
-	gf_exchange_backward_end(m->exchange);
+	gf_exchange_backward_end(m->made);
 }
 
 /* --- a step: back --------------------------------------------------------- */
@@ -279,86 +276,76 @@ int gf_method_refuse(const struct gf_method *m, size_t step,
 
 /* The gradient that this step applies has come: is it to be skipped? 1: it ends
  * the run. */
-static int judge(struct gf_method *m, size_t step, struct gf_error *err)
+static int judge(struct gf_method *m, struct gf_error *err)
 {
-	const struct gf_exchange_oldest o = gf_exchange_oldest(m->exchange);
-	const struct gf_select_bad bad = gf_exchange_bad(m->exchange);
-	bool overflow = gf_loss_scale_note(&m->scale, o.scale, bad.found);
+	struct gf_select_bad bad;
+	bool overflow;
 
+	(void)gf_exchange_sums(m->applied, GF_EXCHANGE_WHOLE, NULL, &bad, err);
+	overflow = gf_loss_scale_note(&m->scale, m->applied->scale, bad.found);
 	if (bad.found && !overflow && !m->env.skip_bad)
-		return gf_method_refuse(m, step - o.age, bad, err);
+		return gf_method_refuse(m, m->applied->number, bad, err);
 	m->skip = bad.found;
 	m->skipped += bad.found;
 	return 0;
 }
 
-/* The durations of the step before, and the times of the messages of the
+/* The durations of the step before. The times are those of the messages of the
  * gradient applied there. */
-static void take_times_before(struct gf_method *m)
+static void take_durations_before(struct gf_method *m)
 {
 	struct gf_method_ahead *a = m->ahead;
 	struct gf_error err = {""};
 
-	gf_exchange_no_times(m->exchange);
-	m->timed = false;
-	if (!a->was_due)
-		return;
 	keep(m,
-	     gf_train_marks_read(&a->marks, gf_exchange_begun(m->exchange) - 2,
-				 &a->durations, &err),
+	     gf_train_marks_read(&a->marks, m->made->number - 1, &a->durations,
+				 &err),
 	     &err);
 	a->has_durations = true;
-	m->timed = gf_exchange_times_taken(m->exchange, &m->age);
+	m->timed = a->step;
 }
 
 /* The oldest gradient under way is waited for, by the device. A run that is to
  * end has told nobody of this step's messages, or of all: the same on all
  * ranks. */
-static int exchange_ahead(struct gf_method *m, bool was_due, size_t step,
-			  struct gf_error *err)
+static int exchange_ahead(struct gf_method *m, bool full, struct gf_error *err)
 {
+	const bool was_due = m->applied != NULL;
 	struct gf_error own = {""};
-	struct gf_exchange_oldest o;
 	int rc;
 
-	m->ahead->was_due = was_due;
-	if (!has_failed(m)) {
-		keep(m, gf_exchange_wait(m->exchange, m->due, &own), &own);
-		learn(m);
+	m->timed = 0;
+	if (!m->rc) {
+		keep(m, gf_exchange_next(m->exchange, full, &m->applied, &own),
+		     &own);
+		learn(m, true);
 	}
-	rc = gf_exchange_kept(m->exchange, err);
+	rc = kept(m, err);
 	if (rc)
 		return rc;
 	mark(m, GF_MARK_JOINED);
-	take_times_before(m);
-	if (!m->due)
+	if (was_due)
+		take_durations_before(m);
+	if (!m->applied)
 		return 0;
-	o = gf_exchange_oldest(m->exchange);
-	m->ahead->step = step - o.age;
-	m->ahead->scale = o.scale;
+	m->ahead->step = m->applied->number;
+	m->ahead->scale = m->applied->scale;
 	return 0;
 }
 
 int gf_method_exchange(struct gf_method *m, size_t step, struct gf_error *err)
 {
-	const bool was_due = m->due;
+	const bool full = step > m->env.plan->pipeline_warmup_steps;
 	int rc;
 
 	if (m->late.used)
 		return gf_method_late_exchange(m, err);
-	m->due = gf_exchange_is_due(m->exchange,
-				    step > m->env.plan->pipeline_warmup_steps);
 	if (m->ahead)
-		return exchange_ahead(m, was_due, step, err);
+		return exchange_ahead(m, full, err);
 	m->skip = false;
-	m->timed = m->due;
-	if (!m->due) {
-		gf_exchange_no_times(m->exchange);
-		return 0;
-	}
-	m->age = gf_exchange_oldest(m->exchange).age;
-	rc = gf_exchange_wait(m->exchange, true, err);
-	return rc || !m->env.params ? rc : judge(m, step, err);
+	rc = gf_exchange_next(m->exchange, full, &m->applied, err);
+	m->timed = m->applied ? m->applied->number : 0;
+	return rc || !m->applied || !m->env.params ? rc : judge(m, err);
 }
 
 /* The step that is due. */
@@ -366,7 +353,8 @@ static void apply(struct gf_method *m, double lr)
 {
 	struct gf_select_sums sums;
 	struct gf_error err = {""};
-	int rc = gf_exchange_sums(m->exchange, &sums, &err);
+	int rc = gf_exchange_sums(m->applied, GF_EXCHANGE_WHOLE, &sums, NULL,
+				  &err);
 
 	keep(m, rc, &err);
 	if (rc)
@@ -374,27 +362,25 @@ static void apply(struct gf_method *m, double lr)
 	gf_update_sums(
 		&m->updater, lr, &sums,
 		gf_selection_has(&m->env.plan->selection, GF_SELECT_PIECES),
-		gf_exchange_oldest(m->exchange).flag);
-	if (!m->ahead)
-		gf_exchange_adopt(m->exchange);
+		m->applied->flag);
 }
 
-void gf_method_update(struct gf_method *m, size_t step, double lr)
+void gf_method_update(struct gf_method *m, double lr)
 {
 	struct gf_gpu *gpu = m->env.place.gpu;
 	struct gf_error err = {""};
 
 	if (m->late.used) {
-		gf_method_late_update(m, step, lr);
+		gf_method_late_update(m, lr);
 		return;
 	}
-	if (m->due && !m->env.params && !has_failed(m))
-		gf_exchange_adopt(m->exchange); /* a replay updates nothing */
-	else if (m->due && !m->skip && !has_failed(m))
+	/* a replay updates nothing */
+	if (m->applied && m->env.params && !m->skip && !m->rc)
 		apply(m, lr);
 	mark(m, GF_MARK_UPDATED); /* before what `learn` waits for */
-	if (m->due)
-		keep(m, gf_exchange_take(m->exchange, &err), &err);
+	if (m->applied)
+		keep(m, gf_exchange_take(m->applied, !m->skip && !m->rc, &err),
+		     &err);
 	if (m->ahead)
 		keep(m, gpu->ops->check(gpu, &err), &err);
 }
@@ -406,7 +392,8 @@ int gf_method_finish(struct gf_method *m, struct gf_error *err)
 	int rc = gf_method_take_rest(m, err);
 
 	if (m->ahead)
-		learn(m);
+		learn(m, true);
+	rc = rc ? rc : kept(m, err);
 	return rc ? rc : gf_exchange_settle(m->exchange, err);
 }
 
@@ -419,11 +406,11 @@ int gf_method_settle(struct gf_method *m, struct gf_error *err)
 }
 
 /* The parameters are the net's to send. */
-int gf_method_restore(struct gf_method *m, struct gf_error *err)
+int gf_method_restore(struct gf_method *m, size_t steps, struct gf_error *err)
 {
 	int rc = gf_update_send(&m->updater, err);
 
-	return rc ? rc : gf_exchange_restore(m->exchange, err);
+	return rc ? rc : gf_exchange_restore(m->exchange, steps, err);
 }
 
 /* --- what is known of it -------------------------------------------------- */

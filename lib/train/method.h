@@ -35,7 +35,7 @@
  *	gf_method_ready(m, tensor) ...		// from backward
  *	gf_method_backward_end(m);
  *	gf_method_exchange(m, step, &err);	// what this step applies
- *	gf_method_update(m, step, lr);		// parameters and optimiser
+ *	gf_method_update(m, lr);		// parameters and optimiser
  * Steps count from 1 over the whole run, also after a resume.
  *
  * LATE. If messages are split (DeAR) and forward asks for tensors one by one, a
@@ -68,7 +68,7 @@ struct gf_method_env {
 struct gf_method_late {
 	bool used;
 	bool pending; /* a step's messages are */
-	size_t step;  /* that one, and its rate */
+	bool updated; /* a step was, at this rate */
 	double lr;
 	size_t *message; /* per tensor: which one it is in */
 	bool *applied;   /* per message */
@@ -87,11 +87,13 @@ struct gf_method {
 	struct gf_method_env env;
 	struct gf_exchange *exchange;
 	struct gf_update updater;
-	struct gf_method_ahead *ahead; /* NULL: gradients go by the host */
-	bool due;   /* this step's update applies a gradient */
-	bool skip;  /* but not that one, which is bad */
-	bool timed; /* times are those of a gradient's messages, */
-	size_t age; /* made so many steps ago */
+	struct gf_method_ahead *ahead;    /* NULL: gradients go by the host */
+	struct gf_exchange_step *made;    /* the step that is computed */
+	struct gf_exchange_step *applied; /* by its update; NULL: none is */
+	bool skip;                        /* but not that one, which is bad */
+	size_t timed; /* the times of messages are this step's; 0: none */
+	int rc;       /* of what gives nothing back: the first failure */
+	struct gf_error reason;
 	struct gf_loss_scale scale;
 	uint64_t skipped;    /* steps so far */
 	uint64_t told_bytes; /* sent, and told of */
@@ -132,7 +134,7 @@ void gf_method_backward_end(struct gf_method *m);
  * alike; err names the step, and the tensor where it is known. */
 int gf_method_exchange(struct gf_method *m, size_t step, struct gf_error *err);
 /* In a replay nothing but the order of things. */
-void gf_method_update(struct gf_method *m, size_t step, double lr);
+void gf_method_update(struct gf_method *m, double lr);
 /* LATE, above; a method that is not late has nothing to do. */
 void gf_method_need(void *method, size_t tensor);
 int gf_method_take_rest(struct gf_method *m, struct gf_error *err);
@@ -143,8 +145,9 @@ int gf_method_finish(struct gf_method *m, struct gf_error *err);
 /* Waits for what is under way before the state is looked at: the host has it
  * then. */
 int gf_method_settle(struct gf_method *m, struct gf_error *err);
-/* After it was read: goes on from there. -EINVAL: it cannot be. */
-int gf_method_restore(struct gf_method *m, struct gf_error *err);
+/* After it was read: goes on from there, after so many steps. -EINVAL: it
+ * cannot be. */
+int gf_method_restore(struct gf_method *m, size_t steps, struct gf_error *err);
 
 /* Bytes that this rank has sent since the last call, in messages that have been
  * waited for. Stale gradients count K - 1 steps late. Late messages count if

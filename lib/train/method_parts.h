@@ -16,6 +16,6 @@ void gf_method_late_open(struct gf_method *m);
 void gf_method_late_close(struct gf_method *m);
 /* gf_method_exchange and gf_method_update. */
 int gf_method_late_exchange(struct gf_method *m, struct gf_error *err);
-void gf_method_late_update(struct gf_method *m, size_t step, double lr);
+void gf_method_late_update(struct gf_method *m, double lr);
 
 #endif

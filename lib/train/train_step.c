@@ -139,7 +139,9 @@ static int early(const struct gf_stepper *s, size_t step, struct gradients *g,
  * NAN: that step is not recorded. */
 static double applied_start_s(const struct gf_stepper *s)
 {
-	size_t age = s->method->age, count = gf_timeline_count(s->timeline);
+	const size_t step = gf_timeline_last(s->timeline)->step;
+	const size_t age = step - s->method->timed;
+	const size_t count = gf_timeline_count(s->timeline);
 
 	if (!s->method->timed || age >= count)
 		return NAN;
@@ -202,7 +204,8 @@ static int exchange(const struct gf_stepper *s, size_t step,
 		    struct gf_step_times *t, struct gf_error *err)
 {
 	struct gf_method *m = s->method;
-	double handled_s = gf_exchange_handling_s(m->exchange);
+	double handled_s = gf_exchange_totals(m->exchange).handling_s;
+	size_t i;
 	int rc;
 
 	gf_method_backward_end(m);
@@ -211,11 +214,14 @@ static int exchange(const struct gf_stepper *s, size_t step,
 		return rc;
 	t->exchanged_s = gf_clock_s();
 	/* what is seen late of before must not exceed the time */
-	t->handling_s += fmin(gf_exchange_handling_s(m->exchange) - handled_s,
-			      t->exchanged_s - t->backward_s);
+	t->handling_s +=
+		fmin(gf_exchange_totals(m->exchange).handling_s - handled_s,
+		     t->exchanged_s - t->backward_s);
 	t->applied_start_s = applied_start_s(s);
-	memcpy(t->messages, gf_exchange_times(m->exchange),
-	       s->timeline->nmessages * sizeof(*t->messages));
+	for (i = 0; i < s->timeline->nmessages; i++)
+		t->messages[i] = m->timed ? gf_exchange_times(m->exchange)[i]
+					  : (struct gf_message_times){
+						    NAN, NAN, NAN, 0, 0, 0};
 	return 0;
 }
 
@@ -247,7 +253,7 @@ int gf_train_step(struct gf_stepper *s, size_t step, double lr,
 	rc = exchange(s, step, t, err);
 	if (rc)
 		return rc;
-	gf_method_update(m, step, lr);
+	gf_method_update(m, lr);
 	rc = c->ops->updated ? c->ops->updated(c, err) : 0;
 	gf_loss_scale_end(&m->scale);
 	rc = rc ? rc : take_result(s, out, err);

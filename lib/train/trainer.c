@@ -279,19 +279,19 @@ static int go_on(struct gf_trainer *t, size_t *done, struct gf_error *err)
 
 	rc = gf_snapshot_read(&t->team, k->folder, &from, &t->id, &t->state,
 			      err);
-	rc = rc ? rc : gf_method_restore(&t->method, err);
-	if (!rc && t->groups.outer)
-		gf_outer_restore(t->groups.outer);
+	if (!rc)
+		*done = !from.resharded
+				? from.step
+				: gf_reshard_steps(
+					  from.step, t->id.samples,
+					  global / (size_t)k->plan->ranks *
+						  (size_t)from.computed,
+					  global);
+	rc = rc ? rc : gf_method_restore(&t->method, *done, err);
 	rc = gf_team_agree(&t->team, rc, err);
 	if (rc)
 		return rc;
-	*done = from.step;
 	t->resharded = from.resharded;
-	if (from.resharded)
-		*done = gf_reshard_steps(from.step, t->id.samples,
-					 global / (size_t)k->plan->ranks *
-						 (size_t)from.computed,
-					 global);
 	tell_done(k, *done, t->total_steps);
 	return 0;
 }

@@ -58,6 +58,10 @@ struct gf_totals {
 	 * without a plan, and of a server. */
 	uint64_t dense_bytes;
 	double hooks_s, coding_s; /* in hooks; in codecs and merges of sets */
+	/* Both together up to now, also within a step: the thread's time apart
+	 * from moving data. */
+	double handling_s;
+	uint64_t copied_bytes; /* to and from a caller's memory, so far */
 };
 
 struct gf_lane_sets;

@@ -299,7 +299,7 @@ static void exchange_on(struct gf_comm *comm, void *ctx)
 	for (i = 0; i < ELEMS * MESSAGES; i++)
 		EXPECT(data[i] == l->want, "element %zu: %g", i,
 		       (double)data[i]);
-	copied = (size_t)gf_exchange_copied_bytes(x.exchange);
+	copied = (size_t)gf_exchange_totals(x.exchange).copied_bytes;
 	EXPECT(copied == l->copies * MESSAGES * ELEMS * sizeof(float),
 	       "%zu bytes copied", copied);
 	gf_measure_exchange_close(&x);

@@ -258,7 +258,7 @@ static void train(struct caller_rank *r, const struct gradflow_exchange *x,
 			gf_method_ready(&m, i);
 		gf_method_backward_end(&m);
 		EXPECT(gf_method_exchange(&m, step, &err) == 0, "%s", err.text);
-		gf_method_update(&m, step, RATE);
+		gf_method_update(&m, RATE);
 	}
 	gf_method_close(&m);
 	gf_plan_release(&plan);

@@ -219,7 +219,6 @@ static struct gf_outer *reopen(struct gf_outer *o,
 		memcpy(after.items[i].data, kept[i], bytes);
 		free(kept[i]);
 	}
-	gf_outer_restore(again);
 	gf_state_release(&before);
 	gf_state_release(&after);
 	return again;
