@@ -89,8 +89,8 @@ struct gf_comm *gf_groups_comm(const struct gf_train_config *k)
 }
 
 int gf_groups_open(struct gf_groups *g, const struct gf_train_config *k,
-		   float *params, struct gf_method *method,
-		   struct gf_compute *compute, struct gf_error *err)
+		   float *params, struct gf_compute *compute,
+		   struct gf_error *err)
 {
 	struct gf_outer_env env = {
 		.comm = k->comm,
@@ -99,7 +99,6 @@ int gf_groups_open(struct gf_groups *g, const struct gf_train_config *k,
 		.threads = k->place.gpu ? 1 : k->threads,
 	};
 
-	g->method = method;
 	if (!is_used(k))
 		return 0;
 	g->compute = params ? compute : NULL;
@@ -205,14 +204,15 @@ int gf_groups_step(struct gf_groups *g, size_t step, uint64_t *sent_bytes,
 
 uint64_t gf_groups_sent_bytes(const struct gf_groups *g)
 {
-	return gf_exchange_totals(g->method->exchange).sent_bytes +
+	return gf_exchange_totals(gf_method_team(g->method).exchange)
+		       .sent_bytes +
 	       (g->outer ? gf_outer_totals(g->outer).sent_bytes : 0);
 }
 
 uint64_t gf_groups_dense_bytes(const struct gf_groups *g)
 {
 	return gf_exchange_totals(g->outer ? gf_outer_exchange(g->outer)
-					   : g->method->exchange)
+					   : gf_method_team(g->method).exchange)
 		.dense_bytes;
 }
 

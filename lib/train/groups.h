@@ -17,7 +17,7 @@
 struct gf_groups {
 	struct gf_plan plan; /* of a group's exchange */
 	struct gf_outer *outer;
-	struct gf_method *method; /* borrowed */
+	struct gf_method *method; /* borrowed, once it is open */
 	struct gf_compute *compute;
 	float *params; /* borrowed, or a replay's own */
 	bool owns_params;
@@ -42,10 +42,11 @@ const struct gf_plan *gf_groups_plan(struct gf_groups *g,
 				     const struct gf_train_config *config);
 struct gf_comm *gf_groups_comm(const struct gf_train_config *config);
 
-/* Collective, before the method is open. params: this rank's; NULL: a replay. */
+/* Collective, before the method is open. params: this rank's; NULL: a replay.
+ */
 int gf_groups_open(struct gf_groups *g, const struct gf_train_config *config,
-		   float *params, struct gf_method *method,
-		   struct gf_compute *compute, struct gf_error *err);
+		   float *params, struct gf_compute *compute,
+		   struct gf_error *err);
 void gf_groups_close(struct gf_groups *g);
 
 /* All ranks, as they work together while the method lives. */

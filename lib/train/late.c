@@ -12,6 +12,7 @@
  */
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/clock.h"
 #include "base/heap.h"
@@ -95,6 +96,14 @@ static void take_up(struct gf_method *m, size_t message)
 		     gf_exchange_totals(m->exchange).handling_s - handled_s);
 	if (!l->rc)
 		l->rc = apply(m, message, &l->err);
+}
+
+void gf_method_late_begin(struct gf_method *m)
+{
+	struct gf_method_late *l = &m->late;
+
+	l->waited_s = l->handling_s = 0;
+	memset(l->waits, 0, m->env.plan->nmessages * sizeof(*l->waits));
 }
 
 void gf_method_need(void *method, size_t tensor)

@@ -21,7 +21,8 @@ struct stretch {
 static struct gf_train_times times_of(const struct gf_timeline *timeline,
 				      const struct gf_method *m)
 {
-	struct gf_totals totals = gf_exchange_totals(m->exchange);
+	struct gf_totals totals =
+		gf_exchange_totals(gf_method_team(m).exchange);
 
 	return (struct gf_train_times){timeline->parts, totals.hooks_s,
 				       totals.coding_s};
@@ -29,7 +30,7 @@ static struct gf_train_times times_of(const struct gf_timeline *timeline,
 
 static struct gf_train_times times_now(const struct gf_trainer *t)
 {
-	return times_of(&t->result->timeline, &t->method);
+	return times_of(&t->result->timeline, t->method);
 }
 
 static struct gf_train_times times_since(const struct gf_train_times *before,
@@ -153,7 +154,7 @@ static int note_average(struct gf_trainer *t, struct gf_error *err)
 
 	if (!t->ema.values)
 		return 0;
-	rc = gf_method_settle(&t->method, err);
+	rc = gf_method_settle(t->method, err);
 	if (!rc)
 		gf_ema_note(&t->ema, t->params);
 	return rc;
@@ -182,9 +183,9 @@ static int test(struct gf_trainer *t, size_t step, struct gf_error *err)
 	struct gf_score score;
 	int rc;
 
-	rc = gf_method_finish(&t->method, err);
+	rc = gf_method_finish(t->method, err);
 	if (!rc && t->groups.outer)
-		rc = gf_method_settle(&t->method, err);
+		rc = gf_method_settle(t->method, err);
 	rc = gf_groups_agree(&t->groups, t->config, rc, err);
 	rc = rc ? rc : average_running(t, err);
 	if (rc)
@@ -248,7 +249,7 @@ static int export(struct gf_trainer *t, struct gf_error *err)
 	if (!k->export)
 		return 0;
 	rc = average_running(t, err);
-	rc = rc ? rc : gf_method_settle(&t->method, err);
+	rc = rc ? rc : gf_method_settle(t->method, err);
 	if (!rc && k->comm->rank == 0)
 		rc = gf_weights_write(k->export, k->model,
 				      t->ema.begun ? t->ema.values : t->params,
@@ -368,7 +369,7 @@ static int run(struct gf_trainer *t, struct gf_error *err)
 {
 	struct gf_speed *speed = &t->result->speed;
 	struct stretch here = stretch_from(t, t->result->last_step);
-	const uint64_t skipped = t->method.skipped;
+	const uint64_t skipped = gf_method_skipped(t->method);
 	struct gf_step_outcome outcome;
 	size_t step;
 	int rc = 0;
@@ -411,9 +412,9 @@ static int run(struct gf_trainer *t, struct gf_error *err)
 				&speed->last, err);
 	if (!rc)
 		gf_speed_compare(t->config->plan, &t->config->training, speed);
-	t->result->skipped = t->method.skipped - skipped;
-	if (t->method.scale.used)
-		t->result->scale = t->method.scale.now;
+	t->result->skipped = gf_method_skipped(t->method) - skipped;
+	if (gf_method_scale(t->method).used)
+		t->result->scale = gf_method_scale(t->method).now;
 	return rc ? rc : add_up_bytes(&t->groups, t->config, t->result, err);
 }
 
@@ -449,10 +450,10 @@ int gf_train_replay(const struct gf_train_config *config,
 		.asks = true,
 	};
 	struct gf_compute compute;
-	struct gf_method method = {0};
+	struct gf_method *method = NULL;
 	struct gf_step_outcome outcome;
 	struct gf_stepper stepper = {
-		&compute, &method, &result->timeline, &groups, 1, NULL, NULL,
+		&compute, NULL, &result->timeline, &groups, 1, NULL, NULL,
 	};
 	size_t steps = config->steps ? config->steps : GF_TRAIN_REPLAY_STEPS,
 	       step;
@@ -466,11 +467,12 @@ int gf_train_replay(const struct gf_train_config *config,
 	gf_compute_replay(config->plan,
 			  config->comm->rank >= config->plan->ranks, &compute);
 	rc = gf_method_check(env.plan, err);
-	rc = rc ? rc
-		: gf_groups_open(&groups, config, NULL, &method, NULL, err);
-	if (!rc)
-		rc = gf_groups_agree(&groups, config,
-				     gf_method_open(&method, &env, err), err);
+	rc = rc ? rc : gf_groups_open(&groups, config, NULL, NULL, err);
+	if (!rc) {
+		rc = gf_method_open(&method, &env, err);
+		stepper.method = groups.method = method;
+		rc = gf_groups_agree(&groups, config, rc, err);
+	}
 	if (!rc)
 		tell_begin(config);
 	for (step = 1; !rc && step <= steps; step++) {
@@ -488,7 +490,7 @@ int gf_train_replay(const struct gf_train_config *config,
 	if (!rc)
 		rc = add_up_bytes(&groups, config, result, err);
 	gf_groups_lost(config);
-	gf_method_close(&method);
+	gf_method_close(method);
 	gf_groups_close(&groups);
 	compute.ops->close(&compute);
 	return rc;

@@ -15,8 +15,8 @@
  */
 #include "train/method_parts.h"
 
+#include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/heap.h"
 #include "gpu/gpu.h"
@@ -95,9 +95,10 @@ static int open_ahead(struct gf_method *m, struct gf_error *err)
 	return gf_train_marks_open(&m->ahead->marks, err);
 }
 
-int gf_method_open(struct gf_method *m, const struct gf_method_env *env,
+int gf_method_open(struct gf_method **method, const struct gf_method_env *env,
 		   struct gf_error *err)
 {
+	struct gf_method *m = gf_xcalloc(1, sizeof(*m));
 	const struct gf_exchange_env exchange = {
 		.comm = env->comm,
 		.plan = env->plan,
@@ -113,7 +114,7 @@ int gf_method_open(struct gf_method *m, const struct gf_method_env *env,
 	struct gf_team team;
 	int rc;
 
-	memset(m, 0, sizeof(*m));
+	*method = m;
 	m->env = *env;
 	m->scale = env->scale;
 	rc = gf_exchange_open(&m->exchange, &exchange, err);
@@ -130,7 +131,9 @@ int gf_method_open(struct gf_method *m, const struct gf_method_env *env,
 
 void gf_method_close(struct gf_method *m)
 {
-	if (m->env.comm && m->env.comm->broken) {
+	if (!m)
+		return;
+	if (m->env.comm->broken) {
 		gf_exchange_abandon(m->exchange);
 		return;
 	}
@@ -140,7 +143,7 @@ void gf_method_close(struct gf_method *m)
 		gf_train_marks_close(&m->ahead->marks);
 	free(m->ahead);
 	gf_method_late_close(m);
-	memset(m, 0, sizeof(*m));
+	free(m);
 }
 
 void gf_method_state(struct gf_method *m, struct gf_state *s)
@@ -225,12 +228,32 @@ static void learn(struct gf_method *m, bool always)
 	     &err);
 }
 
-float *gf_method_begin(struct gf_method *m, size_t step)
+static void begin(struct gf_method *m)
 {
-	m->made = gf_exchange_begin(m->exchange, step,
+	m->made = gf_exchange_begin(m->exchange, m->step,
 				    gf_loss_scale_now(&m->scale), 0);
 	mark(m, GF_MARK_BEGUN);
-	return m->made->grads;
+}
+
+void gf_method_begin(struct gf_method *m, size_t step)
+{
+	m->step = step;
+	if (m->late.used)
+		gf_method_late_begin(m);
+	else
+		begin(m);
+}
+
+int gf_method_memory(struct gf_method *m, float **grads, struct gf_error *err)
+{
+	int rc = gf_method_take_rest(m, err);
+
+	if (rc)
+		return rc;
+	if (m->late.used)
+		begin(m);
+	*grads = m->made->grads;
+	return 0;
 }
 
 void gf_method_forward_end(struct gf_method *m)
@@ -253,6 +276,7 @@ void gf_method_ready(struct gf_method *m, size_t tensor)
 
 void gf_method_backward_end(struct gf_method *m)
 {
+	m->handled_s = gf_exchange_totals(m->exchange).handling_s;
 	mark(m, GF_MARK_BACKWARD);
 	if (m->rc > 0)
 		return;
@@ -333,9 +357,9 @@ static int exchange_ahead(struct gf_method *m, bool full, struct gf_error *err)
 	return 0;
 }
 
-int gf_method_exchange(struct gf_method *m, size_t step, struct gf_error *err)
+int gf_method_exchange(struct gf_method *m, struct gf_error *err)
 {
-	const bool full = step > m->env.plan->pipeline_warmup_steps;
+	const bool full = m->step > m->env.plan->pipeline_warmup_steps;
 	int rc;
 
 	if (m->late.used)
@@ -383,6 +407,7 @@ void gf_method_update(struct gf_method *m, double lr)
 		     &err);
 	if (m->ahead)
 		keep(m, gpu->ops->check(gpu, &err), &err);
+	gf_loss_scale_next(&m->scale);
 }
 
 /* --- between steps -------------------------------------------------------- */
@@ -410,10 +435,61 @@ int gf_method_restore(struct gf_method *m, size_t steps, struct gf_error *err)
 {
 	int rc = gf_update_send(&m->updater, err);
 
+	m->scale.step = m->scale.next;
 	return rc ? rc : gf_exchange_restore(m->exchange, steps, err);
 }
 
 /* --- what is known of it -------------------------------------------------- */
+
+bool gf_method_is_late(const struct gf_method *m)
+{
+	return m->late.used;
+}
+
+/* The start of the step whose gradient is applied: this step or an earlier one.
+ * NAN: that step is not recorded. */
+static double applied_start_s(const struct gf_method *m,
+			      const struct gf_timeline *timeline)
+{
+	const size_t age = m->step - m->timed;
+	const size_t count = gf_timeline_count(timeline);
+
+	if (!m->timed || age >= count)
+		return NAN;
+	return gf_timeline_at(timeline, count - 1 - age)->start_s;
+}
+
+void gf_method_record(struct gf_method *m, const struct gf_timeline *timeline,
+		      struct gf_step_times *t)
+{
+	const double handled_s = gf_exchange_totals(m->exchange).handling_s;
+	const struct gf_message_times *times = gf_exchange_times(m->exchange);
+	size_t i;
+
+	t->late_s = m->late.waited_s;
+	/* what is seen late of before must not exceed the time */
+	t->handling_s =
+		m->late.handling_s +
+		fmin(handled_s - m->handled_s, t->exchanged_s - t->backward_s);
+	t->applied_start_s = applied_start_s(m, timeline);
+	for (i = 0; i < m->env.plan->nmessages; i++) {
+		if (m->late.used)
+			t->late[i] = m->late.waits[i];
+		t->messages[i] = m->timed ? times[i]
+					  : (struct gf_message_times){
+						    NAN, NAN, NAN, 0, 0, 0};
+	}
+}
+
+struct gf_loss_scale gf_method_scale(const struct gf_method *m)
+{
+	return m->scale;
+}
+
+uint64_t gf_method_skipped(const struct gf_method *m)
+{
+	return m->skipped;
+}
 
 uint64_t gf_method_sent_bytes(struct gf_method *m)
 {

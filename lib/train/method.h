@@ -17,7 +17,6 @@
 #include "ckpt/state.h"
 #include "run/team.h"
 #include "train/event_ring.h"
-#include "train/update.h"
 
 /*
  * A training method is what the plan's axes make together: an exchange (a
@@ -31,10 +30,11 @@
  * is synchronous SGD. The gradients of the last K - 1 steps are never applied.
  *
  * A step, from the compute thread:
- *	grads = gf_method_begin(m, step);	// where backward writes
+ *	gf_method_begin(m, step);
+ *	gf_method_memory(m, &grads, &err);	// after the first forward
  *	gf_method_ready(m, tensor) ...		// from backward
  *	gf_method_backward_end(m);
- *	gf_method_exchange(m, step, &err);	// what this step applies
+ *	gf_method_exchange(m, &err);		// what this step applies
  *	gf_method_update(m, lr);		// parameters and optimiser
  * Steps count from 1 over the whole run, also after a resume.
  *
@@ -42,11 +42,11 @@
  * step ends when its reduce-scatters have ended. A split message's all-gather
  * is waited for, and its result applied, when the next forward needs one of its
  * tensors. So between steps parameters are those of the step before until
- * gf_method_settle. In front of the step above, in that order:
- *	gf_method_need(m, tensor) ...		// from forward
- *	gf_method_take_rest(m, &err);		// what nobody asked for
- * and gf_method_begin comes after these, as the pool is in use until then.
+ * gf_method_settle. Forward calls gf_method_need for each tensor. What nobody
+ * asked for comes with gf_method_memory, as the pool is in use until then.
  */
+struct gf_method;
+
 struct gf_method_env {
 	struct gf_comm *comm;       /* borrowed */
 	const struct gf_plan *plan; /* bound, borrowed */
@@ -64,42 +64,6 @@ struct gf_method_env {
 	bool asks;     /* forward calls gf_method_need */
 };
 
-/* Messages that are applied late (late.c). */
-struct gf_method_late {
-	bool used;
-	bool pending; /* a step's messages are */
-	bool updated; /* a step was, at this rate */
-	double lr;
-	size_t *message; /* per tensor: which one it is in */
-	bool *applied;   /* per message */
-	int rc;          /* the first failure since forward began */
-	struct gf_error err;
-	/* of this step's forward: waiting, and what of it was not data that
-	 * moved */
-	double waited_s, handling_s;
-	struct gf_step_wait *waits; /* per message */
-};
-
-/* The host is a step ahead of a GPU that updates by itself (method.c). */
-struct gf_method_ahead;
-
-struct gf_method {
-	struct gf_method_env env;
-	struct gf_exchange *exchange;
-	struct gf_update updater;
-	struct gf_method_ahead *ahead;    /* NULL: gradients go by the host */
-	struct gf_exchange_step *made;    /* the step that is computed */
-	struct gf_exchange_step *applied; /* by its update; NULL: none is */
-	bool skip;                        /* but not that one, which is bad */
-	size_t timed; /* the times of messages are this step's; 0: none */
-	int rc;       /* of what gives nothing back: the first failure */
-	struct gf_error reason;
-	struct gf_loss_scale scale;
-	uint64_t skipped;    /* steps so far */
-	uint64_t told_bytes; /* sent, and told of */
-	struct gf_method_late late;
-};
-
 /* Refuses a plan that no method here does: -ENOTSUP says what is missing. */
 int gf_method_check(const struct gf_plan *plan, struct gf_error *err);
 /* May gradients go from GPU to GPU, and the update be done there? -ENOTSUP says
@@ -111,33 +75,36 @@ int gf_method_check_gpu(const struct gf_plan *plan,
 /* The method's name in checkpoints and logs: the selection's name. */
 const char *gf_method_name(const struct gf_plan *plan);
 
-/* Collective: returns after all ranks have agreed. */
-int gf_method_open(struct gf_method *m, const struct gf_method_env *env,
+/* Collective: returns after all ranks have agreed. gf_method_close follows also
+ * if this fails. */
+int gf_method_open(struct gf_method **m, const struct gf_method_env *env,
 		   struct gf_error *err);
-/* Accepts one whose open failed, and one that is all zero. Steps under way are
- * waited for: a rank that left would take the others' partner away. On a broken
- * communicator only the engine's thread ends, and the rest stays. */
+/* Accepts NULL. Steps under way are waited for: a rank that left would take the
+ * others' partner away. On a broken communicator only the engine's thread ends,
+ * and the rest stays. */
 void gf_method_close(struct gf_method *m);
 /* Adds what must survive a stop, apart from the parameters. */
 void gf_method_state(struct gf_method *m, struct gf_state *s);
 /* The team with which the method communicates beside gradients. */
 struct gf_team gf_method_team(const struct gf_method *m);
 
-/* Returns the memory that backward writes to: the device's if gradients stay
- * there. */
-float *gf_method_begin(struct gf_method *m, size_t step);
+/* The step begins, before its first forward. */
+void gf_method_begin(struct gf_method *m, size_t step);
+/* The first forward is through: the memory that backward writes to, which is
+ * the device's if gradients stay there. LATE: takes what nobody asked for. */
+int gf_method_memory(struct gf_method *m, float **grads, struct gf_error *err);
 /* The step's forward passes are enqueued. */
 void gf_method_forward_end(struct gf_method *m);
 void gf_method_ready(struct gf_method *m, size_t tensor);
 void gf_method_backward_end(struct gf_method *m);
 /* 1: a gradient is infinite or not a number, which ends the run on all ranks
  * alike; err names the step, and the tensor where it is known. */
-int gf_method_exchange(struct gf_method *m, size_t step, struct gf_error *err);
+int gf_method_exchange(struct gf_method *m, struct gf_error *err);
 /* In a replay nothing but the order of things. */
 void gf_method_update(struct gf_method *m, double lr);
-/* LATE, above; a method that is not late has nothing to do. */
+/* Does forward call gf_method_need? LATE, above. */
+bool gf_method_is_late(const struct gf_method *m);
 void gf_method_need(void *method, size_t tensor);
-int gf_method_take_rest(struct gf_method *m, struct gf_error *err);
 
 /* Waits for what is under way, which changes nothing of the results: the net
  * may be tested. 1: as exchange. */
@@ -153,6 +120,13 @@ int gf_method_restore(struct gf_method *m, size_t steps, struct gf_error *err);
  * waited for. Stale gradients count K - 1 steps late. Late messages count if
  * this step's forward or its exchange has waited for them. */
 uint64_t gf_method_sent_bytes(struct gf_method *m);
+/* Once gf_method_exchange has ended at t->exchanged_s: what the step of the
+ * timeline waited for, and the times of the messages that it applies. */
+void gf_method_record(struct gf_method *m, const struct gf_timeline *timeline,
+		      struct gf_step_times *t);
+/* The loss scale now, and steps skipped so far. */
+struct gf_loss_scale gf_method_scale(const struct gf_method *m);
+uint64_t gf_method_skipped(const struct gf_method *m);
 /* The durations of the previous step on a device, which the host's clock cannot
  * see. NULL: the host's clock is right, or nothing is known yet. */
 const struct gf_train_durations *gf_method_durations(const struct gf_method *m);

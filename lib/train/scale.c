@@ -52,14 +52,9 @@ int gf_loss_scale_init(struct gf_loss_scale *s, const struct gf_training *t,
 	return 0;
 }
 
-void gf_loss_scale_begin(struct gf_loss_scale *s)
+void gf_loss_scale_next(struct gf_loss_scale *s)
 {
-	s->step = s->next;
-}
-
-void gf_loss_scale_end(struct gf_loss_scale *s)
-{
-	s->next = s->now;
+	s->step = s->next = s->now;
 }
 
 double gf_loss_scale_now(const struct gf_loss_scale *s)

@@ -42,9 +42,8 @@ bool gf_loss_scale_wanted(const struct gf_plan *plan);
 int gf_loss_scale_init(struct gf_loss_scale *s, const struct gf_training *t,
 		       const struct gf_plan *plan, bool half,
 		       struct gf_error *err);
-/* A step begins; and is updated. */
-void gf_loss_scale_begin(struct gf_loss_scale *s);
-void gf_loss_scale_end(struct gf_loss_scale *s);
+/* A step is updated, and the next one's is what is known now. */
+void gf_loss_scale_next(struct gf_loss_scale *s);
 /* The scale of the gradients in the step under way. */
 double gf_loss_scale_now(const struct gf_loss_scale *s);
 /* The name of the scaling in use, from gf_scaling_names. A plan in f16 without

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "train/train_step.h"
 
-#include <math.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -87,18 +86,13 @@ static int take_result(const struct gf_stepper *s, struct gf_step_outcome *out,
 
 /* The first forward of a step takes up what the step before may have left; then
  * the pool is free for this one's gradients. */
-static int forward(const struct gf_stepper *s, size_t step, size_t part,
-		   struct gradients *g, struct gf_error *err)
+static int forward(const struct gf_stepper *s, size_t part, struct gradients *g,
+		   struct gf_error *err)
 {
 	struct gf_compute *c = s->compute;
 	int rc = c->ops->forward(c, err);
 
-	if (rc || part || !s->method->late.used)
-		return rc;
-	rc = gf_method_take_rest(s->method, err);
-	if (!rc)
-		g->data = gf_method_begin(s->method, step);
-	return rc;
+	return rc || part ? rc : gf_method_memory(s->method, &g->data, err);
 }
 
 /* The gradient of a micro-batch before the last. */
@@ -124,7 +118,7 @@ static int early(const struct gf_stepper *s, size_t step, struct gradients *g,
 	int rc = 0;
 
 	for (part = 0; !rc && part + 1 < s->accumulate; part++) {
-		rc = forward(s, step, part, g, err);
+		rc = forward(s, part, g, err);
 		if (!rc)
 			rc = backward_early(s, part, g, err);
 		if (!rc)
@@ -133,19 +127,6 @@ static int early(const struct gf_stepper *s, size_t step, struct gradients *g,
 			rc = c->ops->load(c, step, part + 1, err);
 	}
 	return rc;
-}
-
-/* The start of the step whose gradient is applied: this step or an earlier one.
- * NAN: that step is not recorded. */
-static double applied_start_s(const struct gf_stepper *s)
-{
-	const size_t step = gf_timeline_last(s->timeline)->step;
-	const size_t age = step - s->method->timed;
-	const size_t count = gf_timeline_count(s->timeline);
-
-	if (!s->method->timed || age >= count)
-		return NAN;
-	return gf_timeline_at(s->timeline, count - 1 - age)->start_s;
 }
 
 /* Steps of a device are like each other: the one before stands for this. */
@@ -171,24 +152,14 @@ static int compute(const struct gf_stepper *s, size_t step,
 	double begun_s;
 	int rc;
 
-	c->on_need = m->late.pending ? gf_method_need : NULL;
+	c->on_need = gf_method_is_late(m) ? gf_method_need : NULL;
 	c->need_ctx = m;
-	m->late.waited_s = m->late.handling_s = 0;
-	if (m->late.used)
-		memset(m->late.waits, 0,
-		       s->timeline->nmessages * sizeof(*t->late));
-	if (!m->late.used)
-		g.data = gf_method_begin(m, step);
+	gf_method_begin(m, step);
 	rc = early(s, step, &g, out, err);
 	begun_s = gf_clock_s();
-	rc = rc ? rc : forward(s, step, s->accumulate - 1, &g, err);
+	rc = rc ? rc : forward(s, s->accumulate - 1, &g, err);
 	if (rc)
 		return rc;
-	t->late_s = m->late.waited_s;
-	if (m->late.used)
-		memcpy(t->late, m->late.waits,
-		       s->timeline->nmessages * sizeof(*t->late));
-	t->handling_s = m->late.handling_s;
 	t->forward_s = gf_clock_s();
 	gf_method_forward_end(m);
 	rc = c->ops->backward(c, g.data, on_grad, &g, err);
@@ -200,28 +171,17 @@ static int compute(const struct gf_stepper *s, size_t step,
 	return 0;
 }
 
-static int exchange(const struct gf_stepper *s, size_t step,
-		    struct gf_step_times *t, struct gf_error *err)
+static int exchange(const struct gf_stepper *s, struct gf_step_times *t,
+		    struct gf_error *err)
 {
-	struct gf_method *m = s->method;
-	double handled_s = gf_exchange_totals(m->exchange).handling_s;
-	size_t i;
 	int rc;
 
-	gf_method_backward_end(m);
-	rc = gf_method_exchange(m, step, err);
+	gf_method_backward_end(s->method);
+	rc = gf_method_exchange(s->method, err);
 	if (rc)
 		return rc;
 	t->exchanged_s = gf_clock_s();
-	/* what is seen late of before must not exceed the time */
-	t->handling_s +=
-		fmin(gf_exchange_totals(m->exchange).handling_s - handled_s,
-		     t->exchanged_s - t->backward_s);
-	t->applied_start_s = applied_start_s(s);
-	for (i = 0; i < s->timeline->nmessages; i++)
-		t->messages[i] = m->timed ? gf_exchange_times(m->exchange)[i]
-					  : (struct gf_message_times){
-						    NAN, NAN, NAN, 0, 0, 0};
+	gf_method_record(s->method, s->timeline, t);
 	return 0;
 }
 
@@ -232,6 +192,7 @@ int gf_train_step(struct gf_stepper *s, size_t step, double lr,
 	struct gf_method *m = s->method;
 	struct gf_compute *c = s->compute;
 	double began_s = gf_clock_s();
+	struct gf_loss_scale scale = gf_method_scale(m);
 	uint64_t outer_bytes = 0;
 	int rc;
 
@@ -240,29 +201,28 @@ int gf_train_step(struct gf_stepper *s, size_t step, double lr,
 	if (rc)
 		return rc;
 	t->load_s = gf_clock_s() - began_s;
-	gf_loss_scale_begin(&m->scale);
-	rc = m->scale.used && c->ops->scale
-		     ? c->ops->scale(c, gf_loss_scale_now(&m->scale), err)
+	rc = scale.used && c->ops->scale
+		     ? c->ops->scale(c, gf_loss_scale_now(&scale), err)
 		     : 0;
 	t->start_s = gf_clock_s();
 	rc = rc ? rc : compute(s, step, t, out, err);
 	if (rc)
 		return rc;
 	/* that the gradients went with: the exchange may change it */
-	out->loss_scale = m->scale.used ? gf_loss_scale_now(&m->scale) : 0;
-	rc = exchange(s, step, t, err);
+	scale = gf_method_scale(m);
+	out->loss_scale = scale.used ? gf_loss_scale_now(&scale) : 0;
+	rc = exchange(s, t, err);
 	if (rc)
 		return rc;
 	gf_method_update(m, lr);
 	rc = c->ops->updated ? c->ops->updated(c, err) : 0;
-	gf_loss_scale_end(&m->scale);
 	rc = rc ? rc : take_result(s, out, err);
 	t->outer_s = -gf_clock_s();
 	if (!rc && s->groups)
 		rc = gf_groups_step(s->groups, step, &outer_bytes, err);
 	if (rc)
 		return rc;
-	out->skipped = m->skipped;
+	out->skipped = gf_method_skipped(m);
 	t->end_s = gf_clock_s();
 	t->outer_s += t->end_s;
 	take_durations(t, gf_method_durations(m));
@@ -271,6 +231,7 @@ int gf_train_step(struct gf_stepper *s, size_t step, double lr,
 	out->sent_bytes = gf_method_sent_bytes(m) + outer_bytes;
 	out->dense_bytes =
 		s->groups ? gf_groups_dense_bytes(s->groups)
-			  : gf_exchange_totals(m->exchange).dense_bytes;
+			  : gf_exchange_totals(gf_method_team(m).exchange)
+				    .dense_bytes;
 	return 0;
 }

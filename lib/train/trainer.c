@@ -164,6 +164,7 @@ static int open_method(struct gf_trainer *t, const size_t *order,
 	for (i = 0; i < k->model->nparams; i++)
 		shapes[i] = k->model->params[order[i]].shape;
 	rc = gf_method_open(&t->method, &env, err);
+	t->stepper.method = t->groups.method = t->method;
 	t->team = gf_groups_team(&t->groups, k);
 	rc = gf_groups_agree(&t->groups, k, rc, err);
 	if (!rc)
@@ -182,7 +183,6 @@ static void set_stepper(struct gf_trainer *t)
 		t->counts[i] = model->tensors[i].count_elems;
 	t->stepper = (struct gf_stepper){
 		.compute = &t->compute,
-		.method = &t->method,
 		.timeline = &t->result->timeline,
 		.groups = &t->groups,
 		.accumulate = t->config->training.accumulate,
@@ -212,8 +212,8 @@ static void list_params(struct gf_trainer *t, struct gf_state *s,
 static int open_groups(struct gf_trainer *t, const size_t *order,
 		       struct gf_error *err)
 {
-	int rc = gf_groups_open(&t->groups, t->config, t->params, &t->method,
-				&t->compute, err);
+	int rc = gf_groups_open(&t->groups, t->config, t->params, &t->compute,
+				err);
 
 	if (rc || !t->groups.outer) {
 		list_params(t, &t->state, order, "", t->params);
@@ -287,7 +287,7 @@ static int go_on(struct gf_trainer *t, size_t *done, struct gf_error *err)
 					  global / (size_t)k->plan->ranks *
 						  (size_t)from.computed,
 					  global);
-	rc = rc ? rc : gf_method_restore(&t->method, *done, err);
+	rc = rc ? rc : gf_method_restore(t->method, *done, err);
 	rc = gf_team_agree(&t->team, rc, err);
 	if (rc)
 		return rc;
@@ -420,7 +420,7 @@ out:
 void gf_trainer_close(struct gf_trainer *t)
 {
 	gf_groups_lost(t->config);
-	gf_method_close(&t->method);
+	gf_method_close(t->method);
 	gf_groups_close(&t->groups);
 	/* The transport may yet write: the caller is about to end the process.
 	 * Before that it closes the data. */

@@ -81,7 +81,7 @@ struct gf_trainer {
 	const struct gf_train_config *config;
 	struct gf_train_result *result;
 	struct gf_team team;
-	struct gf_method method;
+	struct gf_method *method;
 	struct gf_groups groups;
 	struct gf_compute compute;
 	struct gf_state state;

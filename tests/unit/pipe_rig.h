@@ -57,7 +57,7 @@ struct rig {
 	float params[RIG_ELEMS];
 	float seen[RIG_ELEMS]; /* by forward, when each was needed */
 	struct gf_compute compute;
-	struct gf_method method;
+	struct gf_method *method;
 	struct gf_timeline timeline;
 	struct gf_stepper stepper;
 	/* called on entering backward (optional) */
@@ -176,7 +176,6 @@ static inline void rig_open(struct rig *r, const struct rig_case *c,
 	r->compute = (struct gf_compute){.ops = &ops, .priv = r};
 	r->stepper = (struct gf_stepper){
 		.compute = &r->compute,
-		.method = &r->method,
 		.timeline = &r->timeline,
 		.accumulate = 1,
 		.counts = rig_counts,
@@ -184,6 +183,7 @@ static inline void rig_open(struct rig *r, const struct rig_case *c,
 	EXPECT(!gf_method_check(&r->plan, &err) &&
 		       !gf_method_open(&r->method, &env, &err),
 	       "rank %d: %s", comm->rank, err.text);
+	r->stepper.method = r->method;
 }
 
 static inline void rig_step(struct rig *r, size_t step)
@@ -198,7 +198,7 @@ static inline void rig_step(struct rig *r, size_t step)
 
 static inline void rig_close(struct rig *r)
 {
-	gf_method_close(&r->method);
+	gf_method_close(r->method);
 	gf_timeline_release(&r->timeline);
 	gf_plan_release(&r->plan);
 }

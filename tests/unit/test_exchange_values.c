@@ -242,7 +242,8 @@ static void train(struct caller_rank *r, const struct gradflow_exchange *x,
 		.timeout_s = TEST_PATIENCE_S,
 		.threads = 1,
 	};
-	struct gf_method m;
+	struct gf_method *m;
+	float *grads;
 	struct gf_error err = {""};
 	size_t step, i;
 
@@ -253,14 +254,16 @@ static void train(struct caller_rank *r, const struct gradflow_exchange *x,
 		return;
 	}
 	for (step = 1; step <= STEPS; step++) {
-		fill(gf_method_begin(&m, step), CALLER_ELEMS, r->rank, step);
+		gf_method_begin(m, step);
+		EXPECT(gf_method_memory(m, &grads, &err) == 0, "%s", err.text);
+		fill(grads, CALLER_ELEMS, r->rank, step);
 		for (i = 0; i < CALLER_TENSORS; i++)
-			gf_method_ready(&m, i);
-		gf_method_backward_end(&m);
-		EXPECT(gf_method_exchange(&m, step, &err) == 0, "%s", err.text);
-		gf_method_update(&m, RATE);
+			gf_method_ready(m, i);
+		gf_method_backward_end(m);
+		EXPECT(gf_method_exchange(m, &err) == 0, "%s", err.text);
+		gf_method_update(m, RATE);
 	}
-	gf_method_close(&m);
+	gf_method_close(m);
 	gf_plan_release(&plan);
 }
 

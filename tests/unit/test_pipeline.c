@@ -237,16 +237,16 @@ static void late_rank(struct gf_comm *comm, void *ctx)
 	size_t step;
 
 	rig_open(&r, s->c, comm);
-	EXPECT(r.method.late.used == (s->c->split && s->c->asks &&
-				      !(s->c->optim.clip_norm > 0)),
+	EXPECT(gf_method_is_late(r.method) == (s->c->split && s->c->asks &&
+					       !(s->c->optim.clip_norm > 0)),
 	       "P = %d: late", s->c->ranks);
 	for (step = 1; step <= s->c->steps; step++) {
 		rig_step(&r, step);
 		if (step == s->c->steps / 2)
-			EXPECT(!gf_method_settle(&r.method, &err), "%s",
+			EXPECT(!gf_method_settle(r.method, &err), "%s",
 			       err.text);
 	}
-	EXPECT(!gf_method_settle(&r.method, &err), "%s", err.text);
+	EXPECT(!gf_method_settle(r.method, &err), "%s", err.text);
 	memcpy(s->last[comm->rank], r.params, sizeof(r.params));
 	rig_close(&r);
 }
@@ -320,8 +320,8 @@ static void sent_rank(struct gf_comm *comm, void *ctx)
 		if (comm->rank == 0)
 			s->step[step - 1] = r.sent_bytes;
 	}
-	EXPECT(!gf_method_settle(&r.method, &err), "%s", err.text);
-	sent = gf_method_sent_bytes(&r.method);
+	EXPECT(!gf_method_settle(r.method, &err), "%s", err.text);
+	sent = gf_method_sent_bytes(r.method);
 	if (comm->rank == 0)
 		s->rest = sent;
 	rig_close(&r);

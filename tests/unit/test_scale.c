@@ -3,6 +3,7 @@
  */
 #include "pipe_rig.h"
 #include "selections.h"
+#include "train/method_parts.h"
 
 #include <errno.h>
 #include <math.h>
@@ -204,13 +205,13 @@ static void run_rank(struct gf_comm *comm, void *ctx)
 		rig_step(&r, step);
 	memcpy(s->last[comm->rank], r.params, sizeof(r.params));
 	if (s->c->scale.dynamic)
-		EXPECT(r.method.scale.now == s->ref.scale &&
-			       r.method.skipped == s->ref.skipped,
+		EXPECT(gf_method_scale(r.method).now == s->ref.scale &&
+			       gf_method_skipped(r.method) == s->ref.skipped,
 		       "P = %d, K = %d, rank %d: scale %g, want %g; %zu "
 		       "skipped, want %zu",
 		       s->c->ranks, s->c->staleness, comm->rank,
-		       r.method.scale.now, s->ref.scale,
-		       (size_t)r.method.skipped, s->ref.skipped);
+		       gf_method_scale(r.method).now, s->ref.scale,
+		       (size_t)gf_method_skipped(r.method), s->ref.skipped);
 	rig_close(&r);
 }
 
@@ -306,9 +307,9 @@ static void test_exact(void)
 
 static void expect_untouched(struct rig *r, size_t step)
 {
-	const struct gf_optimizer *o = &r->method.updater.optimizer;
+	const struct gf_optimizer *o = &r->method->updater.optimizer;
 	float params[RIG_ELEMS], momentum[RIG_ELEMS];
-	size_t skipped = r->method.skipped;
+	size_t skipped = gf_method_skipped(r->method);
 	bool last = step == r->c->steps;
 
 	memcpy(params, r->params, sizeof(params));
@@ -316,7 +317,8 @@ static void expect_untouched(struct rig *r, size_t step)
 	r->poisoned = r->comm->rank == r->c->ranks - 1 ? step : 0;
 	rig_step(r, step);
 	if (!last || r->c->staleness == 1)
-		EXPECT(r->method.skipped == skipped + (r->c->staleness == 1),
+		EXPECT(gf_method_skipped(r->method) ==
+			       skipped + (r->c->staleness == 1),
 		       "step %zu: skipped", step);
 	if (r->c->staleness > 1)
 		return;
@@ -339,9 +341,11 @@ static void poison_rank(struct gf_comm *comm, void *ctx)
 		else
 			rig_step(&r, step);
 	}
-	EXPECT(r.method.skipped == 1 && r.method.scale.now == 0x1p9,
+	EXPECT(gf_method_skipped(r.method) == 1 &&
+		       gf_method_scale(r.method).now == 0x1p9,
 	       "rank %d: %zu skipped, scale %g", comm->rank,
-	       (size_t)r.method.skipped, r.method.scale.now);
+	       (size_t)gf_method_skipped(r.method),
+	       gf_method_scale(r.method).now);
 	rig_close(&r);
 }
 
@@ -378,9 +382,9 @@ static void diverge_rank(struct gf_comm *comm, void *ctx)
 		r.poisoned = step;
 		rc = gf_train_step(&r.stepper, step, c->rate, &out, &err);
 	}
-	EXPECT(rc == 1 && step == 4 && r.method.scale.now == 1,
+	EXPECT(rc == 1 && step == 4 && gf_method_scale(r.method).now == 1,
 	       "rank %d: %d after step %zu, scale %g", comm->rank, rc, step - 1,
-	       r.method.scale.now);
+	       gf_method_scale(r.method).now);
 	EXPECT(strstr(err.text, "the gradient of t2 is infinite or not a "
 				"number in step 3"),
 	       "%s", err.text);
