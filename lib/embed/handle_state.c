@@ -139,7 +139,7 @@ static struct gf_run_identity identity(const struct gradflow_exchange *x)
 	return (struct gf_run_identity){
 		.words = &words,
 		.model = x->plan.model->name,
-		.method = gf_method_name(&x->plan),
+		.method = gf_selection_name(&x->plan.selection),
 		.batch = 1, /* the caller's */
 		.accumulate = 1,
 		.staleness = (size_t)x->plan.staleness,

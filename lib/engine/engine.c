@@ -51,6 +51,7 @@ static void init(struct gf_engine *e, const struct gf_engine_config *config)
 	e->plan = config->plan;
 	e->pool = config->pool;
 	e->hooks = config->hooks;
+	e->awaited_at_once = config->awaited_at_once;
 	e->depth = config->depth ? config->depth : 1;
 	e->lanes = config->lanes ? config->lanes : e->plan ? e->plan->lanes : 1;
 	e->lanes = e->lanes > 0 ? e->lanes : 1;
@@ -179,11 +180,6 @@ void gf_engine_ready_all(struct gf_engine *e, const size_t *tensors, size_t n)
 	e->ops->ready(e, tensors, n);
 }
 
-void gf_engine_await_at_once(struct gf_engine *e)
-{
-	e->awaited_at_once = true;
-}
-
 void gf_engine_backward_end(struct gf_engine *e)
 {
 	e->ops->backward_end(e);
@@ -249,15 +245,12 @@ const struct gf_message_times *gf_engine_times(struct gf_engine *e)
 }
 
 const struct gf_message_times *gf_engine_times_of(struct gf_engine *e,
-						  uint64_t step)
+						  uint64_t step,
+						  const struct gf_work **list,
+						  size_t *n)
 {
+	*list = e->ops->list_of(e, step, n);
 	return e->ops->times(e, step);
-}
-
-const struct gf_work *gf_engine_list_of(const struct gf_engine *e,
-					uint64_t step, size_t *n)
-{
-	return e->ops->list_of(e, step, n);
 }
 
 const double *gf_engine_ready_times(const struct gf_engine *e)

@@ -67,6 +67,10 @@ struct gf_engine_config {
 	 * of streams. The watch's step counts on (a thread's), and telling
 	 * other ranks of a failure is up to the caller. */
 	struct gf_watch *watch;
+	/* The caller waits for each step right after its last tensor, with
+	 * nothing to compute in between. So where the engine's thread has no
+	 * processor of its own, it is not woken for what is left. */
+	bool awaited_at_once;
 	struct gf_engine_hooks hooks;
 	/* With nccl, messages go from GPU to GPU, and place.stream makes
 	 * gradients and takes sums; else the engine is a thread. With graphs,
@@ -121,10 +125,6 @@ int gf_engine_expect(struct gf_engine *e, const struct gf_work *like, size_t n,
  */
 void gf_engine_forget(struct gf_engine *e, const struct gf_work *like,
 		      size_t n);
-/* From here on the caller waits for each step right after its last tensor, with
- * nothing to compute in between. So where the engine's thread has no processor
- * of its own, it is not woken for what is left. */
-void gf_engine_await_at_once(struct gf_engine *e);
 /* These tensors are ready; several cost what one does. */
 void gf_engine_ready_all(struct gf_engine *e, const size_t *tensors, size_t n);
 /* Tensors that are not ready by now become so (they have no gradient). */
@@ -152,13 +152,12 @@ int gf_engine_check(struct gf_engine *e, struct gf_error *err);
  * good until its slot is begun again. */
 const struct gf_message_times *gf_engine_times(struct gf_engine *e);
 /* The times of the messages of step `step`, counted from 0 as steps were begun:
- * one of the last `depth` that were waited for, which has ended. NULL: a
- * failure is kept. */
+ * one of the last `depth` that were waited for, which has ended; and those
+ * messages, borrowed likewise. NULL: a failure is kept. */
 const struct gf_message_times *gf_engine_times_of(struct gf_engine *e,
-						  uint64_t step);
-/* The messages of such a step; borrowed likewise. */
-const struct gf_work *gf_engine_list_of(const struct gf_engine *e,
-					uint64_t step, size_t *n);
+						  uint64_t step,
+						  const struct gf_work **list,
+						  size_t *n);
 /* The run of that message in slot 0, and its schedule: NULL with one rank, and
  * before the message was expected or sent. */
 struct gf_exec_run *gf_engine_run_of(struct gf_engine *e, size_t message,

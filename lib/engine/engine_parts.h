@@ -21,8 +21,8 @@ struct gf_engine {
 	struct gf_work *plan_work;
 	size_t nplan_work;
 	struct gf_comm_thread thread; /* talks to other ranks */
-	bool lent;            /* no: the caller lends its own, while it waits */
-	bool awaited_at_once; /* gf_engine_await_at_once */
+	bool lent; /* no: the caller lends its own, while it waits */
+	bool awaited_at_once;
 
 	/* under its lock */
 	uint64_t nbegun, nwaited; /* steps; the compute thread's */

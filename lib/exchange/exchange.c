@@ -94,6 +94,7 @@ static int open_engine(struct gf_exchange *x, struct gf_error *err)
 		.segment_bytes = k->plan->segment_bytes,
 		.depth = x->ledger.depth,
 		.compute_threads = k->threads,
+		.awaited_at_once = k->awaited_at_once,
 		.hooks = x->memory.select ? x->memory.hooks
 					  : *gf_select_hooks(x->select),
 	};
@@ -105,8 +106,6 @@ static int open_engine(struct gf_exchange *x, struct gf_error *err)
 	x->memory.engine = x->engine;
 	x->memory.on_done = k->on_back;
 	x->memory.on_done_ctx = k->on_back_ctx;
-	if (!rc && k->at_once)
-		gf_engine_await_at_once(x->engine);
 	return rc;
 }
 

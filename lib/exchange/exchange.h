@@ -69,8 +69,8 @@ struct gf_exchange_env {
 	double momentum; /* the optimiser's, for selections that have it */
 	bool scaled;     /* select/select.h, SCALED */
 	double timeout_s;
-	int threads;  /* that compute on the host; 0: none, a replay */
-	bool at_once; /* gf_engine_await_at_once */
+	int threads;          /* that compute on the host; 0: none, a replay */
+	bool awaited_at_once; /* engine/engine.h */
 	/* Each step sends one fragment of this period, which the plan's
 	 * messages are made for: dense gradients in pools, by the host, with a
 	 * staleness of 1. Sums of other tensors stay what they were. NULL: each

@@ -32,16 +32,35 @@ struct gf_ledger {
 
 void gf_ledger_init(struct gf_ledger *l, size_t depth);
 
-size_t gf_ledger_slot(const struct gf_ledger *l, size_t index);
+static inline size_t gf_ledger_slot(const struct gf_ledger *l, size_t index)
+{
+	return (index + l->shift) % l->depth;
+}
 /* How many steps have begun since that one. */
-size_t gf_ledger_age(const struct gf_ledger *l, size_t index);
-size_t gf_ledger_waiting(const struct gf_ledger *l); /* to be taken */
-bool gf_ledger_is_restored(const struct gf_ledger *l, size_t index);
+static inline size_t gf_ledger_age(const struct gf_ledger *l, size_t index)
+{
+	return l->begun - 1 - index;
+}
+static inline size_t gf_ledger_waiting(const struct gf_ledger *l)
+{
+	return l->begun - l->taken;
+}
+static inline bool gf_ledger_is_restored(const struct gf_ledger *l,
+					 size_t index)
+{
+	return index < l->restored;
+}
 /* The number of a step for who counts those of this process alone. */
-uint64_t gf_ledger_own(const struct gf_ledger *l, size_t index);
+static inline uint64_t gf_ledger_own(const struct gf_ledger *l, size_t index)
+{
+	return index - l->restored;
+}
 /* Is a step to be taken now? With `full` as many as may be are under way first;
  * else each step is taken before the next begins. */
-bool gf_ledger_is_due(const struct gf_ledger *l, bool full);
+static inline bool gf_ledger_is_due(const struct gf_ledger *l, bool full)
+{
+	return gf_ledger_waiting(l) >= (full ? l->depth : 1);
+}
 
 /* The run's step `number` begins; returns its index. */
 size_t gf_ledger_begin(struct gf_ledger *l, size_t number);
@@ -51,11 +70,20 @@ bool gf_ledger_list(struct gf_ledger *l);
  * of these have. */
 bool gf_ledger_next_arrival(const struct gf_ledger *l, size_t count,
 			    size_t *index);
-void gf_ledger_arrive(struct gf_ledger *l);
-void gf_ledger_take(struct gf_ledger *l);
+static inline void gf_ledger_arrive(struct gf_ledger *l)
+{
+	l->arrived++;
+}
+static inline void gf_ledger_take(struct gf_ledger *l)
+{
+	l->taken++;
+}
 /* The next step that was taken and of which nothing is known yet. */
 bool gf_ledger_next_lesson(const struct gf_ledger *l, size_t *index);
-void gf_ledger_learn(struct gf_ledger *l);
+static inline void gf_ledger_learn(struct gf_ledger *l)
+{
+	l->learnt++;
+}
 
 /* Begins anew with so many steps in flight, so that the next one begins in slot
  * 0. -EINVAL: too many for the depth. */

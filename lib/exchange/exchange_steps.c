@@ -94,15 +94,13 @@ static void take_times(struct gf_exchange *x, size_t index,
 		       const double *ready_s)
 {
 	const uint64_t step = gf_ledger_own(&x->ledger, index);
-	const struct gf_message_times *sent =
-		gf_engine_times_of(x->engine, step);
 	const struct gf_work *work;
 	size_t n;
+	const struct gf_message_times *sent =
+		gf_engine_times_of(x->engine, step, &work, &n);
 
-	if (!sent)
-		return;
-	work = gf_engine_list_of(x->engine, step, &n);
-	gf_select_times(x->env.plan, work, n, sent, ready_s, x->times);
+	if (sent)
+		gf_select_times(x->env.plan, work, n, sent, ready_s, x->times);
 }
 
 const struct gf_message_times *gf_exchange_times(const struct gf_exchange *x)

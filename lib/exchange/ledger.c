@@ -9,36 +9,6 @@ void gf_ledger_init(struct gf_ledger *l, size_t depth)
 	*l = (struct gf_ledger){.depth = depth};
 }
 
-size_t gf_ledger_slot(const struct gf_ledger *l, size_t index)
-{
-	return (index + l->shift) % l->depth;
-}
-
-size_t gf_ledger_age(const struct gf_ledger *l, size_t index)
-{
-	return l->begun - 1 - index;
-}
-
-size_t gf_ledger_waiting(const struct gf_ledger *l)
-{
-	return l->begun - l->taken;
-}
-
-bool gf_ledger_is_restored(const struct gf_ledger *l, size_t index)
-{
-	return index < l->restored;
-}
-
-uint64_t gf_ledger_own(const struct gf_ledger *l, size_t index)
-{
-	return index - l->restored;
-}
-
-bool gf_ledger_is_due(const struct gf_ledger *l, bool full)
-{
-	return gf_ledger_waiting(l) >= (full ? l->depth : 1);
-}
-
 size_t gf_ledger_begin(struct gf_ledger *l, size_t number)
 {
 	l->number = number;
@@ -60,25 +30,10 @@ bool gf_ledger_next_arrival(const struct gf_ledger *l, size_t count,
 	return l->arrived < count;
 }
 
-void gf_ledger_arrive(struct gf_ledger *l)
-{
-	l->arrived++;
-}
-
-void gf_ledger_take(struct gf_ledger *l)
-{
-	l->taken++;
-}
-
 bool gf_ledger_next_lesson(const struct gf_ledger *l, size_t *index)
 {
 	*index = l->learnt;
 	return l->learnt < l->taken;
-}
-
-void gf_ledger_learn(struct gf_ledger *l)
-{
-	l->learnt++;
 }
 
 int gf_ledger_restore(struct gf_ledger *l, uint64_t in_flight,

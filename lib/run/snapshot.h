@@ -73,7 +73,7 @@ struct gf_snapshot_words {
 struct gf_run_identity {
 	const struct gf_snapshot_words *words;
 	const char *model;  /* name */
-	const char *method; /* gf_method_name */
+	const char *method; /* gf_selection_name */
 	const char *optimizer;
 	size_t batch;      /* per rank */
 	size_t accumulate; /* such batches in a step */

@@ -10,7 +10,6 @@
 #include "comm/pages.h"
 #include "select/selections.h"
 #include "gf_kernels.h"
-#include "select/finite.h"
 
 /*
  * GradientFlow's coarse-grained sparse communication: the chunks with the

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "select/finite.h"
+#include "select/select_parts.h"
 
 #include <math.h>
 

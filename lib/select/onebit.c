@@ -107,8 +107,7 @@ static int prepare(void *ctx, size_t slot, size_t message,
 
 	(void)q;
 	(void)err;
-	gf_feedback_add(&s->feedback, data, (size_t)(c.data - data),
-			c.count_elems);
+	gf_feedback_add(s, data, (size_t)(c.data - data), c.count_elems);
 	encode(&c, set_of(&s->slots[slot].list[message], (size_t)s->env.rank));
 	return 0;
 }
@@ -147,7 +146,7 @@ static int end(void *ctx, size_t slot, struct gf_gpu_stream *q,
 	for (i = 0; i < n && !t->bad.found; i++) {
 		const struct chunks c = chunks_of(s, slot, i);
 
-		gf_feedback_commit(&s->feedback, data, (size_t)(c.data - data),
+		gf_feedback_commit(s, data, (size_t)(c.data - data),
 				   c.count_elems);
 		for (rank = 0; rank < t->list[i].count_elems; rank++)
 			decode_add(&c, set_of(&t->list[i], rank));

@@ -14,7 +14,6 @@
 #include "base/heap.h"
 #include "doc/select_powersgd.h"
 #include "gf_kernels.h"
-#include "select/finite.h"
 #include "select/selections.h"
 
 /* Sums of products are made in so many lanes, the same on every machine. */
@@ -171,8 +170,7 @@ static void prepare_p(const struct gf_selector *s, size_t slot,
 			       part->count_elems * sizeof(*m));
 			continue;
 		}
-		gf_feedback_add(&s->feedback, data, part->first,
-				part->count_elems);
+		gf_feedback_add(s, data, part->first, part->count_elems);
 		times_q(&part->m, m, first_q(p, t, part, drawn + part->at_q),
 			to + part->at_p);
 	}
@@ -288,11 +286,9 @@ static void take_up(struct gf_selector *s, size_t slot, const struct pair *pair)
 			       part->count_elems * sizeof(*m));
 			continue;
 		}
-		gf_feedback_commit(&s->feedback, data, part->first,
-				   part->count_elems);
+		gf_feedback_commit(s, data, part->first, part->count_elems);
 		add_product(&part->m, ps + part->at_p, qs + part->at_q, m);
-		add_times(s->feedback.residual + part->first, -1, m,
-			  part->count_elems);
+		add_times(s->residual + part->first, -1, m, part->count_elems);
 		if (!s->env.scaled)
 			multiply(m, (float)s->env.plan->ranks,
 				 part->count_elems);

@@ -12,7 +12,6 @@
 #include "doc/select_density.h"
 #include "doc/select_randomk.h"
 #include "gf_kernels.h"
-#include "select/finite.h"
 #include "select/selections.h"
 
 /* A slot's own: the places of all messages' values, within their messages. */
@@ -60,7 +59,7 @@ static int prepare(void *ctx, size_t slot, size_t message,
 		return 0;
 	gf_randomk_pick(params_of(s)->seed, t->step.number, message, n,
 			w->count_elems, index);
-	gf_feedback_add(&s->feedback, data, first, n);
+	gf_feedback_add(s, data, first, n);
 	if (gf_finite_prefix(data + first, n) < n)
 		data[first + index[0]] = NAN;
 	gf_kernels()->take_f32(w->data, data + first, index, w->count_elems);
@@ -104,7 +103,7 @@ static int end(void *ctx, size_t slot, struct gf_gpu_stream *q,
 		const struct gf_work *w = &t->list[i];
 		const size_t first = first_of(s, slot, i);
 
-		gf_feedback_commit(&s->feedback, pool->data, first,
+		gf_feedback_commit(s, pool->data, first,
 				   message_of(s, slot, i)->count_elems);
 		gf_kernels()->scatter_add_f32(pool->data + first, w->data,
 					      index_of(t, i), w->count_elems);

@@ -11,7 +11,9 @@
 #include "base/array.h"
 #include "base/heap.h"
 #include "gf_kernels.h"
-#include "select/finite.h"
+
+/* Elements that stay in cache between two passes. */
+#define BLOCK_ELEMS ((size_t)16384)
 
 static const struct gf_selection_entry *find(const struct gf_plan *plan)
 {
@@ -67,6 +69,17 @@ int gf_select_check_gpu(const struct gf_plan *plan, struct gf_error *err)
 	return ops->check ? ops->check(plan, err) : 0;
 }
 
+static int open_residual(struct gf_selector *s, size_t count_elems,
+			 struct gf_error *err)
+{
+	s->residual = calloc(count_elems + 1, sizeof(*s->residual));
+	return s->residual ? 0
+			   : gf_error_set(err, -ENOMEM,
+					  "no memory for the residual of %zu "
+					  "gradients",
+					  count_elems);
+}
+
 int gf_select_open(struct gf_selector **selector,
 		   const struct gf_select_env *env, struct gf_error *err)
 {
@@ -96,8 +109,7 @@ int gf_select_open(struct gf_selector **selector,
 			s->slots[i].more = gf_xcalloc(1, s->ops->slot_bytes);
 	}
 	if (s->ops->residual)
-		rc = gf_feedback_open(&s->feedback, env->pools[0].count_elems,
-				      err);
+		rc = open_residual(s, env->pools[0].count_elems, err);
 	if (!rc && s->ops->open)
 		rc = s->ops->open(s, err);
 	for (i = 0; i < env->depth && !rc && s->ops->open_slot; i++)
@@ -129,7 +141,7 @@ void gf_select_close(struct gf_selector *s)
 		release_slot(s, &s->slots[i]);
 		free(s->plan_work[i]);
 	}
-	gf_feedback_close(&s->feedback);
+	free(s->residual);
 	free(s->slots);
 	free(s->plan_work);
 	free(s);
@@ -205,8 +217,12 @@ void gf_select_adopt(struct gf_selector *s, size_t slot)
 
 void gf_select_state(struct gf_selector *s, struct gf_state *list)
 {
+	const struct gf_shape shape = {1, {s->env.pools[0].count_elems}};
+
 	if (s->ops->residual)
-		gf_feedback_state(&s->feedback, list, s->ops->residual);
+		gf_state_add(list, GF_STATE_OWN, gf_xstrdup(s->ops->residual),
+			     &shape, s->residual)
+			->rule = GF_STATE_SUM;
 	if (s->ops->state)
 		s->ops->state(s, list);
 }
@@ -333,6 +349,25 @@ int gf_select_unscale(const struct gf_selector *s, size_t slot,
 		       ? gf_select_multiply(s, w, 1 / s->slots[slot].step.scale,
 					    q, err)
 		       : 0;
+}
+
+void gf_feedback_add(const struct gf_selector *s, float *data, size_t first,
+		     size_t count)
+{
+	gf_kernels()->add_f32(data + first, s->residual + first, count);
+}
+
+void gf_feedback_commit(struct gf_selector *s, float *data, size_t first,
+			size_t count)
+{
+	const size_t end = first + count;
+	size_t at, n;
+
+	for (at = first; at < end; at += n) {
+		n = end - at < BLOCK_ELEMS ? end - at : BLOCK_ELEMS;
+		memcpy(s->residual + at, data + at, n * sizeof(*data));
+		memset(data + at, 0, n * sizeof(*data));
+	}
 }
 
 struct gf_work *gf_select_own_work(struct gf_selector *s, size_t slot, size_t n)

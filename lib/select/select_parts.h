@@ -2,10 +2,21 @@
 #ifndef GF_SELECT_SELECT_PARTS_H
 #define GF_SELECT_SELECT_PARTS_H
 
-#include "select/feedback.h"
 #include "select/select.h"
 
-/* What selections share behind select.h. */
+/*
+ * What selections share behind select.h.
+ *
+ * FEEDBACK of errors (Seide et al. 2014; Karimireddy et al. 2019): what a step
+ * did not send is a residual, which is added to the gradients of the next step.
+ *
+ * In a step, for elements [first, first + count) of the pool:
+ *	gf_feedback_add		gradients += residual
+ *	... the selection takes out of the gradients what it sends ...
+ *	gf_feedback_commit	residual = gradients, gradients = 0
+ * Until the commit the residual is that of the step before, so that a step
+ * whose gradients are not finite leaves it alone.
+ */
 
 /* A step under way, as every selection has it. */
 struct gf_select_slot {
@@ -26,7 +37,8 @@ struct gf_selector {
 	struct gf_work **plan_work;   /* per slot: the plan's messages, */
 	size_t nplan_work;            /* so many */
 	struct gf_select_slot *slots; /* env.depth */
-	struct gf_feedback feedback; /* with ops->residual */
+	float *residual; /* with ops->residual: FEEDBACK; laid out as the pool
+			  */
 	struct gf_optim_piece whole;
 	void *priv; /* the selection's own state */
 };
@@ -94,6 +106,14 @@ int gf_select_scale(const struct gf_selector *s, size_t slot,
 int gf_select_unscale(const struct gf_selector *s, size_t slot,
 		      const struct gf_work *w, struct gf_gpu_stream *q,
 		      struct gf_error *err);
+/* FEEDBACK, of the pool's memory. */
+void gf_feedback_add(const struct gf_selector *s, float *data, size_t first,
+		     size_t count);
+void gf_feedback_commit(struct gf_selector *s, float *data, size_t first,
+			size_t count);
+/* How many of the values are finite before the first that is not; count if all
+ * are. At the speed of memory as long as they are. */
+size_t gf_finite_prefix(const float *values, size_t count);
 /* The slot's own list of n messages, which begins as the plan's. */
 struct gf_work *gf_select_own_work(struct gf_selector *s, size_t slot,
 				   size_t n);

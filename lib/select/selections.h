@@ -11,7 +11,7 @@
  * and the entry of gradients on a GPU, or NULL. To add one:
  *	lib/doc/select_NAME.[ch]	equations, keys, traits, what it sends;
  *					a row in lib/doc/select_registry.c
- *	lib/select/NAME.c		what it does (select.h); a row here
+ *	lib/select/NAME.c		what it does (select_parts.h); a row here
  *	share/schema, man/gf-plan.5	its keys, and a sentence
  *	tests/data/selections.txt	its keys in tests, which walk that file
  * A selection without a row here can be planned and simulated, and is refused

@@ -174,15 +174,15 @@ static int fetch(struct gf_selector *s, struct gf_error *err)
 {
 	const struct gf_topk_select *p = s->priv;
 
-	return gf_select_copy(s, s->feedback.residual, p->gpu->residual,
-			      GF_GPU_TO_HOST, err);
+	return gf_select_copy(s, s->residual, p->gpu->residual, GF_GPU_TO_HOST,
+			      err);
 }
 
 static int send(struct gf_selector *s, struct gf_error *err)
 {
 	const struct gf_topk_select *p = s->priv;
 
-	return gf_select_copy(s, p->gpu->residual, s->feedback.residual,
+	return gf_select_copy(s, p->gpu->residual, s->residual,
 			      GF_GPU_TO_DEVICE, err);
 }
 

@@ -83,10 +83,9 @@ static void init_message(struct gf_selector *s, size_t slot, size_t i)
 		.count_elems = w->count_elems,
 		.codec = gf_codec_find(plan->messages[i].codec),
 		.data = w->data,
-		.residual = s->feedback.residual
-				    ? s->feedback.residual +
-					      ((float *)w->data -
-					       s->env.pools[slot].data)
+		.residual = s->residual
+				    ? s->residual + ((float *)w->data -
+						     s->env.pools[slot].data)
 				    : NULL,
 		.scratch = p->scratch,
 	};
@@ -243,7 +242,7 @@ void gf_topk_commit(struct gf_selector *s, size_t slot)
 
 	if (s->slots[slot].bad.found)
 		return;
-	gf_feedback_commit(&s->feedback, pool->data, 0, pool->count_elems);
+	gf_feedback_commit(s, pool->data, 0, pool->count_elems);
 	for (i = 0; i < s->env.plan->nmessages; i++)
 		gf_sparse_add(&t->messages[i], t->messages[i].data);
 }

@@ -466,7 +466,7 @@ int gf_train_replay(const struct gf_train_config *config,
 			 config->plan->nmessages);
 	gf_compute_replay(config->plan,
 			  config->comm->rank >= config->plan->ranks, &compute);
-	rc = gf_method_check(env.plan, err);
+	rc = gf_exchange_check_plan(env.plan, false, err);
 	rc = rc ? rc : gf_groups_open(&groups, config, NULL, NULL, err);
 	if (!rc) {
 		rc = gf_method_open(&method, &env, err);

@@ -32,11 +32,6 @@ struct gf_method_ahead {
 	bool has_durations;
 };
 
-int gf_method_check(const struct gf_plan *plan, struct gf_error *err)
-{
-	return gf_exchange_check_plan(plan, false, err);
-}
-
 int gf_method_check_gpu(const struct gf_plan *plan,
 			const struct gf_training *training,
 			struct gf_error *err)
@@ -51,11 +46,6 @@ int gf_method_check_gpu(const struct gf_plan *plan,
 	return gf_selection_has(&plan->selection, GF_SELECT_PIECES)
 		       ? gf_train_update_check_pieces(&optim, err)
 		       : gf_train_update_check(&optim, err);
-}
-
-const char *gf_method_name(const struct gf_plan *plan)
-{
-	return gf_selection_name(&plan->selection);
 }
 
 /* --- opening and closing -------------------------------------------------- */
@@ -108,7 +98,7 @@ int gf_method_open(struct gf_method **method, const struct gf_method_env *env,
 		.scaled = env->scale.used,
 		.timeout_s = env->timeout_s,
 		.threads = env->threads,
-		.at_once = true,
+		.awaited_at_once = true,
 		.place = env->place,
 	};
 	struct gf_team team;

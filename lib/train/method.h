@@ -64,17 +64,12 @@ struct gf_method_env {
 	bool asks;     /* forward calls gf_method_need */
 };
 
-/* Refuses a plan that no method here does: -ENOTSUP says what is missing. */
-int gf_method_check(const struct gf_plan *plan, struct gf_error *err);
 /* May gradients go from GPU to GPU, and the update be done there? -ENOTSUP says
  * why not. Whether NCCL is there and every rank has a GPU of its own is another
  * question. */
 int gf_method_check_gpu(const struct gf_plan *plan,
 			const struct gf_training *training,
 			struct gf_error *err);
-/* The method's name in checkpoints and logs: the selection's name. */
-const char *gf_method_name(const struct gf_plan *plan);
-
 /* Collective: returns after all ranks have agreed. gf_method_close follows also
  * if this fails. */
 int gf_method_open(struct gf_method **m, const struct gf_method_env *env,

@@ -150,7 +150,7 @@ int gf_train_log_open(struct gf_train_log *log, const char *path, size_t every,
 	log->row_bytes = 0;
 	log->path = gf_xstrdup(path);
 	log->config = config;
-	log->method = gf_method_name(config->plan);
+	log->method = gf_selection_name(&config->plan->selection);
 	take_exchanges(log, config->plan);
 	return 0;
 }

@@ -33,7 +33,7 @@ static void set_identity(struct gf_trainer *t)
 	t->id = (struct gf_run_identity){
 		.words = &words,
 		.model = k->model->name,
-		.method = gf_method_name(plan),
+		.method = gf_selection_name(&plan->selection),
 		.optimizer = training->optimizer,
 		.batch = training->batch,
 		.accumulate = training->accumulate,
@@ -381,7 +381,8 @@ int gf_trainer_open(struct gf_trainer *t, const struct gf_train_config *config,
 			      gf_dataset_labels(config->data));
 	t->optim = gf_train_optim(&config->training);
 	set_stepper(t);
-	rc = gf_method_check(gf_groups_plan(&t->groups, config), err);
+	rc = gf_exchange_check_plan(gf_groups_plan(&t->groups, config), false,
+				    err);
 	if (!rc && config->place.nccl)
 		rc = gf_method_check_gpu(config->plan, &config->training, err);
 	if (!rc)

@@ -180,7 +180,7 @@ static inline void rig_open(struct rig *r, const struct rig_case *c,
 		.accumulate = 1,
 		.counts = rig_counts,
 	};
-	EXPECT(!gf_method_check(&r->plan, &err) &&
+	EXPECT(!gf_exchange_check_plan(&r->plan, false, &err) &&
 		       !gf_method_open(&r->method, &env, &err),
 	       "rank %d: %s", comm->rank, err.text);
 	r->stepper.method = r->method;

@@ -174,22 +174,24 @@ static void test_methods(void)
 	struct gf_plan plan = two_messages();
 	struct gf_error err = {""};
 
-	EXPECT(gf_method_check(&plan, &err) == 0, "%s", err.text);
-	EXPECT_TEXT(gf_method_name(&plan), "dense");
+	EXPECT(gf_exchange_check_plan(&plan, false, &err) == 0, "%s", err.text);
+	EXPECT_TEXT(gf_selection_name(&plan.selection), "dense");
 	plan.staleness = 2;
-	EXPECT(gf_method_check(&plan, &err) == 0, "%s", err.text);
+	EXPECT(gf_exchange_check_plan(&plan, false, &err) == 0, "%s", err.text);
 	plan.selection.plan = &gf_select_plan_gtopk;
-	EXPECT(gf_method_check(&plan, &err) == 0, "%s", err.text);
+	EXPECT(gf_exchange_check_plan(&plan, false, &err) == 0, "%s", err.text);
 	/* what no running half knows is nothing else */
 	plan.selection.plan = &someday;
-	EXPECT(gf_method_check(&plan, &err) == -ENOTSUP, "someday");
+	EXPECT(gf_exchange_check_plan(&plan, false, &err) == -ENOTSUP,
+	       "someday");
 	EXPECT_TEXT(err.text, "the plan wants selection \"someday\", which no "
 			      "training method here does");
 	plan.selection.plan = &gf_select_plan_csc;
-	EXPECT(gf_method_check(&plan, &err) == 0, "%s", err.text);
-	EXPECT_TEXT(gf_method_name(&plan), "csc");
+	EXPECT(gf_exchange_check_plan(&plan, false, &err) == 0, "%s", err.text);
+	EXPECT_TEXT(gf_selection_name(&plan.selection), "csc");
 	plan.messages[1].half = GF_HALF_SPLIT;
-	EXPECT(gf_method_check(&plan, &err) == -ENOTSUP, "halves");
+	EXPECT(gf_exchange_check_plan(&plan, false, &err) == -ENOTSUP,
+	       "halves");
 	EXPECT_TEXT(err.text, "message 1: selection csc wants half \"all\", "
 			      "got \"split\"");
 	gf_plan_release(&plan);
