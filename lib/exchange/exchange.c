@@ -2,8 +2,10 @@
 /* Pools, a selection and an engine. */
 #include "exchange/exchange_parts.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/heap.h"
 
@@ -21,6 +23,153 @@ int gf_exchange_check_plan(const struct gf_plan *plan, bool between_gpus,
 				  "(gf-train and gradflow.Periodic run it)",
 				  gf_period_name(&plan->period));
 	return rc ? rc : gf_select_check(plan, err);
+}
+
+/* --- gradients that have come and wait to be taken: in a checkpoint ------- */
+
+static int flight_open(struct gf_exchange *x, struct gf_error *err)
+{
+	size_t n = (x->ledger.depth - 1) * gf_exchange_elems(x);
+
+	if (!x->env.shapes || !n)
+		return 0;
+	x->flight_bad = gf_xcalloc(x->ledger.depth, sizeof(*x->flight_bad));
+	x->flight_scale = gf_xcalloc(x->ledger.depth, sizeof(*x->flight_scale));
+	x->flight = calloc(n, sizeof(*x->flight));
+	if (!x->flight)
+		return gf_error_set(err, -ENOMEM,
+				    "no memory for %zu gradients in flight of "
+				    "%zu parameters",
+				    x->ledger.depth - 1, gf_exchange_elems(x));
+	return 0;
+}
+
+static void flight_close(struct gf_exchange *x)
+{
+	free(x->flight);
+	free(x->flight_bad);
+	free(x->flight_scale);
+}
+
+/* The same on all ranks: what is kept are sums. */
+static void flight_state(struct gf_exchange *x, struct gf_state *s)
+{
+	const struct gf_model_profile *model = x->env.plan->model;
+	/* scaled gradients come as means, whatever the number of ranks */
+	enum gf_state_rule rule = x->env.scaled ? GF_STATE_KEEP : GF_STATE_SUM;
+	size_t age, i;
+
+	gf_state_add_words(s, GF_STATE_SHARED, "pipeline.count", "U64",
+			   &x->nflight, 1);
+	gf_state_add_words(s, GF_STATE_SHARED, "pipeline.bad", "U64",
+			   x->flight_bad, x->ledger.depth - 1);
+	gf_state_add_words(s, GF_STATE_SHARED, "pipeline.scale", "F64",
+			   x->flight_scale, x->ledger.depth - 1);
+	for (age = 0; age + 1 < x->ledger.depth; age++)
+		for (i = 0; i < model->ntensors; i++)
+			gf_state_add(s, GF_STATE_SHARED,
+				     gf_xasprintf("pipeline.%zu.%s", age,
+						  model->tensors[i].name),
+				     &x->env.shapes[i],
+				     x->flight + age * gf_exchange_elems(x) +
+					     x->pools[0].offsets[i])
+				->rule = rule;
+}
+
+/* The place of the gradient of that age, filled with zeros. */
+static float *room(struct gf_exchange *x, size_t age)
+{
+	const size_t n = gf_exchange_elems(x);
+
+	x->flight_bad[age] = 0;
+	x->flight_scale[age] = 0;
+	return memset(x->flight + age * n, 0, n * sizeof(float));
+}
+
+/* Per gradient: is it bad? A device's flags come from there. */
+static int find_bad(struct gf_exchange *x, struct gf_error *err)
+{
+	const struct gf_exchange_flags *f =
+		x->env.place.nccl ? &x->flags : NULL;
+	uint32_t *flags;
+	size_t age;
+	int rc;
+
+	if (!f) {
+		for (age = 0; age < x->nflight; age++)
+			x->flight_bad[age] =
+				gf_exchange_bad_of(x, x->ledger.taken + age)
+					.found;
+		return 0;
+	}
+	flags = gf_xcalloc(f->count, sizeof(*flags));
+	rc = gf_exchange_flags_copy(&x->flags, x->env.place.stream, flags,
+				    GF_GPU_TO_HOST, err);
+	for (age = 0; age < x->nflight; age++)
+		x->flight_bad[age] =
+			flags[(x->ledger.taken + age) % f->count] != 0;
+	free(flags);
+	return rc;
+}
+
+/* Those that have come and wait. */
+static int flight_keep(struct gf_exchange *x, struct gf_error *err)
+{
+	size_t age, slot;
+	int rc;
+
+	x->nflight = gf_ledger_waiting(&x->ledger);
+	assert(x->nflight < x->ledger.depth);
+	for (age = 0; age + 1 < x->ledger.depth; age++)
+		room(x, age);
+	rc = find_bad(x, err);
+	for (age = 0; age < x->nflight && !rc; age++) {
+		slot = gf_exchange_slot(x, x->ledger.taken + age);
+		x->flight_scale[age] = x->steps[slot].scale;
+		rc = gf_select_keep(x->select, slot, age, x->flight_bad[age],
+				    x->flight + age * gf_exchange_elems(x),
+				    err);
+	}
+	return rc;
+}
+
+static int send_flags(struct gf_exchange *x, struct gf_error *err)
+{
+	uint32_t *flags;
+	size_t age;
+	int rc;
+
+	if (!x->env.place.nccl)
+		return 0;
+	flags = gf_xcalloc(x->flags.count, sizeof(*flags));
+	for (age = 0; age < x->nflight; age++)
+		flags[age] = x->flight_bad[age] != 0;
+	rc = gf_exchange_flags_copy(&x->flags, x->env.place.stream, flags,
+				    GF_GPU_TO_DEVICE, err);
+	free(flags);
+	return rc;
+}
+
+static int flight_restore(struct gf_exchange *x, struct gf_error *err)
+{
+	size_t age, slot;
+	int rc = gf_ledger_restore(&x->ledger, x->nflight, err);
+
+	for (age = 0; age < x->nflight && !rc; age++) {
+		slot = gf_exchange_slot(x, age);
+		x->steps[slot] = (struct gf_exchange_step){
+			.of = x,
+			.scale = x->flight_scale[age],
+			.grads = x->pools[slot].data,
+			.flag = x->env.place.nccl
+					? gf_exchange_flag(&x->flags, age)
+					: NULL,
+		};
+		rc = gf_select_restore(x->select, slot, age,
+				       x->flight + age * gf_exchange_elems(x),
+				       err);
+	}
+	return rc ? rc : send_flags(x, err);
 }
 
 /* --- opening and closing -------------------------------------------------- */
@@ -137,7 +286,7 @@ static int open_all(struct gf_exchange *x, struct gf_error *err)
 		rc = gf_memory_open(&x->memory, x->select, k->comm, k->dtypes,
 				    err);
 	rc = rc ? rc : open_flags(x, err);
-	rc = rc ? rc : gf_exchange_flight_open(x, err);
+	rc = rc ? rc : flight_open(x, err);
 	rc = gf_comm_agree(k->comm, rc, err);
 	rc = rc ? rc : open_engine(x, err);
 	return rc ? rc : expect(x, err);
@@ -181,7 +330,7 @@ void gf_exchange_close(struct gf_exchange *x)
 	for (i = 0; x->pools && i < x->ledger.depth; i++)
 		gf_pool_release(&x->pools[i]);
 	free(x->pools);
-	gf_exchange_flight_close(x);
+	flight_close(x);
 	free(x->times);
 	free(x->steps);
 	free(x);
@@ -198,7 +347,7 @@ void gf_exchange_abandon(struct gf_exchange *x)
 void gf_exchange_state(struct gf_exchange *x, struct gf_state *s)
 {
 	if (x->flight)
-		gf_exchange_flight_state(x, s);
+		flight_state(x, s);
 	gf_select_state(x->select, s);
 }
 
@@ -208,7 +357,7 @@ int gf_exchange_settle(struct gf_exchange *x, struct gf_error *err)
 				   : gf_exchange_await(x, x->ledger.begun, err);
 
 	rc = rc ? rc : gf_select_fetch(x->select, err);
-	return rc || !x->flight ? rc : gf_exchange_flight_keep(x, err);
+	return rc || !x->flight ? rc : flight_keep(x, err);
 }
 
 int gf_exchange_restore(struct gf_exchange *x, size_t steps,
@@ -220,6 +369,6 @@ int gf_exchange_restore(struct gf_exchange *x, size_t steps,
 	x->ledger.learnt = x->ledger.taken;
 	gf_engine_count_from(x->engine, steps);
 	if (!rc && x->flight)
-		rc = gf_exchange_flight_restore(x, err);
+		rc = flight_restore(x, err);
 	return rc ? rc : expect(x, err);
 }

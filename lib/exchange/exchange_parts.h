@@ -123,8 +123,8 @@ int gf_exchange_flags_copy(struct gf_exchange_flags *f, struct gf_gpu_stream *s,
 int gf_exchange_flag_read(struct gf_exchange_flags *f, size_t step, bool *bad,
 			  struct gf_error *err);
 
-/* Behind the door: exchange.c opens it, exchange_steps.c is the way of a step,
- * in_flight.c has what a checkpoint holds of it. */
+/* Behind the door: exchange.c opens it, and has what a checkpoint holds of it;
+ * exchange_steps.c is the way of a step. */
 struct gf_exchange {
 	struct gf_exchange_env env;
 	struct gf_ledger ledger;
@@ -162,12 +162,5 @@ int gf_exchange_await(struct gf_exchange *x, size_t count,
 void gf_exchange_no_times(struct gf_exchange *x);
 /* Of step `index`, which has come. Host. */
 struct gf_select_bad gf_exchange_bad_of(struct gf_exchange *x, size_t index);
-
-/* in_flight.c, after the pools are open. */
-int gf_exchange_flight_open(struct gf_exchange *x, struct gf_error *err);
-void gf_exchange_flight_close(struct gf_exchange *x);
-void gf_exchange_flight_state(struct gf_exchange *x, struct gf_state *s);
-int gf_exchange_flight_keep(struct gf_exchange *x, struct gf_error *err);
-int gf_exchange_flight_restore(struct gf_exchange *x, struct gf_error *err);
 
 #endif
