@@ -3,7 +3,7 @@
 # make            build everything into build/
 # make help       the targets
 #
-# Every .c under lib/X becomes part of build/lib/libgf-X.a, every cmd/gf-X.c a
+# Every .c under lib/X or lib/X/Y becomes part of build/lib/libgf-X.a, every cmd/gf-X.c a
 # command, every tests/unit/test_X.c a test: no list to edit when adding one.
 # Variables: V=1 (show commands), CC, CFLAGS, BUILD, SAN=address,undefined,
 # WERROR=1, HARDEN=0, MPICC (the MPI to use), WITH_ONEDNN=0, WITH_VERBS=0, WITH_UCX=0,
@@ -122,10 +122,10 @@ NVCC_FLAGS = -std=c++17 -O3 -fmad=false -Ikernels -Ilib \
 	-Xcompiler=-fPIC,-Wall,-Wextra,-fno-exceptions,-fno-rtti,-fno-threadsafe-statics,-ffunction-sections \
 	$(if $(WERROR),-Werror=all-warnings -Xcompiler=-Werror)
 # Warnings about headers of others are theirs (UCX 1.22 has one).
-FOREIGN_CFLAGS_comm := $(patsubst -I%,-isystem %,$(MPI_CFLAGS) $(UCX_CFLAGS))
-FOREIGN_CFLAGS_lane := $(CUDA_CFLAGS) \
+FOREIGN_CFLAGS_transport := $(patsubst -I%,-isystem %,$(MPI_CFLAGS) $(UCX_CFLAGS))
+FOREIGN_CFLAGS_lanes := $(CUDA_CFLAGS) \
 	$(if $(NCCL_H),-isystem $(dir $(NCCL_H)))
-FOREIGN_CFLAGS_gpu := $(FOREIGN_CFLAGS_lane)
+FOREIGN_CFLAGS_cuda := $(FOREIGN_CFLAGS_lanes)
 FOREIGN_CFLAGS_nn := $(CUDA_CFLAGS)
 FOREIGN_CFLAGS_data := $(patsubst -I%,-isystem %,$(JPEG_CFLAGS))
 # Vectors of square roots: the same bits, but no errno of a negative one.
@@ -138,15 +138,15 @@ FOREIGN_LIBS := $(MPI_BRINGS:%=-Wl,-rpath,%) -ljansson -lhwloc $(MPI_LIBS) $(UCX
 # --- sources -----------------------------------------------------------------
 LIBS    := $(notdir $(patsubst %/,%,$(wildcard lib/*/)))
 EXCLUDE := $(if $(filter 1,$(WITH_ONEDNN)),,$(wildcard lib/nn/*onednn*.c)) \
-	$(if $(filter 1,$(WITH_VERBS)),,lib/probe/verbs.c) \
-	$(if $(filter 1,$(WITH_UCX)),,$(wildcard lib/comm/ucx*.c)) \
+	$(if $(filter 1,$(WITH_VERBS)),,lib/discovery/verbs.c) \
+	$(if $(filter 1,$(WITH_UCX)),,$(wildcard lib/transport/ucx*.c)) \
 	$(if $(filter 1,$(WITH_JPEG)),,lib/data/jpeg.c) \
-	$(if $(filter 1,$(CUDA)),,$(wildcard lib/gpu/cuda*.c) kernels/cuda/table.c \
+	$(if $(filter 1,$(CUDA)),,$(wildcard lib/cuda/cuda*.c) kernels/cuda/table.c \
 	kernels/cuda/nn_table.c) \
-	$(if $(filter 1,$(WITH_NCCL)),,lib/lane/nccl.c) \
+	$(if $(filter 1,$(WITH_NCCL)),,lib/cuda/lanes/nccl.c) \
 	$(if $(filter 1,$(WITH_CUDNN)),,$(wildcard lib/nn/gpu_*.c)) \
 	$(if $(filter x86_64-%,$(shell $(CC) -dumpmachine 2>/dev/null)),,$(wildcard kernels/x86/*.c))
-SOURCES := $(filter-out $(EXCLUDE),$(wildcard lib/*/*.c kernels/*.c \
+SOURCES := $(filter-out $(EXCLUDE),$(wildcard lib/*/*.c lib/*/*/*.c kernels/*.c \
 	kernels/ref/*.c kernels/x86/*.c kernels/cuda/*.c))
 CUDA_SOURCES := $(if $(filter 1,$(CUDA)),$(wildcard kernels/cuda/*.cu))
 COMMANDS := $(patsubst cmd/%.c,%,$(wildcard cmd/gf-*.c))
@@ -173,9 +173,9 @@ ARCHIVES := $(foreach l,$(LIBS) kernels,$(call archive,$(l)))
 
 # The planner's commands link with these alone: the linker proves that they
 # need neither MPI nor hwloc nor oneDNN nor CUDA.
-PLANNING := planner sim coll cost codec doc json cli base
+PLANNING := settings planner simulator collectives cost doc json cli base
 LINK_gf-plan := $(PLANNING)
-LINK_gf-sim  := report import measure $(PLANNING)
+LINK_gf-sim  := imports profiler $(PLANNING)
 LINK_gf-report := $(LINK_gf-sim)
 archives_of = $(if $(LINK_$(1)),$(foreach l,$(LINK_$(1)),$(call archive,$(l))),$(ARCHIVES))
 foreign_of  = $(if $(LINK_$(1)),-ljansson -lz -lm,$(FOREIGN_LIBS))
@@ -282,11 +282,11 @@ $(foreach c,$(COMMANDS),$(eval $(call command_rule,$(c))))
 # its table of them is the one without oneDNN: programs then need not load that.
 lean = $(patsubst %,$(BUILD)/obj/lean/lib/%.o,$(1))
 link_library = $(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -shared -o $@ \
-	-Wl,-soname,$(@F) -Wl,--version-script=lib/embed/gradflow.map \
-	-Wl,-z,defs $(filter %.o,$^) -Wl,--whole-archive $(call archive,embed) \
+	-Wl,-soname,$(@F) -Wl,--version-script=lib/libgradflow/gradflow.map \
+	-Wl,-z,defs $(filter %.o,$^) -Wl,--whole-archive $(call archive,libgradflow) \
 	-Wl,--no-whole-archive -Wl,--start-group \
-	$(filter-out $(call archive,embed),$(ARCHIVES)) -Wl,--end-group $(FOREIGN_LIBS)
-$(BUILD)/lib/libgradflow.so.0: $(call lean,nn/net_backends data/registry) $(ARCHIVES) lib/embed/gradflow.map
+	$(filter-out $(call archive,libgradflow),$(ARCHIVES)) -Wl,--end-group $(FOREIGN_LIBS)
+$(BUILD)/lib/libgradflow.so.0: $(call lean,nn/net_backends data/registry) $(ARCHIVES) lib/libgradflow/gradflow.map
 	$(call say,LD)$(link_library)
 
 # For a Python wheel: the same objects under tables without MPI, oneDNN and
@@ -299,11 +299,11 @@ $(BUILD)/obj/lean/%.o: ALL_CPPFLAGS += $(LEAN)
 $(BUILD)/obj/lean/%.o: %.c $(FLAGS_FILE) Makefile
 	@mkdir -p $(@D)
 	$(call say,CC)$(CC) $(ALL_CPPFLAGS) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
-$(BUILD)/lean/libgradflow.so.0: $(call lean,comm/registry nn/net_backends data/registry) \
-	$(ARCHIVES) lib/embed/gradflow.map
+$(BUILD)/lean/libgradflow.so.0: $(call lean,transport/registry nn/net_backends data/registry) \
+	$(ARCHIVES) lib/libgradflow/gradflow.map
 	@mkdir -p $(@D)
 	$(call say,LD)$(link_library) -s
-$(BUILD)/lean/gf-profile $(BUILD)/lean/gf-topo: $(call lean,comm/registry nn/net_backends probe/registry)
+$(BUILD)/lean/gf-profile $(BUILD)/lean/gf-topo: $(call lean,transport/registry nn/net_backends discovery/registry)
 $(BUILD)/lean/%: $(BUILD)/obj/cmd/%.o $(ARCHIVES)
 	@mkdir -p $(@D)
 	$(call say,LD)$(link) $(FOREIGN_LIBS) -s
@@ -356,7 +356,7 @@ $(BUILD)/bench/allreduce_peers: $(call object,$(wildcard tests/bench/peers/*.c))
 $(BUILD)/faults/strike.so: tests/faults/strike.c $(FLAGS_FILE) Makefile
 	@mkdir -p $(@D)
 	$(call say,CC)$(CC) -shared -fPIC -std=gnu11 -D_GNU_SOURCE $(WARNINGS) \
-	  $(if $(WERROR),-Werror) -DGF_HAVE_UCX=$(WITH_UCX) $(FOREIGN_CFLAGS_comm) \
+	  $(if $(WERROR),-Werror) -DGF_HAVE_UCX=$(WITH_UCX) $(FOREIGN_CFLAGS_transport) \
 	  $(CFLAGS) -o $@ $< -ldl
 
 # Preloaded into a program, it refuses memory at a chosen request.
@@ -368,7 +368,7 @@ $(BUILD)/faults/no_memory.so: tests/faults/no_memory.c $(FLAGS_FILE) Makefile
 # NVIDIA's management library as gf-topo's tests see it, and one that lacks a
 # call.
 FAKE_NVML := $(addprefix $(BUILD)/fake/,libnvidia-ml.so.1 libold-nvml.so)
-$(FAKE_NVML): tests/gpu/fake_nvml.c lib/probe/nvml.h $(FLAGS_FILE) Makefile
+$(FAKE_NVML): tests/gpu/fake_nvml.c lib/discovery/nvml.h $(FLAGS_FILE) Makefile
 	@mkdir -p $(@D)
 	$(call say,CC)$(CC) -shared -fPIC -std=gnu11 $(WARNINGS) -Ilib \
 	  $(if $(WERROR),-Werror) $(if $(findstring old,$@),-DGF_FAKE_NVML_OLD) \
@@ -383,13 +383,13 @@ $(BUILD)/fake/verbs.so: tests/faults/fake_verbs.c $(FLAGS_FILE) Makefile
 
 # Tests of the kernels on a GPU: they need its driver and nothing else.
 $(BUILD)/gpu/%: $(BUILD)/obj/tests/gpu/%.o $(BUILD)/obj/tests/gpu/memory_cuda.o \
-	$(foreach l,gpu base kernels,$(call archive,$(l)))
+	$(foreach l,cuda base kernels,$(call archive,$(l)))
 	@mkdir -p $(@D)
 	$(call say,LD)$(link) $(CUDA_LIBS) -ldl -lm
 
 $(patsubst %,$(BUILD)/gpu/%,$(filter test_gpu_nn%,$(GPU))): $(BUILD)/gpu/%: \
 	$(BUILD)/obj/tests/gpu/%.o $(call object,tests/gpu/nn_adapter.c \
-	tests/gpu/nn_cuda.c) $(foreach l,nn doc json optim gpu base kernels,$(call archive,$(l)))
+	tests/gpu/nn_cuda.c) $(foreach l,nn doc json trainer cuda base kernels,$(call archive,$(l)))
 	@mkdir -p $(@D)
 	$(call say,LD)$(link) -ljansson $(if $(filter 1,$(WITH_ONEDNN)),-ldnnl) \
 	  $(CUDA_LIBS) -ldl -lm
@@ -438,7 +438,7 @@ $(EMULATED_NN:%=$(BUILD)/tests/%): $(BUILD)/tests/%: \
 	$(BUILD)/obj/tests/gpu/%.o $(call object,$(addprefix tests/gpu/,\
 	nn_adapter.c nn_host.c) kernels/cuda/table.c kernels/cuda/nn_table.c) \
 	$(EMULATED_OBJECTS) $(patsubst %,$(BUILD)/emulated/tests/gpu/%.cpp.o,\
-	host_gpu fake_math fake_cudnn fake_cublas) $(foreach l,nn doc json optim base kernels,$(call archive,$(l)))
+	host_gpu fake_math fake_cudnn fake_cublas) $(foreach l,nn doc json trainer base kernels,$(call archive,$(l)))
 	@mkdir -p $(@D)
 	$(call say,LD)$(link) -ljansson $(if $(filter 1,$(WITH_ONEDNN)),-ldnnl) \
 	  -lstdc++ -ldl -lm
@@ -450,9 +450,9 @@ $(BUILD)/tools/gf-figures: $(call object,$(wildcard share/tools/tables/*.c)) \
 	$(call say,LD)$(link) $(call foreign_of,gf-plan)
 
 # test_mpi asks MPI itself
-FOREIGN_CFLAGS_unit := $(FOREIGN_CFLAGS_comm)
-FOREIGN_CFLAGS_bench := $(FOREIGN_CFLAGS_comm)
-FOREIGN_CFLAGS_peers := $(FOREIGN_CFLAGS_comm)
+FOREIGN_CFLAGS_unit := $(FOREIGN_CFLAGS_transport)
+FOREIGN_CFLAGS_bench := $(FOREIGN_CFLAGS_transport)
+FOREIGN_CFLAGS_peers := $(FOREIGN_CFLAGS_transport)
 -include $(shell find $(BUILD)/obj $(BUILD)/emulated -name '*.d' 2>/dev/null)
 .SECONDARY:
 
@@ -494,7 +494,7 @@ ANALYSES := $(foreach a,$(foreach t,$(ANALYZERS),$(if $(shell command -v $t),$t)
 told = $(if $(filter lib/base/error.c,$<),,$(1)tests/analyze.h)
 analysis = $(call told,-include ) $(ALL_CPPFLAGS) -std=gnu11 -O1 -pthread -ffunction-sections $(1) \
 	$(FOREIGN_CFLAGS_$(notdir $(patsubst %/,%,$(dir $<)))) $(call isa,$<)
-$(ANALYSES): $(wildcard tests/analyze.h lib/*/*.h kernels/*.h kernels/*/*.h include/*.h)
+$(ANALYSES): $(wildcard tests/analyze.h lib/*/*.h lib/*/*/*.h kernels/*.h kernels/*/*.h include/*.h)
 $(BUILD)/analyze/%.gcc: %.c
 	@mkdir -p $(@D)
 	$(call say,gcc)gcc $(call analysis,-fanalyzer) -S -o /dev/null $< 2> $@.part; mv $@.part $@
@@ -587,9 +587,9 @@ tsan:
 	  tests/run.sh --threads $(or $(SUITES),unit two-ranks)
 
 format:
-	clang-format -i $(wildcard cmd/*.c lib/*/*.[ch] kernels/*.[ch] \
-	  kernels/*/*.c kernels/cuda/*.cu include/*.h tests/*/*.[ch] \
-	  tests/*/*/*.[ch] share/tools/*/*.[ch])
+	clang-format -i $(wildcard cmd/*.c lib/*/*.[ch] lib/*/*/*.[ch] kernels/*.[ch] \
+	  kernels/*/*.[ch] kernels/*/*.cu include/*.h tests/*.h tests/*/*.[ch] \
+	  tests/*/*.cu tests/*/*/*.[ch] share/examples/*.c share/tools/*/*.[ch])
 
 demo:
 	$(Q)tests/install-deps.sh

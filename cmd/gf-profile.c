@@ -10,17 +10,17 @@
 #include "base/heap.h"
 #include "base/text.h"
 #include "base/timeout.h"
-#include "import/import.h"
-#include "measure/pairs.h"
-#include "measure/whole_profile.h"
+#include "imports/import.h"
+#include "profiler/pairs.h"
+#include "profiler/whole_profile.h"
 #include "cli/command.h"
 #include "cli/start.h"
-#include "coll/algorithm.h"
-#include "comm/comm.h"
+#include "collectives/algorithm.h"
+#include "transport/comm.h"
 #include "doc/stream.h"
-#include "launch/launch.h"
-#include "probe/whole_job.h"
-#include "probe/find_levels.h"
+#include "cli/launch.h"
+#include "discovery/whole_job.h"
+#include "discovery/find_levels.h"
 
 static const char help[] =
 	"Measure the costs of a model's backward pass and, of several ranks "
@@ -326,7 +326,8 @@ static int measure_given(const struct arguments *a,
 	int rc = gf_measure_given(comm, d, bench->network, &model, &given, err);
 
 	if (rc == 0 && bench->network)
-		rc = gf_probe_job_topology(comm, d->topology, &topology, err);
+		rc = gf_discover_job_topology(comm, d->topology, &topology,
+					      err);
 	if (rc == 0 && bench->network)
 		rc = gf_levels_placed(comm, topology.levels, topology.nlevels,
 				      &remark, err);

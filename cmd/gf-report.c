@@ -8,9 +8,9 @@
 #include "base/text.h"
 #include "cli/command.h"
 #include "cli/share.h"
-#include "import/import.h"
-#include "report/against.h"
-#include "report/report.h"
+#include "imports/import.h"
+#include "imports/report/against.h"
+#include "imports/report/report.h"
 
 static const char help[] =
 	"Say what happened in a job, from the traces of its ranks: what a step "

@@ -11,12 +11,12 @@
 #include "cli/command.h"
 #include "cli/share.h"
 #include "planner/plan_sweep.h"
-#include "sim/doubt.h"
-#include "sim/period_time.h"
-#include "sim/sweep_plots.h"
-#include "sim/replay_plan.h"
-#include "sim/step_listing.h"
-#include "sim/uneven.h"
+#include "simulator/uncertainty.h"
+#include "simulator/period_time.h"
+#include "simulator/sweep_plots.h"
+#include "simulator/replay/replay_plan.h"
+#include "simulator/step_listing.h"
+#include "simulator/whatif/uneven_ranks.h"
 
 static const char help[] =
 	"Run a plan in simulation: on other ranks, another topology or "

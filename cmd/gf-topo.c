@@ -8,12 +8,12 @@
 #include "base/text.h"
 #include "base/timeout.h"
 #include "cli/command.h"
-#include "comm/comm.h"
-#include "launch/launch.h"
-#include "probe/format.h"
-#include "probe/whole_job.h"
-#include "probe/find_levels.h"
-#include "probe/probe.h"
+#include "transport/comm.h"
+#include "cli/launch.h"
+#include "discovery/format.h"
+#include "discovery/whole_job.h"
+#include "discovery/find_levels.h"
+#include "discovery/discovery.h"
 
 static const char help[] =
 	"Describe this machine, or under mpirun the whole job, as a topology: "
@@ -105,9 +105,9 @@ static const struct gf_command command = {
 	.nrules = GF_ARRAY_LENGTH(rules),
 };
 
-static struct gf_probe_config probe_config(const struct arguments *a)
+static struct gf_discover_config probe_config(const struct arguments *a)
 {
-	struct gf_probe_config config = {
+	struct gf_discover_config config = {
 		.sysfs = a->sysfs,
 		.hwloc_xml = a->hwloc_xml,
 		.nvml = a->nvml,
@@ -115,9 +115,9 @@ static struct gf_probe_config probe_config(const struct arguments *a)
 
 	/* the driver's answers are about this machine */
 	if (!config.sysfs && !config.hwloc_xml) {
-		config.sysfs = GF_PROBE_SYSFS;
+		config.sysfs = GF_DISCOVER_SYSFS;
 		if (!config.nvml)
-			config.nvml = GF_PROBE_NVML;
+			config.nvml = GF_DISCOVER_NVML;
 	}
 	return config;
 }
@@ -125,19 +125,19 @@ static struct gf_probe_config probe_config(const struct arguments *a)
 static int discover_host(const struct arguments *a, struct gf_topology *t,
 			 struct gf_text *remarks, struct gf_error *err)
 {
-	struct gf_probe_config config = probe_config(a);
+	struct gf_discover_config config = probe_config(a);
 	double rate;
 	int rc;
 
 	config.remarks = remarks;
 	t->hosts = gf_xcalloc(1, sizeof(*t->hosts));
-	rc = gf_probe_host(&config, &t->hosts[0], err);
+	rc = gf_discover_host(&config, &t->hosts[0], err);
 	if (rc < 0)
 		return rc;
 	t->nhosts = 1;
 	rc = gf_levels_of_host(t, (enum gf_ranks_on)a->ranks_on, remarks, err);
 	if (rc == 0 && a->measure) {
-		rc = gf_probe_copy_rate(&rate, err);
+		rc = gf_discover_copy_rate(&rate, err);
 		if (rc == 0)
 			gf_levels_set_copy_rate(t, rate);
 	}
@@ -197,14 +197,14 @@ static int probe_job(void *arguments, struct gf_comm *comm,
 		     struct gf_error *err)
 {
 	const struct arguments *a = arguments;
-	struct gf_probe_job job = {
+	struct gf_discover_job job = {
 		.probe = probe_config(a),
 		.ranks_on = (enum gf_ranks_on)a->ranks_on,
 		.measure = a->measure,
 	};
 	struct gf_topology t = {0};
 	struct gf_text remark = {0};
-	int rc = gf_probe_job(comm, &job, &t, &remark, err);
+	int rc = gf_discover_job(comm, &job, &t, &remark, err);
 
 	if (rc == 0) {
 		if (comm->rank == 0)

@@ -19,7 +19,7 @@ extern "C" {
  *
  * A function only enqueues on the stream: it allocates nothing, waits for
  * nothing and reads no device memory on the host, so a graph can capture it.
- * The caller provides the work memory. The device's next check (gpu/gpu.h)
+ * The caller provides the work memory. The device's next check (cuda/gpu.h)
  * reports a launch that fails.
  *
  * Results have the bits of kernels/ref (gf_kernels.h), except that a NaN made
@@ -64,7 +64,7 @@ struct gf_gpu_lars {
 	struct gf_sgd_step step;
 	double rate; /* times every tensor's own: 1, or lr where it is inside
 		      * the velocity (then step.lr is 1) */
-	double eta, epsilon, weight_decay; /* optim/sgd.h */
+	double eta, epsilon, weight_decay; /* trainer/optim/sgd.h */
 	void *work; /* gf_gpu_lars_work_bytes(tensors), 8-aligned */
 };
 
@@ -97,9 +97,9 @@ struct gf_gpu_norms {
 };
 
 /* A codec's whole message: block after block, each with its header, as
- * codec/encode.h has it; block_elems is the codec's, and without meaning where
- * there are no blocks. The wire is aligned to 4, and so is a block of q8; to 2
- * is enough for a codec of 16 bits. */
+ * collectives/codecs/encode.h has it; block_elems is the codec's, and without
+ * meaning where there are no blocks. The wire is aligned to 4, and so is a
+ * block of q8; to 2 is enough for a codec of 16 bits. */
 typedef void gf_gpu_code_fn(struct gf_gpu_stream *s, void *to, const void *from,
 			    size_t n, size_t block_elems);
 
@@ -121,8 +121,8 @@ struct gf_gpu_kernels {
 	void (*sgd_f32)(struct gf_gpu_stream *s, const struct gf_sgd_step *o,
 			const struct gf_gpu_gate *gate, const float *grad,
 			float *weight, float *velocity, size_t n);
-	/* optim/sgd.h over all tensors of a pool. The sums of squares are
-	 * added up in another order than ref's: the same bits on every GPU,
+	/* trainer/optim/sgd.h over all tensors of a pool. The sums of squares
+	 * are added up in another order than ref's: the same bits on every GPU,
 	 * the trust within 1e-12 of ref's. `t` and `o` are the host's. */
 	void (*lars_f32)(struct gf_gpu_stream *s, const struct gf_gpu_lars *o,
 			 const struct gf_gpu_tensors *t,

@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 #include "base/dtype.h"
-#include "codec/number.h"
+#include "collectives/codecs/number.h"
 
 /*
  * Inner loops over plain arrays. kernels/ref holds them in portable C and is
@@ -24,8 +24,8 @@ struct gf_sgd_step {
 	int nesterov;
 };
 
-/* AdamW's settings (optim/adamw.c has the equations), and what kernels/adamw.h
- * makes of them for one step. */
+/* AdamW's settings (trainer/optim/adamw.c has the equations), and what
+ * kernels/adamw.h makes of them for one step. */
 struct gf_adamw_rule {
 	double lr, beta1, beta2, weight_decay, epsilon;
 };
@@ -83,8 +83,8 @@ typedef void gf_reduce_fn(void *y, const void *x, size_t n);
 typedef void gf_divide_fn(void *y, size_t n, int by);
 
 /* A codec's message of n elements: block after block, each with its header, as
- * codec/encode.h has it. block_elems is the codec's, without meaning where
- * there are no blocks. */
+ * collectives/codecs/encode.h has it. block_elems is the codec's, without
+ * meaning where there are no blocks. */
 typedef void gf_encode_fn(void *wire, const float *from, size_t n,
 			  size_t block_elems);
 typedef void gf_decode_fn(float *to, const void *wire, size_t n,
@@ -174,9 +174,10 @@ struct gf_kernels {
 	void (*leave_out)(const struct gf_sparse *list,
 			  const struct gf_sparse *in);
 	/* k ascending indices to and from the wire, whose two parts are whole
-	 * bytes: ref/indices.c has the form, codec/codec.h the numbers of bits.
-	 * Unpacking reads nothing else and returns how many indices it found,
-	 * k + 1 for more than k; they need not ascend if the wire is damaged.
+	 * bytes: ref/indices.c has the form, collectives/codecs/codec.h the
+	 * numbers of bits. Unpacking reads nothing else and returns how many
+	 * indices it found, k + 1 for more than k; they need not ascend if the
+	 * wire is damaged.
 	 */
 	void (*pack_indices)(void *wire, const uint32_t *index, size_t k,
 			     unsigned low_bits, size_t upper_bits);

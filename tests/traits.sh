@@ -9,20 +9,21 @@
 # Prints each offence, and each exception that nothing needs; exit 1 if there is
 # one.
 set -u
+shopt -s globstar
 cd "$(dirname "$0")/.." || exit 1
 bad=0
 offend() { echo "traits: $*"; bad=1; }
 
 # files (an extended regular expression), kind of name, why they may
 allowed='
-lib/doc/select(ion|_[a-z0-9]+)?\.[ch]        selection        the pure halves
+lib/doc/selections/select(ion|_[a-z0-9]+)?\.[ch]        selection        the pure halves
 lib/planner/systems\.c                   selection        what each paper chose
-lib/planner/emit_ddp\.c                  selection        the hook that PyTorch has
+lib/settings/emit_ddp\.c                  selection        the hook that PyTorch has
 lib/planner/compare_axes\.c              option           --compare=density
 lib/cli/[a-z]+\.c                        process          what commands share
-lib/lane/nccl_tell\.c                    process          NCCL is told algorithms there alone
-lib/comm/mpi_told\.c                     process          and Open MPI that it will be told
-lib/comm/ucx\.c                          process          gives back what UCX takes
+lib/cuda/lanes/nccl_tell\.c                    process          NCCL is told algorithms there alone
+lib/transport/mpi_told\.c                     process          and Open MPI that it will be told
+lib/transport/ucx\.c                          process          gives back what UCX takes
 '
 declare -A used
 may() { # file kind
@@ -48,33 +49,33 @@ compared() { # kind names
 	while IFS=: read -r file text; do
 		may "$file" "$1" || offend "$file compares with a $1: $text"
 	done < <(grep -Pzo \
-		"str(n|case|ncase)?cmp\\(([^()]|\\([^()]*\\))*\"($2)\"" lib/*/*.[ch] cmd/*.c |
+		"str(n|case|ncase)?cmp\\(([^()]|\\([^()]*\\))*\"($2)\"" lib/**/*.[ch] cmd/*.c |
 		tr -s '\n\t' ' ' | tr '\0' '\n')
 }
 names=$(grep -oE '^	X\([a-z0-9]+' lib/doc/algorithm_traits.h | cut -d'(' -f2 | paste -sd '|')
 [[ "|$names|" == *"|ring|"* ]] || offend "the names in lib/doc/algorithm_traits.h are not found"
 compared algorithm "$names"
-find_names '\.name = ' q8 lib/codec/codec.c
+find_names '\.name = ' q8 lib/collectives/codecs/codec.c
 compared codec "$names"
-find_names '^	\.name = ' topk lib/doc/select_*.c
+find_names '^	\.name = ' topk lib/doc/selections/select_*.c
 selections=$names
 compared selection "$selections"
 while read -r file; do
 	may "$file" selection || offend "$file takes the parameters of one selection"
-done < <(grep -lE "gf_($selections)_params\(" lib/*/*.[ch] cmd/*.c | grep -vE '^lib/(doc/select_|select/)')
+done < <(grep -lE "gf_($selections)_params\(" lib/**/*.[ch] cmd/*.c | grep -vE '^lib/(doc/selections/select_|compressors/)')
 
 while read -r file; do
 	may "$file" selection || offend "$file names a selection's entry"
-done < <(grep -lP 'gf_select_plan_(?!find\b)[a-z]' lib/*/*.[ch] cmd/*.c)
+done < <(grep -lP 'gf_select_plan_(?!find\b)[a-z]' lib/**/*.[ch] cmd/*.c)
 
-find_names '\.option = ' period-steps lib/doc/{select,period}*.[ch]
+find_names '\.option = ' period-steps lib/doc/{selections,periods}/*.[ch]
 while IFS=: read -r file text; do
 	may "$file" option || offend "$file names an option: $text"
-done < <(grep -E "\"($names)\"" lib/{planner,sim}/*.[ch])
+done < <(grep -E "\"($names)\"" lib/{planner,settings,simulator}/**/*.[ch])
 
 while IFS=: read -r file text; do
 	may "$file" process || offend "$file is at the process: $text"
-done < <(grep -E '\b((un)?setenv|getenv|signal|sigaction|atexit)\(|\bconstructor\b' lib/*/*.c kernels/*.c kernels/*/*.c)
+done < <(grep -E '\b((un)?setenv|getenv|signal|sigaction|atexit)\(|\bconstructor\b' lib/**/*.c kernels/**/*.c)
 
 while read -r files kind why; do
 	[ -z "$files" ] || [ -n "${used[$files$kind]+x}" ] ||

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* lib/cli: what commands share: options as tables, messages, tables and
- * figures for people, pictures. */
+/* lib/cli: what the commands share: options as tables, messages, tables,
+ * figures and pictures for people, and the start of a command as one rank of a
+ * job. */
 #ifndef GF_CLI_CLI_H
 #define GF_CLI_CLI_H
 

@@ -5,7 +5,7 @@
 #include <stddef.h>
 
 #include "base/error.h"
-#include "doc/model.h"
+#include "doc/models/model.h"
 #include "doc/profile.h"
 
 /*

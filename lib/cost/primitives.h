@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* lib/cost: what messages and layers cost: alpha, beta and gamma, least
+/* lib/cost: what a message or a layer costs: alpha, beta and gamma, least
  * squares, data sheets of GPUs. */
 #ifndef GF_COST_PRIMITIVES_H
 #define GF_COST_PRIMITIVES_H

@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
-#include "doc/model.h"
+#include "doc/models/model.h"
 
 /*
  * Labelled samples in two parts. A format is one file (idx.c, text_data.c, ...)

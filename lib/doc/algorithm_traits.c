@@ -5,7 +5,7 @@
 #include <stddef.h>
 
 #include "base/registry.h"
-#include "codec/codec.h"
+#include "collectives/codecs/codec.h"
 
 #define ROW(name, traits)    {#name, traits},
 #define NAME(name, traits)   #name,

@@ -42,7 +42,8 @@ enum gf_algorithm_trait {
 	GF_ALGORITHM_ONE_ORDER = 1 << 10,
 	/* ... and rounds every term before it adds, under a codec, too. */
 	GF_ALGORITHM_ONE_ROUNDING = 1 << 11,
-	/* A library's own, which may be told how to go (doc/dialect.h). */
+	/* A library's own, which may be told how to go (doc/library_tuning.h).
+	 */
 	GF_ALGORITHM_TOLD = 1 << 12,
 };
 
@@ -50,10 +51,10 @@ enum gf_algorithm_trait {
 
 /*
  * Every algorithm, in the order of listings. To add NAME: a row here, and
- * lib/coll/NAME.c, which defines `gf_algorithm_NAME` (coll/algorithm.h:
- * schedule and cost). The registry, the commands' lists, the verifier's cases
- * and the measurements follow from this list; tests/docs/agreement.sh wants a
- * sentence in gf-plan(5).
+ * lib/collectives/NAME.c, which defines `gf_algorithm_NAME`
+ * (collectives/algorithm.h: schedule and cost). The registry, the commands'
+ * lists, the verifier's cases and the measurements follow from this list;
+ * tests/docs/agreement.sh wants a sentence in gf-plan(5).
  */
 /* clang-format off */
 #define GF_ALGORITHMS(X) \

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "doc/shared.h"
+#include "doc/shared_records.h"
 
 #include <math.h>
 #include <stdio.h>

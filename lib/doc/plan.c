@@ -8,7 +8,7 @@
 #include "base/heap.h"
 #include "doc/plan_parts.h"
 #include "json/record.h"
-#include "doc/shared.h"
+#include "doc/shared_records.h"
 
 #define FORMAT "gf-plan"
 
@@ -208,19 +208,20 @@ int gf_plan_read(const struct gf_json *root, const char *file,
 }
 
 /* The plan as it is written: a rule plan's lanes and segments stand in the
- * rule, and messages name what runs. Its messages are to be freed, and borrow. */
+ * rule, and messages name what runs. Its messages are to be freed, and borrow.
+ */
 static struct gf_plan as_written(const struct gf_plan *p)
 {
 	struct gf_plan plan = *p;
 	size_t i;
 
-	plan.messages = gf_xmemdup(p->messages,
-				   p->nmessages * sizeof(*p->messages));
+	plan.messages =
+		gf_xmemdup(p->messages, p->nmessages * sizeof(*p->messages));
 	for (i = 0; i < p->nmessages; i++) {
 		struct gf_message *m = &plan.messages[i];
-		const char *runs = gf_plan_has(p, m)
-					   ? gf_plan_runs(p, m->first, m->last, m)
-					   : m->algorithm;
+		const char *runs = gf_plan_has(p, m) ? gf_plan_runs(p, m->first,
+								    m->last, m)
+						     : m->algorithm;
 
 		if (runs == m->algorithm)
 			continue;

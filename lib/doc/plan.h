@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* lib/doc: the documents: their structs and tables, readers, writers and
- * checks; the pure half of selections. */
+/* lib/doc: the documents that the commands exchange (plans, profiles,
+ * topologies, models, trainings, traces): their structs, readers, writers and
+ * checks. */
 #ifndef GF_DOC_PLAN_H
 #define GF_DOC_PLAN_H
 
@@ -10,9 +11,9 @@
 #include "base/error.h"
 #include "base/steps.h"
 #include "json/json.h"
-#include "doc/period.h"
+#include "doc/periods/period.h"
 #include "doc/profile.h"
-#include "doc/selection.h"
+#include "doc/selections/selection.h"
 #include "doc/topology.h"
 
 /*
@@ -36,13 +37,14 @@ struct gf_message {
 	enum gf_mode mode; /* normal or simultaneous */
 	enum gf_release release;
 	enum gf_half half;
-	char *algorithm; /* a name of lib/coll's registry, or "library" */
+	char *algorithm; /* a name of lib/collectives's registry, or "library"
+			  */
 	struct gf_stage *stages; /* product = the ranks that exchange; none:
 				  * not decomposed */
 	size_t nstages;
 	bool unsaid; /* what carries the stages out is left to the runtime; in
 		      * no document */
-	char *codec; /* codec/codec.h */
+	char *codec; /* collectives/codecs/codec.h */
 	char *extra;
 };
 
@@ -58,7 +60,8 @@ struct gf_prediction {
 	/* of the fastest plan that was found, where a simpler one was taken;
 	 * 0: this one is */
 	double fastest_s;
-	/* by the doubt of the measurements (sim/doubt.h); both 0: unknown */
+	/* by the doubt of the measurements (simulator/uncertainty.h); both 0:
+	 * unknown */
 	double iteration_low_s, iteration_high_s;
 	struct gf_predicted_message *messages;
 	size_t nmessages; /* the plan's */

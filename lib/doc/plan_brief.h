@@ -2,7 +2,7 @@
 #ifndef GF_DOC_PLAN_BRIEF_H
 #define GF_DOC_PLAN_BRIEF_H
 
-#include "codec/codec.h"
+#include "collectives/codecs/codec.h"
 #include "doc/plan.h"
 
 /*

@@ -8,7 +8,7 @@
 
 #include "base/array.h"
 #include "base/heap.h"
-#include "doc/shared.h"
+#include "doc/shared_records.h"
 
 /* Checks across the keys of a plan. */
 

@@ -6,9 +6,9 @@
 #include <stdlib.h>
 
 #include "base/text.h"
-#include "codec/codec.h"
+#include "collectives/codecs/codec.h"
 #include "doc/algorithm_traits.h"
-#include "doc/shared.h"
+#include "doc/shared_records.h"
 
 /* The axes of a message that contradict each other or their plan. */
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "base/heap.h"
-#include "doc/shared.h"
+#include "doc/shared_records.h"
 
 /* --- tensors ------------------------------------------------------------- */
 

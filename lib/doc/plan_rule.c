@@ -6,7 +6,7 @@
 
 #include "base/array.h"
 #include "base/heap.h"
-#include "codec/codec.h"
+#include "collectives/codecs/codec.h"
 #include "doc/algorithm_traits.h"
 
 /* Stages are of the ranks that they were found on. */

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "json/record.h"
-#include "doc/shared.h"
+#include "doc/shared_records.h"
 #include "base/heap.h"
 
 #define FORMAT "gf-profile"

@@ -8,7 +8,7 @@
 #include "base/dtype.h"
 #include "base/error.h"
 #include "doc/cost_line.h"
-#include "doc/processing.h"
+#include "doc/processing_cost.h"
 #include "doc/stage_list.h"
 #include "json/json.h"
 
@@ -167,8 +167,9 @@ struct gf_network {
 	struct gf_level_cost *levels;
 	size_t nlevels;
 	double drift; /* as the model's, of messages */
-	/* A library's blocking all-reduce, told how to go (doc/dialect.h):
-	 * `algorithm` is what it was told. No plan has such messages. */
+	/* A library's blocking all-reduce, told how to go
+	 * (doc/library_tuning.h): `algorithm` is what it was told. No plan has
+	 * such messages. */
 	char *library; /* its name and version; NULL: unknown */
 	int hosts;     /* of the ranks; 0: unknown */
 	struct gf_allreduce_cost *variants;

@@ -6,7 +6,7 @@
 
 #include "base/heap.h"
 #include "json/record.h"
-#include "doc/shared.h"
+#include "doc/shared_records.h"
 
 size_t gf_tensor_bytes(const struct gf_tensor *t)
 {
@@ -96,10 +96,11 @@ static int check_need(const struct gf_json_at *at,
 	if (isnan(need_s) || need_s <= forward_s * (1 + ROUNDING))
 		return 0;
 	snprintf(place, sizeof(place), "tensors/%zu/need_s", index);
-	return gf_json_refuse(at, place, err,
-			      "want a number <= %g, the time of a forward pass, "
-			      "got %g",
-			      forward_s, need_s);
+	return gf_json_refuse(
+		at, place, err,
+		"want a number <= %g, the time of a forward pass, "
+		"got %g",
+		forward_s, need_s);
 }
 
 int gf_tensors_check(const struct gf_json_at *at,

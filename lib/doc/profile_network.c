@@ -7,13 +7,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "codec/codec.h"
+#include "collectives/codecs/codec.h"
 #include "doc/algorithm_traits.h"
-#include "doc/dialect.h"
+#include "doc/library_tuning.h"
 #include "doc/cost_line.h"
 #include "doc/topology.h"
 #include "json/record.h"
-#include "doc/shared.h"
+#include "doc/shared_records.h"
 
 #define AT(member) offsetof(struct gf_beside_backward, member)
 static const struct gf_field beside_fields[] = {

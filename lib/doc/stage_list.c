@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "doc/algorithm_traits.h"
-#include "doc/shared.h"
+#include "doc/shared_records.h"
 #include "json/record.h"
 
 #define AT(member) offsetof(struct gf_stage, member)

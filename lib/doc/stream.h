@@ -8,7 +8,7 @@
 #include "base/digest.h"
 #include "base/error.h"
 #include "base/text.h"
-#include "doc/model.h"
+#include "doc/models/model.h"
 #include "doc/plan.h"
 #include "doc/profile.h"
 #include "doc/topology.h"

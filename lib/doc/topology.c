@@ -7,7 +7,7 @@
 
 #include "base/array.h"
 #include "json/record.h"
-#include "doc/shared.h"
+#include "doc/shared_records.h"
 
 #define FORMAT "gf-topology"
 /* 2^24 ranks have at most 24 levels that are not of one. */

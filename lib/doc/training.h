@@ -15,7 +15,7 @@
  * options, a file and the defaults are three structs of this type, which
  * gf_training_fill lays one over the other.
  */
-enum gf_rate_schedule { /* as enum gf_rate_shape of optim/rate.h */
+enum gf_rate_schedule { /* as enum gf_rate_shape of trainer/optim/rate.h */
 			GF_SCHEDULE_CONSTANT,
 			GF_SCHEDULE_LINEAR,
 			GF_SCHEDULE_COSINE,

@@ -9,12 +9,12 @@
 
 #include "base/dtype.h"
 #include "base/error.h"
-#include "coll/way.h"
-#include "comm/comm.h"
+#include "collectives/way.h"
+#include "transport/comm.h"
 #include "doc/plan.h"
-#include "engine/engine.h"
-#include "work/hooks.h"
-#include "select/select.h"
+#include "runtime/engine/engine.h"
+#include "runtime/hooks.h"
+#include "compressors/select.h"
 
 /*
  * Gradients in memory of the caller's: a place per tensor and step, of f32,
@@ -35,8 +35,8 @@
  * moves messages, beside backward.
  *
  * NOT FINITE. A dense sum comes back as it is. A selection that remembers
- * leaves such a step out (select/select.h, `end`). All of the step then comes
- * back as NaN, the same on all ranks, so that the caller skips it, too.
+ * leaves such a step out (compressors/select.h, `end`). All of the step then
+ * comes back as NaN, the same on all ranks, so that the caller skips it, too.
  *
  * ON A GPU the same is enqueued: a message's tensors are packed, and sums that
  * come message by message go back, on the streams of the messages. What goes

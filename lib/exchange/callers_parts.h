@@ -2,7 +2,7 @@
 #ifndef GF_EXCHANGE_CALLERS_PARTS_H
 #define GF_EXCHANGE_CALLERS_PARTS_H
 
-#include "codec/codec.h"
+#include "collectives/codecs/codec.h"
 #include "exchange/callers_memory.h"
 
 /* A caller's memory in parts: callers_memory.c says when, callers_host.c moves

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* lib/exchange: the one door to the runtime: a plan's exchange, step by
- * step, in its own memory or a caller's. */
+/* lib/exchange: the one door to the runtime: a plan's exchange, step by step,
+ * in its own memory or a caller's. */
 #ifndef GF_EXCHANGE_EXCHANGE_H
 #define GF_EXCHANGE_EXCHANGE_H
 
@@ -10,20 +10,20 @@
 
 #include "base/dtype.h"
 #include "base/error.h"
-#include "ckpt/state.h"
-#include "comm/comm.h"
-#include "doc/model.h"
+#include "checkpoints/state.h"
+#include "transport/comm.h"
+#include "doc/models/model.h"
 #include "doc/plan.h"
-#include "work/work.h"
-#include "gpu/gpu.h"
-#include "select/sums.h"
+#include "runtime/work.h"
+#include "cuda/gpu.h"
+#include "compressors/sums.h"
 
 /*
  * A plan's exchange without an optimiser: gradients go in, and their sums over
  * ranks come out. It is the one door to what lies behind it: a selection (which
- * gradients go, select/select.h), an engine that moves their messages, and
+ * gradients go, compressors/select.h), an engine that moves their messages, and
  * `staleness` K pools, since so many steps may be under way. Training
- * (train/method.h) adds the update, and libgradflow (embed) callers' memory.
+ * (trainer/method.h) adds the update, and libgradflow (embed) callers' memory.
  *
  * A caller holds a step twice: while its gradients are made, and when it is the
  * oldest that is under way. All calls come from the thread that computes.
@@ -67,10 +67,10 @@ struct gf_exchange_env {
 					* until gf_exchange_state */
 	size_t epoch_steps;            /* 0: a replay */
 	double momentum; /* the optimiser's, for selections that have it */
-	bool scaled;     /* select/select.h, SCALED */
+	bool scaled;     /* compressors/select.h, SCALED */
 	double timeout_s;
 	int threads;          /* that compute on the host; 0: none, a replay */
-	bool awaited_at_once; /* engine/engine.h */
+	bool awaited_at_once; /* runtime/engine/engine.h */
 	/* Each step sends one fragment of this period, which the plan's
 	 * messages are made for: dense gradients in pools, by the host, with a
 	 * staleness of 1. Sums of other tensors stay what they were. NULL: each
@@ -131,10 +131,10 @@ int gf_exchange_next(struct gf_exchange *x, bool full,
 int gf_exchange_wait(struct gf_exchange_step *step, size_t message, bool whole,
 		     struct gf_error *err);
 /* What came of the step, or of one of the plan's messages where selections are
- * GF_SELECT_LOSSLESS (doc/selection.h): the sums, which hold for the steps that
- * begin from now on, and the first gradient that is not finite. Either may be
- * NULL. `bad` is the host's: between GPUs the step's flag says it. The sums
- * are good until the next call. */
+ * GF_SELECT_LOSSLESS (doc/selections/selection.h): the sums, which hold for the
+ * steps that begin from now on, and the first gradient that is not finite.
+ * Either may be NULL. `bad` is the host's: between GPUs the step's flag says
+ * it. The sums are good until the next call. */
 int gf_exchange_sums(struct gf_exchange_step *step, size_t message,
 		     struct gf_select_sums *sums, struct gf_select_bad *bad,
 		     struct gf_error *err);

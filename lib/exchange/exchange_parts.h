@@ -6,12 +6,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "engine/engine.h"
+#include "runtime/engine/engine.h"
 #include "exchange/exchange.h"
 #include "exchange/callers_memory.h"
-#include "select/select.h"
+#include "compressors/select.h"
 #include "base/error.h"
-#include "gpu/gpu.h"
+#include "cuda/gpu.h"
 
 /*
  * Which step it is. Steps have an index: from 0, those first that a checkpoint

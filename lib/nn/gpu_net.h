@@ -5,8 +5,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "cuda/gpu.h"
 #include "gf_gpu_nn_kernels.h"
-#include "gpu/gpu.h"
 #include "nn/gpu_math.h"
 #include "nn/graph.h"
 

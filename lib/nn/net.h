@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* lib/nn: layers and nets, forward and backward, on plain C, oneDNN, and
+/* lib/nn: layers and nets, forward and backward: in plain C, on oneDNN, and on
  * cuDNN with cuBLAS. */
 #ifndef GF_NN_NET_H
 #define GF_NN_NET_H
@@ -10,7 +10,7 @@
 
 #include "base/dtype.h"
 #include "base/error.h"
-#include "doc/model.h"
+#include "doc/models/model.h"
 
 struct gf_gpu;
 struct gf_gpu_stream;
@@ -36,7 +36,7 @@ struct gf_gpu_stream;
  * ON A DEVICE every array lies in device memory, and a call enqueues on the
  * net's stream and returns: its inputs must stay in place until the stream is
  * past it. A pass does not make the host wait, allocates nothing and keeps no
- * address. So it can be captured into a graph (gpu/gpu.h) once a pass of the
+ * address. So it can be captured into a graph (cuda/gpu.h) once a pass of the
  * same batch size has run. on_grad is called once the kernels that complete a
  * gradient are enqueued. `result` reports wrong labels and word numbers.
  */

@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "base/heap.h"
-#include "doc/period.h"
-#include "doc/selection.h"
+#include "doc/periods/period.h"
+#include "doc/selections/selection.h"
 #include "json/record_text.h"
 
 const struct gf_axis gf_axis_selection = {"selection",

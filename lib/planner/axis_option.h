@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "base/registry.h"
 #include "base/text.h"
-#include "doc/entry.h"
+#include "doc/axis_entry.h"
 #include "json/record.h"
 
 /*

@@ -16,8 +16,8 @@
 
 #include "base/heap.h"
 #include "planner/make_parts.h"
-#include "planner/policies.h"
-#include "sim/doubt.h"
+#include "planner/policies/policies.h"
+#include "simulator/uncertainty.h"
 #include "planner/workbench.h"
 
 /*
@@ -193,7 +193,7 @@ static int plan_for_high(const struct gf_task *t, struct gf_plan *p,
 	struct gf_network *network = gf_network_copy(t->problem.fabric.network);
 	int rc;
 
-	gf_doubt_move(model, network, t->problem.fabric.ranks, true);
+	gf_uncertainty_move(model, network, t->problem.fabric.ranks, true);
 	rc = gf_task_plan_for(t, model, network, p, err);
 	gf_model_profile_free(model);
 	gf_network_free(network);
@@ -225,8 +225,8 @@ static int try_optimal(const struct gf_task *t, bool named,
 	}
 	if (rc == 0 && problem->tolerance > 0 && problem->fabric.network &&
 	    !named &&
-	    gf_doubt_recorded(problem->model, problem->fabric.network,
-			      problem->fabric.ranks)) {
+	    gf_uncertainty_recorded(problem->model, problem->fabric.network,
+				    problem->fabric.ranks)) {
 		rc = plan_for_high(t, &plans[*n], err);
 		if (rc == 0 && gf_task_is_plain(t))
 			take_bound(plans[0].predicted, plans[*n].predicted);

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/heap.h"
-#include "sim/period_time.h"
+#include "simulator/period_time.h"
 
 /* A bound that no plan of any policy beats: that over the most lanes that one
  * of them may use. Policies that split messages keep their own. */
@@ -128,7 +128,7 @@ const struct gf_compared *gf_comparison_at(const struct gf_comparison *c,
 }
 
 static bool same_brief(const struct gf_plan_brief *a,
-			 const struct gf_plan_brief *b)
+		       const struct gf_plan_brief *b)
 {
 	return strcmp(a->system, b->system) == 0 &&
 	       strcmp(a->policy, b->policy) == 0 &&
@@ -256,8 +256,9 @@ static void note_left_out(struct gf_comparison *c,
 	c->left_out++;
 	if (before > n && strcmp(notes->data + before - n, tail) == 0)
 		notes->length -= n;
-	gf_text_addf(notes, "%s%s%s%s%s", notes->length < before ? ", " : "left out: ",
-		     row->name, row->across ? " with " : "",
+	gf_text_addf(notes, "%s%s%s%s%s",
+		     notes->length < before ? ", " : "left out: ", row->name,
+		     row->across ? " with " : "",
 		     row->across ? row->across : "", tail);
 	free(tail);
 }

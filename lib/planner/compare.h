@@ -5,7 +5,7 @@
 #include "base/registry.h"
 #include "doc/plan_brief.h"
 #include "planner/make.h"
-#include "sim/doubt.h"
+#include "simulator/uncertainty.h"
 
 /*
  * Plans of one problem side by side. One axis is varied, or several, each by

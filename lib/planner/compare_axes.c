@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "base/heap.h"
-#include "codec/codec.h"
-#include "coll/algorithm.h"
+#include "collectives/algorithm.h"
+#include "collectives/codecs/codec.h"
 
 static void ask_policy(struct gf_compare_variant *v, size_t i)
 {
@@ -72,10 +72,10 @@ static void ask_staleness(struct gf_compare_variant *v, size_t i)
 	v->axes.staleness = (int)i + 1;
 }
 
-const char *const gf_compare_names[] = {
-	"policies", "systems",   "codecs",    "selections", "algorithms",
-	"lanes",    "staleness", "threshold", "periods",    "densities",
-	NULL};
+const char *const gf_compare_names[] = {"policies",   "systems",    "codecs",
+					"selections", "algorithms", "lanes",
+					"staleness",  "threshold",  "periods",
+					"densities",  NULL};
 
 static const struct gf_named thresholds[] = {
 	{"0", NULL},   {"256K", NULL}, {"1M", NULL},   {"4M", NULL},

@@ -3,12 +3,12 @@
 
 #include "cli/human.h"
 #include "cli/table.h"
-#include "codec/codec.h"
-#include "coll/algorithm.h"
+#include "collectives/algorithm.h"
+#include "collectives/codecs/codec.h"
 #include "cost/preset.h"
 #include "json/json.h"
 #include "planner/compare.h"
-#include "planner/emit.h"
+#include "settings/emit.h"
 
 static void json_row(const struct gf_compared *row,
 		     const struct gf_compare_over *over, struct gf_text *out)

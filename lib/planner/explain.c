@@ -11,9 +11,9 @@
 #include "cli/human.h"
 #include "planner/summary.h"
 #include "planner/workbench.h"
-#include "sim/period_time.h"
-#include "sim/predict.h"
-#include "sim/whatif.h"
+#include "simulator/period_time.h"
+#include "simulator/predict.h"
+#include "simulator/whatif/whatif.h"
 
 /*
  * One iteration as text:

@@ -3,7 +3,7 @@
 
 #include "cli/human.h"
 #include "planner/explain.h"
-#include "sim/predict.h"
+#include "simulator/predict.h"
 
 static const char *const origins[] = {
 	[GF_PRICE_MEASURED] = "measured",

@@ -10,12 +10,12 @@
 #include "base/heap.h"
 #include "cli/human.h"
 #include "planner/make_parts.h"
-#include "sim/doubt.h"
+#include "simulator/uncertainty.h"
 #include "doc/plan_brief.h"
 #include "doc/plan_rule.h"
 #include "planner/workbench.h"
-#include "doc/wants.h"
-#include "planner/policies.h"
+#include "doc/optimizer_bounds.h"
+#include "planner/policies/policies.h"
 
 static int check_rule(const struct gf_request *r, struct gf_error *err)
 {
@@ -94,7 +94,7 @@ static int plan_bound(const struct gf_request *r, struct gf_plan *p,
 		return rc;
 	rc = predict_bound(r, p, err);
 	if (rc == 0)
-		rc = gf_doubt_predict(p, err);
+		rc = gf_uncertainty_predict(p, err);
 	if (rc < 0)
 		gf_plan_release(p);
 	return rc;
@@ -356,10 +356,10 @@ static int plan_whole(const struct gf_request *r, const struct gf_task *t,
 
 	if (rc < 0)
 		return rc;
-	if (t->policy ||
-	    (gf_task_is_plain(t) && !r->halves &&
-	     !gf_doubt_recorded(t->problem.model, t->problem.fabric.network,
-				t->problem.fabric.ranks)))
+	if (t->policy || (gf_task_is_plain(t) && !r->halves &&
+			  !gf_uncertainty_recorded(t->problem.model,
+						   t->problem.fabric.network,
+						   t->problem.fabric.ranks)))
 		rc = gf_task_plan(t, t->policy, p, err);
 	else
 		rc = gf_task_best(t, r->halves, false, p, err);
@@ -382,7 +382,7 @@ static int plan_whole(const struct gf_request *r, const struct gf_task *t,
 		return rc;
 	}
 	gf_task_note_outer(t, notes);
-	gf_doubt_text(p, notes);
+	gf_uncertainty_text(p, notes);
 	return 0;
 }
 

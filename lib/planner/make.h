@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* lib/planner: from documents and wishes to a plan: policies, systems,
- * searches, comparisons, settings for others. */
+/* lib/planner: makes plans: from documents and wishes to the messages that
+ * gradients are sent in. */
 #ifndef GF_PLANNER_MAKE_H
 #define GF_PLANNER_MAKE_H
 
@@ -10,7 +10,7 @@
 #include "doc/plan.h"
 #include "doc/stream.h"
 #include "planner/axes.h"
-#include "planner/policy.h"
+#include "planner/policies/policy.h"
 #include "planner/systems.h"
 
 /* Of auto, unless the user asks for another: the doubt of the surest fit, which
@@ -82,7 +82,7 @@ void gf_request_documents(struct gf_request *r, const struct gf_documents *d);
 void gf_request_assume_ranks(struct gf_request *r, struct gf_text *open);
 
 /* The period that the request asks for: the problem becomes that of a group
- * (period_pose.c). -EINVAL: it contradicts the rest. */
+ * (period_options.c). -EINVAL: it contradicts the rest. */
 int gf_task_pose_period(struct gf_task *t, const struct gf_request *r,
 			struct gf_error *err);
 /* The ranks of a group: of those below the level of the axes' name, else below
@@ -94,7 +94,7 @@ int gf_axes_group(const struct gf_axes *axes, const struct gf_fabric *f,
 int gf_task_add_period(const struct gf_task *t, struct gf_plan *p,
 		       struct gf_error *err);
 
-/* The request made ready, with lines for the user in notes (pose.c); the caller
+/* The request made ready, with lines for the user in notes (task.c); the caller
  * releases the task.
  * -EINVAL: it contradicts itself; -ENOTSUP: no algorithm serves it. */
 int gf_request_pose(const struct gf_request *r, struct gf_task *t,

@@ -9,7 +9,7 @@
 /* Synchronous and dense: what the policies plan for. */
 bool gf_task_is_plain(const struct gf_task *t);
 /* By this policy, or (NULL) what auto finds, with the task's axes and its
- * interval of doubt (task.c). -EINVAL, -ENOTSUP: not with these axes. */
+ * interval of doubt (task_plan.c). -EINVAL, -ENOTSUP: not with these axes. */
 int gf_task_plan_by(const struct gf_task *t, const struct gf_policy *policy,
 		    struct gf_plan *p, struct gf_error *err);
 /* The plan that `optimal` finds with the times of another model or the costs of

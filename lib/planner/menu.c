@@ -10,11 +10,11 @@
 #include "base/array.h"
 #include "base/heap.h"
 #include "base/registry.h"
-#include "codec/codec.h"
-#include "coll/algorithm.h"
+#include "collectives/algorithm.h"
+#include "collectives/codecs/codec.h"
 #include "doc/algorithm_traits.h"
 #include "planner/factors.h"
-#include "sim/price.h"
+#include "simulator/prices/price.h"
 
 #define REPLAYED_MOST 3000000 /* steps */
 #define ROUNDS_MOST   8

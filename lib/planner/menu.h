@@ -8,8 +8,8 @@
 
 #include "base/error.h"
 #include "doc/plan.h"
-#include "planner/policy.h"
-#include "sim/price.h"
+#include "planner/policies/policy.h"
+#include "simulator/prices/price.h"
 
 /*
  * The ways in which one message can be sent: every algorithm (with its

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 
 #include "base/heap.h"
-#include "sim/flight.h"
+#include "simulator/step_state.h"
 
 #define CHOICES_MOST   12
 #define LANES_COMPARED 16   /* messages at once, the most */

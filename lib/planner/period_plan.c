@@ -11,8 +11,8 @@
 #include "base/heap.h"
 #include "planner/make.h"
 #include "planner/menu.h"
-#include "sim/doubt.h"
-#include "sim/period_time.h"
+#include "simulator/period_time.h"
+#include "simulator/uncertainty.h"
 
 /* --- fragments ------------------------------------------------------------ */
 
@@ -320,7 +320,7 @@ static int predict(const struct gf_task *t, struct gf_plan *p,
 	p->period.period_s = time.period_s;
 	p->period.exchange_s = time.exchange_s;
 	p->period.exposed_s = time.exposed_s;
-	return gf_doubt_predict(p, err);
+	return gf_uncertainty_predict(p, err);
 }
 
 int gf_task_add_period(const struct gf_task *t, struct gf_plan *p,

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "sim/sweep_plots.h"
+#include "simulator/sweep_plots.h"
 
 int gf_plan_plot(const struct gf_plan *p, struct gf_plot *plot,
 		 struct gf_error *err)

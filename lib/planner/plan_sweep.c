@@ -9,7 +9,7 @@
 #include "base/text.h"
 #include "doc/plan_brief.h"
 #include "planner/refine.h"
-#include "sim/variant.h"
+#include "simulator/whatif/plan_variant.h"
 
 /* --- plans --------------------------------------------------------------- */
 

@@ -3,7 +3,7 @@
 #define GF_PLANNER_PLAN_SWEEP_H
 
 #include "doc/stream.h"
-#include "sim/rows.h"
+#include "simulator/rows.h"
 
 /*
  * Plans in many circumstances: every plan on every number of ranks at every

@@ -4,7 +4,7 @@
 #include <errno.h>
 
 #include "base/heap.h"
-#include "codec/codec.h"
+#include "collectives/codecs/codec.h"
 
 static void note_quality(struct gf_planning *s)
 {

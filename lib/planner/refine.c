@@ -11,7 +11,7 @@
 #include "cli/human.h"
 #include "doc/plan_brief.h"
 #include "planner/refine_parts.h"
-#include "sim/predict.h"
+#include "simulator/predict.h"
 
 /* --- compute ------------------------------------------------------------- */
 

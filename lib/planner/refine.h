@@ -3,7 +3,7 @@
 #define GF_PLANNER_REFINE_H
 
 #include "base/text.h"
-#include "codec/codec.h"
+#include "collectives/codecs/codec.h"
 #include "planner/make.h"
 #include "planner/measured.h"
 

@@ -3,7 +3,7 @@
 #define GF_PLANNER_REFINE_PARTS_H
 
 #include "planner/refine.h"
-#include "sim/predict.h"
+#include "simulator/predict.h"
 
 /* A plan, what a run of it showed, and the plan's prices; all but the traffic
  * is borrowed. */

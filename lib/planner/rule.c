@@ -16,7 +16,7 @@
 #include "base/heap.h"
 #include "planner/make.h"
 #include "planner/menu.h"
-#include "sim/predict.h"
+#include "simulator/predict.h"
 
 #define RANKS_ASSUMED 4
 #define STARTUP_SHARE 0.1

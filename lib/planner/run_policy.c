@@ -5,9 +5,9 @@
 
 #include "base/heap.h"
 #include "planner/make_parts.h"
-#include "planner/policies.h"
+#include "planner/policies/policies.h"
 #include "planner/workbench.h"
-#include "sim/predict.h"
+#include "simulator/predict.h"
 
 void gf_option_tell(const struct gf_option *o, struct gf_message *m)
 {
@@ -15,8 +15,8 @@ void gf_option_tell(const struct gf_option *o, struct gf_message *m)
 
 	m->algorithm = gf_xstrdup(o->algorithm);
 	m->codec = gf_xstrdup(o->codec);
-	m->stages = o->nstages ? gf_xcalloc(o->nstages, sizeof(*m->stages))
-			       : NULL;
+	m->stages =
+		o->nstages ? gf_xcalloc(o->nstages, sizeof(*m->stages)) : NULL;
 	m->nstages = o->nstages;
 	for (k = 0; k < o->nstages; k++) {
 		m->stages[k].factor = o->stages[k].factor;

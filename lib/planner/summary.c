@@ -7,9 +7,9 @@
 
 #include "cli/human.h"
 #include "cli/table.h"
-#include "codec/codec.h"
+#include "collectives/codecs/codec.h"
 #include "doc/plan_brief.h"
-#include "sim/period_time.h"
+#include "simulator/period_time.h"
 
 static const char *plural(size_t n)
 {

@@ -2,8 +2,8 @@
 #include "planner/systems.h"
 
 #include "base/registry.h"
-#include "doc/select_csc.h"
-#include "doc/select_topk.h"
+#include "doc/selections/select_csc.h"
+#include "doc/selections/select_topk.h"
 
 const struct gf_system gf_systems[] = {
 	{

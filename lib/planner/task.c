@@ -1,269 +1,409 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A task's plan by one policy, with the axes that policies know nothing of. */
+#include "planner/make.h"
+
 #include <errno.h>
 #include <math.h>
+#include <stdbool.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/heap.h"
-#include "planner/make_parts.h"
-#include "planner/policies.h"
-#include "planner/workbench.h"
-#include "sim/doubt.h"
-#include "sim/predict.h"
-#include "codec/codec.h"
+#include "base/registry.h"
+#include "collectives/codecs/codec.h"
 #include "doc/algorithm_traits.h"
+#include "planner/menu.h"
+#include "planner/policies/policies.h"
+#include "simulator/uncertainty.h"
+#include "planner/workbench.h"
 
-bool gf_task_is_plain(const struct gf_task *t)
+static int check_names(const struct gf_request *r, struct gf_error *err)
 {
-	return gf_selection_has(&t->selection, GF_SELECT_LOSSLESS) &&
-	       t->system.staleness == 1;
-}
+	static const struct gf_registry policies = {gf_policies, 0, NULL};
+	static const struct gf_registry systems = {gf_systems,
+						   sizeof(*gf_systems), NULL};
 
-/* What an exchange cannot do without: with several lanes and stale gradients,
- * its startup may pass while the exchange before it sends. */
-static double exchange_bound_s(const struct gf_task *t,
-			       const struct gf_workbench *w)
-{
-	int lanes = t->problem.lanes ? t->problem.lanes : GF_LANES_MOST;
-	double bound_s = gf_workbench_exchange_bound_s(w, lanes);
-	double startup_s = bound_s;
-	size_t i;
-
-	if (t->system.staleness <= 1 || lanes <= 1)
-		return bound_s;
-	for (i = 0; i < w->menu.noptions; i++)
-		startup_s = fmin(startup_s, w->menu.options[i].line.startup_s);
-	return bound_s - startup_s;
-}
-
-/* No plan with these axes takes less. */
-static int bound(const struct gf_task *t, double *bound_s, struct gf_error *err)
-{
-	const struct gf_model_profile *m = t->problem.model;
-	double compute_s =
-		m->forward_s + m->backward_s + gf_problem_update_s(&t->problem);
-	double exchange_s;
-	struct gf_workbench w;
-	int rc;
-
-	*bound_s = fmax(compute_s, t->system.staleness > 1 ? 0 : t->bound_s);
-	if (!gf_selection_has(&t->selection, GF_SELECT_LOSSLESS))
-		return 0;
-	rc = gf_workbench_init(&w, &t->problem, err);
-	if (rc < 0)
-		return rc;
-	exchange_s = exchange_bound_s(t, &w);
-	gf_workbench_release(&w);
-	*bound_s = t->system.staleness > 1 ? fmax(compute_s, exchange_s)
-					   : compute_s + exchange_s;
+	if (r->policy && strcmp(r->policy, "auto") != 0 &&
+	    !gf_policy_find(r->policy))
+		return gf_registry_refuse(&policies, "--policy", "auto",
+					  r->policy, err);
+	if (r->system && !gf_system_find(r->system))
+		return gf_registry_refuse(&systems, "--system", NULL, r->system,
+					  err);
 	return 0;
 }
 
-/* Selection, staleness and release. */
-static int set_axes(const struct gf_task *t, struct gf_plan *p,
-		    struct gf_error *err)
+static void collect(const struct gf_request *r, struct gf_problem *p)
 {
-	const struct gf_system *s = &t->system;
-	size_t i;
-
-	gf_selection_release(&p->selection);
-	p->selection = gf_selection_copy(&t->selection);
-	p->staleness = s->staleness;
-	p->pipeline_warmup_steps = s->pipeline_warmup_steps;
-	p->pipeline_warmup_part = s->pipeline_warmup_part;
-	if (gf_selection_has(&t->selection, GF_SELECT_RECUTS))
-		p->threshold_bytes = t->problem.threshold_bytes;
-	for (i = 0; i < p->nmessages; i++)
-		if (s->release == GF_RELEASE_BACKWARD_END)
-			p->messages[i].release = s->release;
-	return gf_plan_check(p, err);
+	*p = (struct gf_problem){
+		.model = r->model,
+		.fabric = r->fabric,
+		.lanes = r->lanes,
+		.threshold_bytes = r->threshold_bytes,
+		.threshold_zero = r->threshold_zero,
+		.algorithm = r->algorithm,
+		.max_messages = r->max_messages,
+		.reproducible = r->reproducible,
+		.codecs = r->codecs,
+	};
 }
 
-int gf_plan_predict(struct gf_plan *p, struct gf_derived *derived,
-		    struct gf_error *err)
+/* Ranks beyond the topology's are taken for more groups of its outermost level.
+ * A host by itself has no more: -EINVAL. */
+static int grow(const struct gf_request *r, const struct gf_problem *p,
+		struct gf_text *notes, struct gf_error *err)
 {
-	struct gf_fabric fabric = gf_plan_fabric(p);
-	struct gf_sim_result result = {0};
-	struct gf_prediction *out = p->predicted;
-	int rc;
+	int ranks = p->fabric.ranks,
+	    here = gf_levels_ranks(p->fabric.levels, p->fabric.nlevels), inner;
+	const struct gf_level *top;
 
-	if (!out) {
-		p->predicted = out = gf_xcalloc(1, sizeof(*out));
-		out->nmessages = p->nmessages;
-		out->messages =
-			gf_xcalloc(p->nmessages, sizeof(*out->messages));
-	}
-	fabric.derived = derived;
-	result.messages = out->messages;
-	rc = gf_predict_plan(p, &fabric, &result, err);
-	if (rc < 0)
-		return rc;
-	out->iteration_s = result.iteration_s;
-	out->compute_s = result.compute_s;
-	out->exposed_comm_s = result.exposed_comm_s;
+	if (!p->fabric.levels || ranks <= here ||
+	    (p->fabric.network && p->fabric.network->nallreduce > 0))
+		return 0;
+	if (r->one_host)
+		return gf_error_set(
+			err, -EINVAL,
+			"--ranks: want at most %d, those of the one "
+			"host that the topology describes, got %d "
+			"(gf-topo --synthetic describes a network)",
+			here, ranks);
+	top = &p->fabric.levels[p->fabric.nlevels - 1];
+	inner = here / (int)top->size;
+	gf_text_addf(notes,
+		     "%d ranks are more than the topology's %d: its level %s "
+		     "is taken for %d wide in place of %zu\n",
+		     ranks, here, top->name, (ranks + inner - 1) / inner,
+		     top->size);
 	return 0;
 }
 
-/* The bound of a plain plan is that of its search. */
-static int predict(const struct gf_task *t, struct gf_plan *p,
-		   struct gf_error *err)
-{
-	struct gf_prediction *out = p->predicted;
-	int rc = gf_plan_predict(p, t->problem.fabric.derived, err);
-
-	if (rc == 0 && !gf_task_is_plain(t))
-		rc = bound(t, &out->lower_bound_s, err);
-	if (rc == 0)
-		out->lower_bound_s = fmin(out->lower_bound_s, out->iteration_s);
-	return rc;
-}
-
-static void set_codec(struct gf_plan *p, const char *codec)
+/* What is no sum is not priced by the menu: of the codecs that are allowed,
+ * messages begin with f32. */
+static bool plain_only(const struct gf_selection *s, const struct gf_problem *p)
 {
 	size_t i;
 
-	for (i = 0; i < p->nmessages; i++) {
-		free(p->messages[i].codec);
-		p->messages[i].codec = gf_xstrdup(codec);
-	}
-}
-
-/* Sets by that of the allowed codecs with which the plan is the fastest; the
- * first of equals. Between GPUs sets go as they are. */
-static int choose_codec(const struct gf_task *t, struct gf_plan *p,
-			struct gf_error *err)
-{
-	const char *best = NULL;
-	double least_s = INFINITY;
-	size_t i;
-	int rc = 0;
-
-	if (gf_device_is_gpu(t->problem.fabric.device))
-		return 0;
-	for (i = 0; t->set_codecs && t->set_codecs[i] && rc == 0; i++) {
-		set_codec(p, t->set_codecs[i]);
-		rc = predict(t, p, err);
-		if (rc == 0 && p->predicted->iteration_s < least_s) {
-			least_s = p->predicted->iteration_s;
-			best = t->set_codecs[i];
-		}
-	}
-	if (best)
-		set_codec(p, best);
-	return rc;
-}
-
-/* Can the algorithm that was asked for add up what one of the codecs makes? */
-static bool sums(const char *algorithm, const char *const *codecs)
-{
-	size_t i;
-
-	if (!algorithm || !codecs ||
-	    gf_algorithm_has(algorithm, GF_ALGORITHM_ENCODED))
-		return true;
-	for (i = 0; codecs[i]; i++)
-		if (!gf_codec_find(codecs[i]) || gf_codec_find(codecs[i])->adds)
+	if (gf_selection_has(s, GF_SELECT_ADDS))
+		return false;
+	for (i = 0; p->codecs && p->codecs[i]; i++)
+		if (gf_codec_is_plain(p->codecs[i]))
 			return true;
 	return false;
 }
 
-/* Axes that contradict each other under this policy (NULL: auto); what remains
- * is found in the plan that was made. -EINVAL; -ENOTSUP: the algorithm cannot
- * add up the codec. */
-static int check_axes(const struct gf_task *t, const struct gf_policy *policy,
-		      struct gf_error *err)
+/* Factors as large as the levels, unless the user gave some. Fewer ranks than
+ * the levels have fill the inner ones first, and more widen the outermost.
+ * Ranks that do not fill a level leave the choice open, with a note. */
+static void factor_by_levels(struct gf_task *t, struct gf_text *notes)
 {
-	const struct gf_select_plan *s = gf_selection_plan(&t->selection);
-	size_t i;
+	struct gf_problem *p = &t->problem;
+	const struct gf_fabric *f = &p->fabric;
+	size_t n = 0, i;
+	int left = f->ranks;
 
-	for (i = 0; t->problem.codecs && t->problem.codecs[i]; i++)
-		if (s->encoding && !gf_codec_is_plain(t->problem.codecs[i]))
-			return gf_error_set(err, -EINVAL,
-					    "--codecs: want f32 with selection "
-					    "%s, %s, got %s",
-					    s->name, s->encoding,
-					    t->problem.codecs[i]);
-	if (!sums(t->problem.algorithm, t->problem.codecs))
-		return gf_error_set(err, -ENOTSUP,
-				    "--codecs: want numbers with algorithm %s, "
-				    "which cannot sum encoded data, got %s",
-				    t->problem.algorithm, t->problem.codecs[0]);
-	if (!policy || !policy->halves)
+	if (!t->system.by_levels || p->nfactors || !f->nlevels ||
+	    (p->algorithm &&
+	     !gf_algorithm_has(p->algorithm, GF_ALGORITHM_LEVELS)))
+		return;
+	t->by_levels = gf_xcalloc(f->nlevels, sizeof(*t->by_levels));
+	for (i = 0; i < f->nlevels && left > 1; i++) {
+		int size = (int)f->levels[i].size;
+
+		if (i + 1 == f->nlevels || left < size)
+			size = left;
+		if (left % size) {
+			gf_text_addf(notes,
+				     "%d ranks do not fill level %s, %d wide: "
+				     "the factors are chosen by their times\n",
+				     f->ranks, f->levels[i].name, size);
+			return;
+		}
+		if (size > 1)
+			t->by_levels[n++].factor = size;
+		left /= size;
+	}
+	p->factors = n ? t->by_levels : NULL;
+	p->nfactors = n;
+}
+
+/* Sets what the user left open as the system does it. */
+static int apply_system(struct gf_task *t, struct gf_text *notes,
+			struct gf_error *err)
+{
+	const struct gf_system *s = &t->system;
+	struct gf_problem *p = &t->problem;
+	struct gf_menu menu;
+	int rc;
+
+	if (!p->lanes)
+		p->lanes = s->lanes;
+	if (!p->codecs && s->codecs[0])
+		p->codecs = s->codecs;
+	if (gf_selection_has(&t->selection, GF_SELECT_SETS) &&
+	    !gf_selection_plan(&t->selection)->encoding)
+		t->set_codecs = p->codecs;
+	if (plain_only(&t->selection, p))
+		p->codecs = NULL;
+	/* what sets go by is theirs */
+	if (p->algorithm || !s->algorithm ||
+	    gf_selection_has(&t->selection, GF_SELECT_SETS))
 		return 0;
-	if (!(s->traits & GF_SELECT_HALVES))
-		return gf_error_set(err, -EINVAL,
-				    "--policy: want one that leaves messages "
-				    "whole with selection %s, which %s, got "
-				    "%s",
-				    s->name,
-				    s->traits & GF_SELECT_RECUTS
-					    ? "cuts its messages anew in every "
-					      "step"
-					    : "gives its sums back at once",
-				    policy->name);
-	if (t->system.staleness > 1)
-		return gf_error_set(err, -EINVAL,
-				    "--policy: want one that leaves messages "
-				    "whole with a staleness > 1, which leaves "
-				    "no forward pass to wait in, got %s",
-				    policy->name);
+	p->algorithm = s->algorithm;
+	rc = gf_menu_init(&menu, p, err);
+	if (rc == 0) {
+		gf_menu_release(&menu);
+		return 0;
+	}
+	if (rc != -ENOTSUP || !s->prefer)
+		return rc;
+	p->algorithm = NULL;
+	gf_text_addf(notes,
+		     "%s exchanges by %s, whose cost is not known here: the "
+		     "cheapest algorithm is used\n",
+		     s->name, s->algorithm);
 	return 0;
 }
 
-int gf_task_plan_by(const struct gf_task *t, const struct gf_policy *policy,
-		    struct gf_plan *p, struct gf_error *err)
+/* The threshold of lazy all-reduce for this problem, given or searched, and a
+ * time that no plan of it beats. */
+static int find_packs(const struct gf_problem *in, size_t *threshold_bytes,
+		      double *bound_s, struct gf_error *err)
 {
-	int rc = check_axes(t, policy, err);
+	struct gf_draft d = {0};
+	struct gf_workbench w;
+	int rc = gf_workbench_init(&w, in, err);
 
-	if (rc == 0)
-		rc = policy ? gf_policy_run(policy, &t->problem, p, err)
-			    : gf_policy_auto(&t->problem, p, err);
 	if (rc < 0)
 		return rc;
-	free(p->system);
-	p->system = gf_xstrdup(t->system.name);
-	p->reproducible = t->problem.reproducible;
-	if (gf_task_is_plain(t)) {
-		rc = gf_plan_check(p, err);
-	} else {
-		p->predicted->fastest_s = 0; /* that was without these axes */
-		rc = set_axes(t, p, err);
-		rc = rc ? rc : choose_codec(t, p, err);
-		rc = rc ? rc : predict(t, p, err);
+	gf_draft_make(&d, &w, &gf_policy_threshold, 1);
+	*threshold_bytes = d.threshold_bytes;
+	*bound_s =
+		gf_workbench_bound_s(&w, in->lanes ? in->lanes : GF_LANES_MOST);
+	gf_draft_release(&d);
+	gf_workbench_release(&w);
+	return 0;
+}
+
+/*
+ * A selection that cuts messages anew sends packs of kept bytes in all but the
+ * first steps. The packs choose the threshold and give the bound.
+ */
+static int pack(struct gf_task *t, struct gf_error *err)
+{
+	struct gf_problem kept = t->problem;
+	struct gf_wire wires[GF_WIRES_MOST];
+
+	gf_selection_wire(&t->selection, kept.model->tensors,
+			  kept.model->ntensors,
+			  gf_model_profile_elems(kept.model), wires);
+	kept.keep = wires[0].share;
+	if (t->policy == &gf_policy_single && !kept.threshold_bytes &&
+	    !kept.threshold_zero)
+		kept.threshold_bytes = gf_model_profile_bytes(kept.model);
+	return find_packs(&kept, &t->problem.threshold_bytes, &t->bound_s, err);
+}
+
+static bool measured_with(const struct gf_network *n, const char *codec)
+{
+	size_t i;
+
+	for (i = 0; n && i < n->nallreduce; i++)
+		if (strcmp(gf_allreduce_codec(&n->allreduce[i]), codec) == 0)
+			return true;
+	return false;
+}
+
+/* Adds a name to the list of those that cost nothing, or of those whose costs
+ * were not measured here. */
+static void judge(const struct gf_processing_entry *e, const char *name,
+		  struct gf_text *free, struct gf_text *assumed)
+{
+	struct gf_text *list = !e ? free : e->assumed ? assumed : NULL;
+
+	if (list)
+		gf_text_addf(list, "%s%s", list->length ? ", " : "", name);
+}
+
+static bool among(const char *const *names, const char *name)
+{
+	return names && gf_names_index(names, name) >= 0;
+}
+
+/* Of the problem's codecs, but for those that have been judged. */
+static void judge_codecs(const struct gf_problem *p, const char *const *judged,
+			 struct gf_text *free, struct gf_text *assumed)
+{
+	const struct gf_fabric f = {.processing = p->fabric.processing,
+				    .device = p->model->device};
+	size_t i;
+
+	for (i = 0; p->codecs && p->codecs[i]; i++) {
+		const char *codec = p->codecs[i];
+
+		if (gf_codec_find(codec) && !gf_codec_is_plain(codec) &&
+		    !among(judged, codec) &&
+		    !measured_with(p->fabric.network, codec))
+			judge((const void *)gf_fabric_codec(&f, codec), codec,
+			      free, assumed);
 	}
-	rc = rc ? rc : gf_doubt_predict(p, err);
+}
+
+/* Notes which codecs and selections that may be used are taken for free, and
+ * whose costs are assumed. */
+static void note_processing(const struct gf_task *t, struct gf_text *notes)
+{
+	const struct gf_problem *p = &t->problem;
+	const struct gf_fabric f = {.processing = p->fabric.processing,
+				    .device = p->model->device};
+	struct gf_text free = {0}, assumed = {0};
+	const char *name = gf_selection_name(&t->selection);
+
+	judge_codecs(p, NULL, &free, &assumed);
+	if (!gf_period_has(&t->period, GF_PERIOD_EVERY))
+		judge_codecs(&t->outer, p->codecs, &free, &assumed);
+	if (!gf_selection_has(&t->selection, GF_SELECT_LOSSLESS))
+		judge((const void *)gf_fabric_selection(&f, name), name, &free,
+		      &assumed);
+	if (free.length)
+		gf_text_addf(notes,
+			     "no profile says what this costs the processor, "
+			     "and it is taken for free: %s\n",
+			     free.data);
+	if (assumed.length)
+		gf_text_addf(notes,
+			     "what this costs the processor is assumed: %s\n",
+			     assumed.data);
+	gf_text_release(&free);
+	gf_text_release(&assumed);
+}
+
+/* Plans that differ by less than the doubt of the measurements count as equal.
+ * There is a limit: most of the doubt is the same for both. */
+static double default_tolerance(const struct gf_network *net)
+{
+	return fmin(fmax(GF_TOLERANCE, gf_uncertainty_least(net)),
+		    GF_TOLERANCE_MOST);
+}
+
+static int pose_whole(const struct gf_request *r, struct gf_task *t,
+		      struct gf_text *notes, struct gf_error *err)
+{
+	const struct gf_select_plan *selection =
+		gf_selection_plan(&t->selection);
+	struct gf_problem *p = &t->problem;
+	const char *policy = r->policy ? r->policy : t->system.policy;
+	int rc;
+
+	if (policy && strcmp(policy, "auto") != 0)
+		t->policy = gf_policy_find(policy);
+	p->release = t->system.release;
+	p->tolerance = r->tolerance_asked ? r->tolerance
+		       : t->policy        ? 0
+				   : default_tolerance(r->fabric.network);
+	p->fabric.servers = t->system.servers;
+	/* documents count every rank, --ranks those that compute */
+	if (r->ranks_asked)
+		p->fabric.ranks += p->fabric.servers;
+	if (gf_problem_workers(p) < 1)
+		return gf_error_set(err, -EINVAL,
+				    "--servers: want a rank beside the server, "
+				    "got %d ranks in all",
+				    r->fabric.ranks);
+	if (r->algorithm && gf_selection_has(&t->selection, GF_SELECT_SETS))
+		return gf_error_set(err, -EINVAL,
+				    "--algorithm: want none with selection %s, "
+				    "which has an exchange of its own, got %s",
+				    gf_selection_name(&t->selection),
+				    r->algorithm);
+	rc = grow(r, p, notes, err);
+	rc = rc ? rc : gf_task_pose_period(t, r, err);
 	if (rc < 0)
-		gf_plan_release(p);
+		return rc;
+	if (r->axes) {
+		rc = gf_axes_algorithm(r->axes, gf_problem_workers(p),
+				       &p->algorithm, err);
+		if (rc < 0)
+			return rc;
+		p->factors = r->axes->factors;
+		p->nfactors = r->axes->nfactors;
+	}
+	factor_by_levels(t, notes);
+	rc = apply_system(t, notes, err);
+	if (rc == 0 && selection->fit)
+		rc = selection->fit(t->selection.params, p->model,
+				    gf_axes_asked, r->axes, notes, err);
+	if (rc == 0 && selection->traits & GF_SELECT_RECUTS)
+		rc = pack(t, err);
+	if (rc == 0)
+		note_processing(t, notes);
 	return rc;
 }
 
-int gf_task_plan_for(const struct gf_task *t,
-		     const struct gf_model_profile *model,
-		     const struct gf_network *network, struct gf_plan *p,
-		     struct gf_error *err)
+int gf_request_pose(const struct gf_request *r, struct gf_task *t,
+		    struct gf_text *notes, struct gf_error *err)
 {
-	struct gf_task other = *t;
-	struct gf_derived derived = {0};
-	int rc;
+	int rc = check_names(r, err);
 
-	other.problem.model = model;
-	other.problem.fabric.network = network;
-	other.problem.fabric.derived =
-		&derived; /* the task's has other costs */
-	rc = gf_task_plan_by(&other, &gf_policy_optimal, p, err);
-	gf_derived_release(&derived);
 	if (rc < 0)
 		return rc;
-	gf_model_profile_free(p->model);
-	gf_network_free(p->network);
-	p->model = gf_model_profile_copy(t->problem.model);
-	p->network = t->problem.fabric.network
-			     ? gf_network_copy(t->problem.fabric.network)
-			     : NULL;
-	p->predicted->fastest_s = 0;
-	rc = predict(t, p, err);
-	rc = rc ? rc : gf_doubt_predict(p, err);
+	memset(t, 0, sizeof(*t));
+	t->system = *gf_system_find(r->system ? r->system : "auto");
+	rc = gf_axes_apply(r->axes, &t->system, &t->selection, err);
 	if (rc < 0)
-		gf_plan_release(p);
+		return rc;
+	collect(r, &t->problem);
+	t->problem.fabric.derived = &t->derived;
+	if (!r->fabric.network && !r->fabric.nlevels)
+		rc = gf_error_set(err, -EINVAL,
+				  "want a topology or a profile with a "
+				  "network, found neither");
+	else if (r->model && r->fabric.ranks)
+		rc = pose_whole(r, t, notes, err);
+	else if (r->axes && r->axes->period > 0)
+		rc = gf_error_set(err, -EINVAL,
+				  "--period: want a model and a number of "
+				  "ranks (--model, --ranks), found no %s",
+				  r->model ? "ranks" : "model");
+	if (rc < 0)
+		gf_task_release(t);
 	return rc;
+}
+
+static void note_derived(const struct gf_problem *p, struct gf_text *notes)
+{
+	static const char slower[] =
+		"n messages at once are taken for n times slower";
+	const int ranks = p->fabric.ranks;
+	const struct gf_derived *d = p->fabric.derived;
+	bool crowded = p->lanes != 1 && d->unknown;
+
+	if (d->unpriced)
+		gf_text_addf(notes,
+			     "%s on %d ranks has too many steps to replay: its "
+			     "cost is a closed form's%s%s\n",
+			     d->unpriced, ranks, crowded ? ", and " : "",
+			     crowded ? slower : "");
+	else if (crowded)
+		gf_text_addf(notes,
+			     "%s on %d ranks has too many steps to replay: "
+			     "%s\n",
+			     d->unknown, ranks, slower);
+}
+
+void gf_task_note(const struct gf_task *t, struct gf_text *notes)
+{
+	note_derived(&t->problem, notes);
+}
+
+void gf_task_note_outer(const struct gf_task *t, struct gf_text *notes)
+{
+	if (!gf_period_has(&t->period, GF_PERIOD_EVERY))
+		note_derived(&t->outer, notes);
+}
+
+void gf_task_release(struct gf_task *t)
+{
+	gf_selection_release(&t->selection);
+	gf_derived_release(&t->derived);
+	gf_derived_release(&t->outer_derived);
+	free(t->by_levels);
 }

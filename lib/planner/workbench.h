@@ -9,8 +9,8 @@
 #include "base/error.h"
 #include "doc/plan.h"
 #include "planner/menu.h"
-#include "planner/policy.h"
-#include "sim/step.h"
+#include "planner/policies/policy.h"
+#include "simulator/step.h"
 
 /*
  * A problem in the form in which policies want it: arrays over the tensors and

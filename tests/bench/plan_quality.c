@@ -17,8 +17,8 @@
 #include "base/heap.h"
 #include "doc/stream.h"
 #include "planner/make.h"
-#include "planner/policies.h"
-#include "planner/search.h"
+#include "planner/policies/policies.h"
+#include "planner/search/search.h"
 
 #define LANES       4
 #define BEAM_BUDGET 6e6

@@ -8,11 +8,11 @@
 #include <errno.h>
 
 #include "base/digest.h"
-#include "ckpt/set.h"
-#include "ckpt/safetensors.h"
+#include "checkpoints/set.h"
+#include "checkpoints/safetensors.h"
 #include "doc/stream.h"
 #include "harness.h"
-#include "train/trainer.h"
+#include "trainer/trainer.h"
 
 #define RUNNING_MOST ((size_t)4096)
 
@@ -129,17 +129,18 @@ static void ignore(void *ctx, const char *text)
 
 static void try_lock(const char *data, size_t size)
 {
-	const struct gf_ckpt_claim claim = {.lease_s = 1e-3, .note = ignore};
-	struct gf_ckpt_owner *o;
+	const struct gf_checkpoint_claim claim = {.lease_s = 1e-3,
+						  .note = ignore};
+	struct gf_checkpoint_owner *o;
 	struct gf_error err = {""};
 	int rc;
 
 	harness_put(GF_OWNER_NAME, data, size);
-	o = gf_ckpt_claim(harness_folder(), &claim);
-	rc = gf_ckpt_claim_poll(o, &err);
+	o = gf_checkpoint_claim(harness_folder(), &claim);
+	rc = gf_checkpoint_claim_poll(o, &err);
 	if (rc && rc != -EAGAIN)
 		harness_expect_line(&err, NULL);
-	gf_ckpt_release(o);
+	gf_checkpoint_release(o);
 }
 
 static bool try_file(const char *data, size_t size, struct gf_rng *rng)

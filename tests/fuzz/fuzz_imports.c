@@ -6,10 +6,10 @@
  */
 #include <math.h>
 
+#include "discovery/format.h"
 #include "harness.h"
-#include "import/importers.h"
-#include "probe/format.h"
-#include "sim/uneven.h"
+#include "imports/importers.h"
+#include "simulator/whatif/uneven_ranks.h"
 
 /* One importer, whether it recognises the text or not. */
 static bool try_profile(const struct gf_importer *importer, const char *text,

@@ -5,8 +5,8 @@
  * in the rounds in which ranks show their addresses. A pair of sockets stands
  * for the network, so the place's own files are part of this one.
  */
-#include "../../lib/comm/join_port.c"
-#include "../../lib/comm/cards.c"
+#include "../../lib/transport/join_port.c"
+#include "../../lib/transport/cards.c"
 
 #include <fcntl.h>
 #include <sys/socket.h>

@@ -8,7 +8,7 @@
 #include "base/log_lines.h"
 #include "doc/foreign.h"
 #include "harness.h"
-#include "import/importers.h"
+#include "imports/importers.h"
 
 static void try_lines(const char *data)
 {

@@ -7,9 +7,9 @@
 #include "base/units.h"
 #include "harness.h"
 #include "planner/axes.h"
-#include "probe/hostlist.h"
-#include "probe/find_levels.h"
-#include "sim/uneven.h"
+#include "discovery/hostlist.h"
+#include "discovery/find_levels.h"
+#include "simulator/whatif/uneven_ranks.h"
 
 /* Counts what is accepted. */
 static int judge(int rc, const struct gf_error *err)

@@ -12,8 +12,8 @@
 #include "doc/stream.h"
 #include "harness.h"
 #include "planner/make.h"
-#include "planner/policies.h"
-#include "sim/replay_plan.h"
+#include "planner/policies/policies.h"
+#include "simulator/replay/replay_plan.h"
 
 /* The largest models and the most ranks that are planned; the rest is only
  * read. */

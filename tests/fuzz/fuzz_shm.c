@@ -5,8 +5,8 @@
 #include <stddef.h>
 #include <unistd.h>
 
-#include "comm/shm_state.h"
 #include "harness.h"
+#include "transport/shm_state.h"
 
 #define HEAD_BYTES offsetof(struct gf_shm_entry, bytes)
 

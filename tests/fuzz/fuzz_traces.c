@@ -3,8 +3,8 @@
  * read them, beside a plan that they may be of. */
 #include "doc/stream.h"
 #include "harness.h"
+#include "imports/report/stragglers.h"
 #include "planner/measured.h"
-#include "report/stragglers.h"
 
 static const struct gf_plan *plan_of(void)
 {

@@ -6,8 +6,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "lane/nccl.h"
-#include "gpu/gpu.h"
+#include "cuda/lanes/nccl.h"
+#include "cuda/gpu.h"
 
 /*
  * GPUs and NCCL in one process, for tests of the runtime. Enqueued work is kept

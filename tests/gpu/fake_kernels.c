@@ -9,7 +9,7 @@
 #include "base/heap.h"
 #include "gf_kernels.h"
 #include "adamw.h"
-#include "optim/sgd.h"
+#include "trainer/optim/sgd.h"
 
 #define KERNEL(name, to_type, from_type)                                       \
 	static void call_##name(struct fake_operation *op)                     \

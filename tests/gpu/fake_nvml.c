@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "probe/nvml.h"
+#include "discovery/nvml.h"
 
 enum {
 	GPUS_MAX = 16,

@@ -142,7 +142,7 @@ struct fake_world {
 void fake_complain(struct fake_world *w, const char *what);
 /* Zeroed, aligned as CUDA's; lives as long as the world. */
 void *fake_remember(struct fake_world *w, size_t size_bytes);
-/* The device becomes this thread's, as it does in most calls of lib/gpu. */
+/* The device becomes this thread's, as it does in most calls of lib/cuda. */
 struct fake_device *fake_use(struct gf_gpu *g);
 /* Is it this thread's? Kernels and new communicators are for that one. */
 bool fake_uses(const struct fake_device *d);

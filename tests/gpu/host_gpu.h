@@ -5,7 +5,7 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
-#include "gpu/gpu.h"
+#include "cuda/gpu.h"
 #ifdef __cplusplus
 }
 #include <functional>

@@ -11,7 +11,7 @@
 
 #include "base/array.h"
 #include "base/clock.h"
-#include "lane/lane.h"
+#include "cuda/lanes/lane.h"
 
 #define MOST_ELEMS  ((size_t)16 << 20)
 #define MOST_GROUPS 14

@@ -7,12 +7,12 @@
 #include "../unit/test.h"
 #include "base/array.h"
 #include "base/heap.h"
-#include "codec/codec.h"
-#include "codec/encode.h"
-#include "coll/algorithm.h"
-#include "comm/comm.h"
-#include "lane/lane.h"
-#include "exec/exec.h"
+#include "collectives/codecs/codec.h"
+#include "collectives/codecs/encode.h"
+#include "collectives/algorithm.h"
+#include "transport/comm.h"
+#include "cuda/lanes/lane.h"
+#include "runtime/exec/exec.h"
 
 /*
  * Messages between GPUs by programs, against the host's executor on the same

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gpu/gpu.h"
+#include "cuda/gpu.h"
 
 #define GUARD_BYTES 256
 #define MOST        64

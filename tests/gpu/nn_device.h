@@ -5,7 +5,7 @@
 #include <stdio.h>
 
 #include "base/heap.h"
-#include "gpu/gpu.h"
+#include "cuda/gpu.h"
 #include "nn/net.h"
 
 /*

@@ -6,12 +6,12 @@
 
 #include "base/dtype.h"
 #include "base/heap.h"
-#include "codec/codec.h"
-#include "comm/comm.h"
-#include "embed/handle.h"
+#include "collectives/codecs/codec.h"
 #include "gf_kernels.h"
 #include "gradflow.h"
+#include "libgradflow/handle.h"
 #include "ranks.h"
+#include "transport/comm.h"
 
 /* A program that calls an exchange: its tensors, and where it keeps them. */
 #define CALLER_TENSORS 5

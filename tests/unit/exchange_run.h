@@ -5,9 +5,9 @@
 #include "plans.h"
 #include "ranks.h"
 #include "selections.h"
-#include "engine/engine.h"
-#include "select/select.h"
-#include "train/update.h"
+#include "runtime/engine/engine.h"
+#include "compressors/select.h"
+#include "trainer/update.h"
 
 /* A selection and an engine on threads, with gradients that the test makes up
  * and the update that training has; every rank's weights and state are kept for

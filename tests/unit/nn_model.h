@@ -6,7 +6,7 @@
 
 #include "base/heap.h"
 #include "base/text.h"
-#include "doc/model.h"
+#include "doc/models/model.h"
 
 /*
  * Small models for the tests of lib/nn: one line per layer, made into a

@@ -5,8 +5,8 @@
 #include "base/array.h"
 #include "plans.h"
 #include "ranks.h"
-#include "train/method.h"
-#include "train/train_step.h"
+#include "trainer/method.h"
+#include "trainer/train_step.h"
 
 /*
  * Training steps, by the code that gf-train runs, of a function whose gradient

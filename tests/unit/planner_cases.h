@@ -8,7 +8,7 @@
 
 #include "base/heap.h"
 #include "base/rng.h"
-#include "planner/policy.h"
+#include "planner/policies/policy.h"
 
 /*
  * Small problems as structs: those of tests/data/vectors.md and seeded

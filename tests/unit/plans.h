@@ -8,7 +8,7 @@
 #include "doc/plan.h"
 #include "doc/plan_rule.h"
 #include "doc/profile.h"
-#include "coll/runnable.h"
+#include "collectives/runnable.h"
 #include "test.h"
 
 /* A model whose i-th tensor, "t<i>", has counts[i] elements. */

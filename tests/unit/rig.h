@@ -2,8 +2,8 @@
 #ifndef GF_TESTS_RIG_H
 #define GF_TESTS_RIG_H
 
-#include "engine/engine_parts.h"
 #include "plans.h"
+#include "runtime/engine/engine_parts.h"
 
 #define TENSORS 6
 static const size_t counts[TENSORS] = {60, 1200, 8, 1, 600, 3000};

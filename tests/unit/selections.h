@@ -6,13 +6,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "doc/select_csc.h"
-#include "doc/selection.h"
-#include "doc/select_dgc.h"
-#include "doc/select_onebit.h"
-#include "doc/select_powersgd.h"
-#include "doc/select_randomk.h"
-#include "doc/select_topk.h"
+#include "doc/selections/select_csc.h"
+#include "doc/selections/selection.h"
+#include "doc/selections/select_dgc.h"
+#include "doc/selections/select_onebit.h"
+#include "doc/selections/select_powersgd.h"
+#include "doc/selections/select_randomk.h"
+#include "doc/selections/select_topk.h"
 
 /* A plan's selection in a table of cases, by its keys. The keys live as long
  * as the initialiser; no plan may release them. */

@@ -4,9 +4,9 @@
 
 #include "base/array.h"
 #include "base/heap.h"
-#include "coll/algorithm.h"
-#include "coll/verify.h"
-#include "coll/way.h"
+#include "collectives/algorithm.h"
+#include "collectives/verify.h"
+#include "collectives/way.h"
 #include "doc/algorithm_traits.h"
 #include "test.h"
 

@@ -6,10 +6,10 @@
 
 #include "base/array.h"
 #include "base/heap.h"
-#include "contest/allreduce.h"
-#include "contest/exact.h"
-#include "contest/row_report.h"
-#include "contest/size_sweep.h"
+#include "profiler/contest/allreduce.h"
+#include "profiler/contest/exact.h"
+#include "profiler/contest/row_report.h"
+#include "profiler/contest/size_sweep.h"
 #include "ranks.h"
 
 /* --- inputs and checks ----------------------------------------------------

@@ -5,9 +5,9 @@
 
 #include "../gpu/fake.h"
 #include "base/array.h"
-#include "contest/exact.h"
-#include "contest/row_report.h"
-#include "contest/size_sweep.h"
+#include "profiler/contest/exact.h"
+#include "profiler/contest/row_report.h"
+#include "profiler/contest/size_sweep.h"
 
 /*
  * The all-reduce of messages that lie on GPUs, on devices that do in any order

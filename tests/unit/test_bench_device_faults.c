@@ -7,7 +7,7 @@
 
 #include "../gpu/fake.h"
 #include "base/array.h"
-#include "contest/size_sweep.h"
+#include "profiler/contest/size_sweep.h"
 
 enum { RANKS = 4 };
 

@@ -7,7 +7,7 @@
 #include "../gpu/fake.h"
 #include "../gpu/fake_net.h"
 #include "base/array.h"
-#include "measure/whole_profile.h"
+#include "profiler/whole_profile.h"
 #include "shipped_model.h"
 
 /*

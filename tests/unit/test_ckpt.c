@@ -11,7 +11,7 @@
 #include "base/file.h"
 #include "base/heap.h"
 #include "base/text.h"
-#include "ckpt/safetensors.h"
+#include "checkpoints/safetensors.h"
 
 static char *in_folder(const char *name)
 {

@@ -16,8 +16,8 @@
 #include "base/heap.h"
 #include "base/rng.h"
 #include "base/text.h"
-#include "ckpt/safetensors.h"
-#include "ckpt/set.h"
+#include "checkpoints/safetensors.h"
+#include "checkpoints/set.h"
 #include "folder.h"
 #include "test.h"
 
@@ -44,15 +44,15 @@ static bool there(const char *dir, const char *name)
 static void write_part(const char *dir, size_t step, int rank, const char *run,
 		       struct gf_file_seal *seal)
 {
-	char *path = gf_ckpt_part(dir, step, rank, true);
+	char *path = gf_checkpoint_part(dir, step, rank, true);
 	float values[8] = {(float)step, (float)rank, run ? (float)run[0] : 0};
 	const struct gf_tensor_source t = {"w", "F32", 1, {8}, values};
 	char number[3][32];
 	const struct gf_metadata metadata[] = {
-		{GF_CKPT_RANKS, number[0]},
-		{GF_CKPT_STEP, number[1]},
-		{GF_CKPT_RANK, number[2]},
-		{GF_CKPT_RUN, run},
+		{GF_CHECKPOINT_RANKS, number[0]},
+		{GF_CHECKPOINT_STEP, number[1]},
+		{GF_CHECKPOINT_RANK, number[2]},
+		{GF_CHECKPOINT_RUN, run},
 	};
 	struct gf_error err = {""};
 
@@ -68,7 +68,7 @@ static void write_part(const char *dir, size_t step, int rank, const char *run,
 static int publish_of(const char *dir, size_t step, const char *run,
 		      int written, struct gf_error *err)
 {
-	struct gf_ckpt_file files[RANKS] = {{0}};
+	struct gf_checkpoint_file files[RANKS] = {{0}};
 	struct gf_file_seal seals[RANKS];
 	struct gf_manifest m = {.run = (char *)run,
 				.step = step,
@@ -76,17 +76,17 @@ static int publish_of(const char *dir, size_t step, const char *run,
 				.settings = "{\"model\": \"m\"}",
 				.files = files,
 				.nfiles = RANKS};
-	int r, rc = gf_ckpt_begin(dir, step, err);
+	int r, rc = gf_checkpoint_begin(dir, step, err);
 
 	for (r = 0; !rc && r < RANKS; r++) {
 		if (r < written)
 			write_part(dir, step, r, run, &seals[r]);
-		files[r] = (struct gf_ckpt_file){
+		files[r] = (struct gf_checkpoint_file){
 			.name = gf_xasprintf("rank-%d.safetensors", r),
 			.size_bytes = seals[r].size_bytes,
 			.sha256 = seals[r].sha256};
 	}
-	rc = rc ? rc : gf_ckpt_publish(dir, &m, false, err);
+	rc = rc ? rc : gf_checkpoint_publish(dir, &m, false, err);
 	for (r = 0; r < RANKS; r++)
 		free(files[r].name);
 	free(m.sha256);
@@ -102,10 +102,10 @@ static int publish(const char *dir, size_t step, struct gf_error *err)
 static int check(const char *dir, size_t step, struct gf_error *err)
 {
 	struct gf_manifest m = {0};
-	int r, rc = gf_ckpt_describe(dir, step, &m, err);
+	int r, rc = gf_checkpoint_describe(dir, step, &m, err);
 
 	for (r = 0; !rc && r < m.ranks; r++)
-		rc = gf_ckpt_check_part(dir, &m, r, err);
+		rc = gf_checkpoint_check_part(dir, &m, r, err);
 	gf_manifest_release(&m);
 	return rc;
 }
@@ -114,7 +114,7 @@ static size_t newest(const char *dir)
 {
 	size_t *steps = NULL, count = 0, first;
 
-	if (gf_ckpt_steps(dir, &steps, &count, NULL))
+	if (gf_checkpoint_steps(dir, &steps, &count, NULL))
 		return SIZE_MAX;
 	first = count ? steps[0] : SIZE_MAX;
 	free(steps);
@@ -191,14 +191,14 @@ int rename(const char *from, const char *to)
  * does so in one step. */
 static void test_order(void)
 {
-	const struct gf_ckpt_claim claim = {.job = "j"};
+	const struct gf_checkpoint_claim claim = {.job = "j"};
 	char *dir = in_folder("d"), *slashed = in_folder("d//");
 	struct gf_error err = {""};
-	struct gf_ckpt_owner *owner;
+	struct gf_checkpoint_owner *owner;
 
 	gf_text_release(&calls);
-	owner = gf_ckpt_claim(slashed, &claim);
-	EXPECT(!gf_ckpt_claim_poll(owner, &err), "%s", err.text);
+	owner = gf_checkpoint_claim(slashed, &claim);
+	EXPECT(!gf_checkpoint_claim_poll(owner, &err), "%s", err.text);
 	EXPECT_TEXT(calls.data ? calls.data : "", "sync \n");
 	gf_text_release(&calls);
 	EXPECT(!publish(dir, 7, &err), "%s", err.text);
@@ -208,7 +208,7 @@ static void test_order(void)
 	EXPECT(!publish(dir, 9, &err), "%s", err.text);
 	EXPECT_TEXT(calls.data, PARTS("9") "rename /d/step-7 /d/step-7.old\n");
 	EXPECT(!there(dir, "step-7.old"), "removed");
-	gf_ckpt_release(owner);
+	gf_checkpoint_release(owner);
 	free(slashed);
 	free(dir);
 }
@@ -237,14 +237,14 @@ static void test_sets(void)
 	EXPECT(there(dir, "step-12.tmp") && !there(dir, "step-12") &&
 		       there(dir, "step-10") && newest(dir) == 11,
 	       "untouched");
-	gf_ckpt_discard(dir, 12);
+	gf_checkpoint_discard(dir, 12);
 	EXPECT(!there(dir, "step-12.tmp"), "discarded");
 
 	/* what a killed run left is removed by the next, foreign files stay */
-	EXPECT(gf_ckpt_begin(dir, 13, &err) == 0, "%s", err.text);
+	EXPECT(gf_checkpoint_begin(dir, 13, &err) == 0, "%s", err.text);
 	write_part(dir, 13, 0, RUN, NULL);
 	stray = gf_xasprintf("%s/step-7.tmp/notes", dir);
-	EXPECT(gf_ckpt_begin(dir, 7, &err) == 0, "%s", err.text);
+	EXPECT(gf_checkpoint_begin(dir, 7, &err) == 0, "%s", err.text);
 	EXPECT(!there(dir, "step-13.tmp"), "left over");
 	gf_file_write(stray, "x", 1, NULL);
 	EXPECT(publish(dir, 14, &err) == 0, "%s", err.text);
@@ -401,7 +401,7 @@ static void test_names(void)
 
 static char *part(const char *dir, size_t step, int rank)
 {
-	return gf_ckpt_part(dir, step, rank, false);
+	return gf_checkpoint_part(dir, step, rank, false);
 }
 
 static void copy_file(const char *from, const char *to)
@@ -494,10 +494,10 @@ static void test_fork(void)
 	const float values[8] = {1, 2, 3};
 	const struct gf_tensor_source t = {"w", "F32", 1, {8}, values};
 	const struct gf_metadata metadata[] = {
-		{GF_CKPT_RANKS, "3"},
-		{GF_CKPT_STEP, "7"},
-		{GF_CKPT_RANK, "1"},
-		{GF_CKPT_RUN, RUN},
+		{GF_CHECKPOINT_RANKS, "3"},
+		{GF_CHECKPOINT_STEP, "7"},
+		{GF_CHECKPOINT_RANK, "1"},
+		{GF_CHECKPOINT_RUN, RUN},
 	};
 	struct gf_error err = {""};
 
@@ -589,7 +589,7 @@ static void test_full(void)
 	struct rlimit before;
 	char *dir = in_folder("full");
 	struct gf_file_seal seals[RANKS];
-	struct gf_ckpt_file files[RANKS];
+	struct gf_checkpoint_file files[RANKS];
 	struct gf_manifest m = {.run = RUN,
 				.step = 8,
 				.ranks = RANKS,
@@ -599,20 +599,20 @@ static void test_full(void)
 	struct gf_error err = {""};
 	int r, rc;
 
-	EXPECT(publish(dir, 7, &err) == 0 && !gf_ckpt_begin(dir, 8, &err), "%s",
-	       err.text);
+	EXPECT(publish(dir, 7, &err) == 0 && !gf_checkpoint_begin(dir, 8, &err),
+	       "%s", err.text);
 	for (r = 0; r < RANKS; r++) {
 		write_part(dir, 8, r, RUN, &seals[r]);
-		files[r] = (struct gf_ckpt_file){"x", 1, "y", NULL};
+		files[r] = (struct gf_checkpoint_file){"x", 1, "y", NULL};
 	}
 	signal(SIGXFSZ, SIG_IGN);
 	getrlimit(RLIMIT_FSIZE, &before);
 	setrlimit(RLIMIT_FSIZE, &full);
-	rc = gf_ckpt_publish(dir, &m, false, &err);
+	rc = gf_checkpoint_publish(dir, &m, false, &err);
 	setrlimit(RLIMIT_FSIZE, &before);
 	EXPECT(rc == -EFBIG && strstr(err.text, "/step-8.tmp/manifest.json: "),
 	       "%d: %s", rc, err.text);
-	gf_ckpt_discard(dir, 8);
+	gf_checkpoint_discard(dir, 8);
 	EXPECT(!there(dir, "step-8.tmp") && newest(dir) == 7 &&
 		       check(dir, 7, &err) == 0,
 	       "%s", err.text);
@@ -628,21 +628,21 @@ static void test_old(void)
 	struct gf_error err = {""};
 	int r;
 
-	gf_ckpt_begin(dir, 5, &err);
+	gf_checkpoint_begin(dir, 5, &err);
 	for (r = 0; r < RANKS; r++)
 		write_part(dir, 5, r, NULL, NULL);
 	from = gf_xasprintf("%s/step-5.tmp", dir);
 	to = gf_xasprintf("%s/step-5", dir);
 	rename(from, to);
-	EXPECT(gf_ckpt_describe(dir, 5, &m, &err) == 0 && !m.run &&
+	EXPECT(gf_checkpoint_describe(dir, 5, &m, &err) == 0 && !m.run &&
 		       m.ranks == RANKS && m.step == 5,
 	       "%s", err.text);
 	gf_manifest_release(&m);
 	EXPECT(check(dir, 5, &err) == 0, "%s", err.text);
 	path = part(dir, 5, 1);
-	gf_ckpt_begin(dir, 6, &err);
+	gf_checkpoint_begin(dir, 6, &err);
 	write_part(dir, 6, 1, RUN, NULL);
-	run = gf_ckpt_part(dir, 6, 1, true);
+	run = gf_checkpoint_part(dir, 6, 1, true);
 	copy_file(run, path);
 	EXPECT(check(dir, 5, &err) == -EINVAL && strstr(err.text, path), "%s",
 	       err.text);

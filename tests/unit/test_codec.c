@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/array.h"
-#include "codec/codec.h"
+#include "collectives/codecs/codec.h"
 #include "test.h"
 
 int main(void)

@@ -3,9 +3,9 @@
 
 #include "base/clock.h"
 #include "base/heap.h"
-#include "comm/backoff.h"
-#include "comm/watch.h"
-#include "comm/transport.h"
+#include "transport/backoff.h"
+#include "transport/watch.h"
+#include "transport/transport.h"
 #include "ranks.h"
 #include "transport.h"
 

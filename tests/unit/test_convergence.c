@@ -12,12 +12,12 @@
 
 /*
  * What the papers' methods need in order to learn, shown by trainers of its
- * own: P ranks one after the other, plain arrays, none of lib/train. Each rule
- * is broken once. On the shipped digits two rules do not learn at a high rate:
- * a step up the gradient (w + u, as GradientFlow prints it), and the sum over
- * ranks in place of the mean. Where the ranks disagree loudly about one weight
- * and agree softly about another, top-k that forgets what it did not send never
- * moves the second.
+ * own: P ranks one after the other, plain arrays, none of lib/trainer. Each
+ *rule is broken once. On the shipped digits two rules do not learn at a high
+ *rate: a step up the gradient (w + u, as GradientFlow prints it), and the sum
+ *over ranks in place of the mean. Where the ranks disagree loudly about one
+ *weight and agree softly about another, top-k that forgets what it did not send
+ *never moves the second.
  *
  *	test_convergence --table	also prints the accuracies
  */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/array.h"
-#include "coll/algorithm.h"
+#include "collectives/algorithm.h"
 #include "cost/primitives.h"
 #include "test.h"
 

@@ -3,10 +3,10 @@
 #include "base/array.h"
 #include "base/heap.h"
 #include "base/rng.h"
-#include "measure/curve.h"
-#include "measure/network.h"
-#include "measure/network_parts.h"
-#include "measure/pairs.h"
+#include "profiler/curve.h"
+#include "profiler/network.h"
+#include "profiler/network_parts.h"
+#include "profiler/pairs.h"
 #include "ranks.h"
 
 /* How far a recovered constant may be off, relative. */

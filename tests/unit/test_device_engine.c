@@ -7,7 +7,7 @@
 #include "../gpu/fake.h"
 #include "base/array.h"
 #include "base/rng.h"
-#include "engine/streams_parts.h"
+#include "runtime/engine/streams_parts.h"
 
 /*
  * The runtime for GPUs on devices that do in any order what streams and events

@@ -5,10 +5,10 @@
 
 #include "base/array.h"
 #include "base/heap.h"
-#include "codec/codec.h"
-#include "coll/algorithm.h"
-#include "coll/verify.h"
-#include "lane/program.h"
+#include "collectives/algorithm.h"
+#include "collectives/codecs/codec.h"
+#include "collectives/verify.h"
+#include "cuda/lanes/program.h"
 
 /*
  * The work enqueued on a GPU's stream, turned back into schedules, is proved to

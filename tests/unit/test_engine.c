@@ -4,7 +4,7 @@
 
 #include "base/array.h"
 #include "base/clock.h"
-#include "coll/algorithm.h"
+#include "collectives/algorithm.h"
 #include "ranks.h"
 #include "rig.h"
 

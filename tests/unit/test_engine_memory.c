@@ -3,9 +3,9 @@
  * its thread nor the one that computes. */
 #include "allocations.h"
 #include "base/array.h"
-#include "comm/transport.h"
 #include "ranks.h"
 #include "rig.h"
+#include "transport/transport.h"
 
 #define WARMUP 4
 #define STEPS  20

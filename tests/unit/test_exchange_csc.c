@@ -3,8 +3,8 @@
 #include <math.h>
 
 #include "base/array.h"
+#include "compressors/csc.h"
 #include "exchange_run.h"
-#include "select/csc.h"
 #include "selections.h"
 
 /* Of f32 sums of a few terms. */

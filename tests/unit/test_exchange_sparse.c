@@ -6,10 +6,10 @@
 
 #include "base/array.h"
 #include "base/heap.h"
-#include "codec/encode.h"
-#include "doc/select_ef21.h"
+#include "collectives/codecs/encode.h"
+#include "compressors/sets.h"
+#include "doc/selections/select_ef21.h"
 #include "exchange_run.h"
-#include "select/sets.h"
 
 /* --- sets on the wire -------------------------------------------------------
  */
@@ -538,7 +538,7 @@ static void test_serial(void)
 		}
 }
 
-/* ef21 as doc/select_ef21.h has it. Halves are exact. */
+/* ef21 as doc/selections/select_ef21.h has it. Halves are exact. */
 static void test_estimates(void)
 {
 	static const struct {

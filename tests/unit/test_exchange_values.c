@@ -6,8 +6,8 @@
 #include "test.h"
 
 #include "base/array.h"
-#include "comm/transport.h"
-#include "train/method.h"
+#include "trainer/method.h"
+#include "transport/transport.h"
 
 /* --- exact means ---------------------------------------------------------- */
 
@@ -343,7 +343,7 @@ static void beside(struct caller_rank *r)
 	caller_close(&c);
 }
 
-static void test_beside(void)
+static void test_beside_backward(void)
 {
 	struct test_selection rows[TEST_SELECTIONS];
 	size_t n = test_selections(rows), i;
@@ -374,6 +374,6 @@ int main(void)
 {
 	watchdog(120);
 	test_exact();
-	test_beside();
+	test_beside_backward();
 	return TEST_END();
 }

@@ -3,9 +3,9 @@
 
 #include "base/array.h"
 #include "base/heap.h"
-#include "coll/algorithm.h"
-#include "exec/exec.h"
-#include "comm/transport.h"
+#include "collectives/algorithm.h"
+#include "runtime/exec/exec.h"
+#include "transport/transport.h"
 #include "ranks.h"
 
 /* Small integers: every sum is exact, whatever the order. */

@@ -9,10 +9,10 @@
 
 #include "base/array.h"
 #include "base/heap.h"
-#include "coll/algorithm.h"
-#include "exec/exec.h"
-#include "comm/transport.h"
-#include "contest/exact.h"
+#include "collectives/algorithm.h"
+#include "runtime/exec/exec.h"
+#include "transport/transport.h"
+#include "profiler/contest/exact.h"
 #include "gf_kernels.h"
 #include "ranks.h"
 

@@ -9,8 +9,8 @@
 #include <sys/mman.h>
 
 #include "base/heap.h"
-#include "coll/algorithm.h"
-#include "exec/exec.h"
+#include "collectives/algorithm.h"
+#include "runtime/exec/exec.h"
 #include "test.h"
 
 #define COUNT   (((size_t)1 << 31) + 12345)

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 
 #include "base/heap.h"
-#include "coll/algorithm.h"
-#include "exec/exec.h"
+#include "collectives/algorithm.h"
+#include "runtime/exec/exec.h"
 #include "test.h"
 
 enum { RANKS = 4, SEGMENTS = 16, SEGMENT = 64, SLOTS = 4 };

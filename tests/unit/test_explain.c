@@ -12,7 +12,7 @@
 #include "cli/human.h"
 #include "planner/explain.h"
 #include "planner_cases.h"
-#include "sim/predict.h"
+#include "simulator/predict.h"
 #include "test.h"
 
 static const struct {

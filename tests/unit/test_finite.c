@@ -5,7 +5,7 @@
 
 #include "base/array.h"
 #include "base/heap.h"
-#include "select/select_parts.h"
+#include "compressors/select_parts.h"
 #include "test.h"
 
 int main(void)

@@ -7,10 +7,10 @@
 
 #include "base/array.h"
 #include "base/heap.h"
+#include "discovery/format.h"
 #include "folder.h"
-#include "import/import.h"
-#include "import/job.h"
-#include "probe/format.h"
+#include "imports/import.h"
+#include "imports/job.h"
 #include "test.h"
 
 /* Its bytes, or a path, if they begin with "tests/". */

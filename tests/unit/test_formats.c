@@ -7,8 +7,8 @@
 #include "base/file.h"
 #include "base/heap.h"
 #include "base/rng.h"
-#include "probe/format.h"
-#include "probe/hostlist.h"
+#include "discovery/format.h"
+#include "discovery/hostlist.h"
 #include "test.h"
 
 static int read_text(const char *format, const char *text, int per_host,

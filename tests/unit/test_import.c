@@ -4,8 +4,8 @@
 #include "base/array.h"
 #include "base/file.h"
 #include "base/heap.h"
-#include "import/csv.h"
-#include "import/import.h"
+#include "imports/csv.h"
+#include "imports/import.h"
 #include "base/log_lines.h"
 #include "test.h"
 
@@ -237,8 +237,8 @@ static void test_allreduce(void)
 /* A row of gf-allreduce --json, as far as it counts. */
 #define RECORD(ranks, size, chosen, wrong)                                     \
 	"{\"ranks\": " ranks ", \"size_bytes\": " size                         \
-	", \"dtype\": \"f32\", \"chosen\": \"" chosen                           \
-	"\", \"codec\": \"f32\", \"density\": 1, \"lanes\": 1, "                \
+	", \"dtype\": \"f32\", \"chosen\": \"" chosen                          \
+	"\", \"codec\": \"f32\", \"density\": 1, \"lanes\": 1, "               \
 	"\"placement\": \"in_place\", \"time_s\": 7e-6, "                      \
 	"\"busbw_bytes_per_s\": 1, \"wrong\": " wrong "}\n"
 
@@ -551,8 +551,7 @@ static void test_other_tools(void)
 		 "of an all-reduce (1, first in line 31)",
 		 NULL},
 		{"tests/data/import/imb.txt", 2, 2, 19,
-		 "further tables of an all-reduce (1, first in line 58)",
-		 NULL},
+		 "further tables of an all-reduce (1, first in line 58)", NULL},
 		/* as examples/benchmark of oneCCL 2021.14 prints it */
 		{"#----\n# Benchmarking: allreduce \n# #processes: 2\n#----\n\n"
 		 "#bytes #elem_count #repetitions t_min[usec] t_max[usec] "
@@ -615,10 +614,12 @@ static void test_other_tools(void)
 		 "of fewer or more ranks (1, first in line 3)",
 		 "it has the records of 1 of 8 ranks"},
 		/* our own, labelled and with other lines between */
-		{"[1,0]<stdout>:" RECORD("2", "1024", "ring", "0")
-		 "n1:1:2 [0] NCCL INFO\n"
-		 "[1,0]<stdout>:" RECORD("2", "2048", "ring", "3")
-		 "[1,0]<stdout>:{\"ranks\": 2, \"si",
+		{"[1,0]<stdout>:" RECORD(
+			 "2", "1024", "ring",
+			 "0") "n1:1:2 [0] NCCL INFO\n"
+			      "[1,0]<stdout>:" RECORD(
+				      "2", "2048", "ring",
+				      "3") "[1,0]<stdout>:{\"ranks\": 2, \"si",
 		 0, 2, 2,
 		 "left out: lines that are no records (1, first in line 2), "
 		 "broken records (1, first in line 4)",

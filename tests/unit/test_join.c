@@ -16,9 +16,9 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/heap.h"
-#include "comm/join.h"
-#include "comm/join_state.h"
 #include "ranks.h"
+#include "transport/join.h"
+#include "transport/join_state.h"
 
 #define MOST 16
 

@@ -9,8 +9,8 @@
 #include "base/array.h"
 #include "base/file.h"
 #include "base/heap.h"
-#include "import/import.h"
-#include "import/kineto.h"
+#include "imports/import.h"
+#include "imports/kineto.h"
 #include "test.h"
 
 static const double tolerance = 1e-9; /* s; the traces are in ns or us */

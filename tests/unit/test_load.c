@@ -3,7 +3,7 @@
  * possible; how much there is, no test can say. */
 
 #include "base/clock.h"
-#include "measure/profile_parts.h"
+#include "profiler/profile_parts.h"
 #include "ranks.h"
 
 static void find(struct gf_comm *comm, void *ctx)

@@ -5,7 +5,7 @@
 
 #include "base/array.h"
 #include "nn_run.h"
-#include "optim/sgd.h"
+#include "trainer/optim/sgd.h"
 
 /*
  * Nets as a whole: random models on both backends, learning, repeatability,

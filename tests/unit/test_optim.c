@@ -3,8 +3,8 @@
 
 #include "base/array.h"
 #include "base/rng.h"
-#include "optim/optimizer.h"
-#include "optim/sgd.h"
+#include "trainer/optim/optimizer.h"
+#include "trainer/optim/sgd.h"
 
 #include <errno.h>
 #include <math.h>

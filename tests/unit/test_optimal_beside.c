@@ -4,8 +4,8 @@
  * there is, and the bound below both.
  */
 #include "base/array.h"
-#include "planner/policies.h"
-#include "planner/search.h"
+#include "planner/policies/policies.h"
+#include "planner/search/search.h"
 #include "planner_cases.h"
 #include "test.h"
 

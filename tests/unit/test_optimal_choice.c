@@ -4,8 +4,8 @@
  * better than optimal's by more than a thousandth. And more choice is never
  * worse: more lanes, and any set of up to three algorithms inside another.
  */
-#include "planner/policies.h"
-#include "planner/search.h"
+#include "planner/policies/policies.h"
+#include "planner/search/search.h"
 #include "planner_cases.h"
 #include "test.h"
 

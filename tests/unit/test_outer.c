@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/array.h"
 #include "base/heap.h"
-#include "outer/outer.h"
+#include "exchange/localsgd/outer.h"
 #include "plans.h"
 #include "ranks.h"
 
@@ -278,7 +278,7 @@ static void run_case(struct gf_comm *comm, void *ctx)
 	gf_plan_release(&plan);
 }
 
-/* The worked example of doc/period.h. */
+/* The worked example of doc/periods/period.h. */
 static void test_example(void)
 {
 	const float x[2] = {0.8f, 0.6f};

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/array.h"
-#include "coll/algorithm.h"
-#include "comm/backoff.h"
-#include "exec/pace.h"
+#include "collectives/algorithm.h"
+#include "runtime/exec/pace.h"
 #include "test.h"
+#include "transport/backoff.h"
 
 enum {
 	RANKS = 4,

@@ -3,8 +3,8 @@
 
 #include "base/array.h"
 #include "base/heap.h"
-#include "sim/gantt.h"
-#include "sim/period_time.h"
+#include "simulator/gantt.h"
+#include "simulator/period_time.h"
 #include "test.h"
 
 #define ROUNDING 1e-9

@@ -3,7 +3,7 @@
 #include "base/heap.h"
 #include "base/rng.h"
 #include "planner/make.h"
-#include "sim/period_time.h"
+#include "simulator/period_time.h"
 #include "test.h"
 
 /* Two hosts of two ranks. */

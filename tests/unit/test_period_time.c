@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/array.h"
 #include "base/heap.h"
-#include "sim/period_time.h"
+#include "simulator/period_time.h"
 #include "test.h"
 
 #define TOLERANCE 1e-12
@@ -9,7 +9,7 @@
 extern const struct gf_period_plan gf_period_plan_local_sgd,
 	gf_period_plan_streaming;
 
-/* The example of sim/period_time.h: 16 bytes, two groups of one rank. */
+/* The example of simulator/period_time.h: 16 bytes, two groups of one rank. */
 static struct gf_tensor tensors[] = {
 	{.name = (char *)"a", .count_elems = 1, .dtype = GF_F32, .ready_s = 1},
 	{.name = (char *)"b", .count_elems = 3, .dtype = GF_F32, .ready_s = 2},

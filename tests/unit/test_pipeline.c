@@ -5,7 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "sim/step.h"
+#include "simulator/step.h"
 
 #define MAX_STEPS 24
 /* f32 on many ranks against f64 in a row; codecs are compared by their own

@@ -2,8 +2,8 @@
 #include <errno.h>
 
 #include "base/array.h"
-#include "planner/policies.h"
-#include "planner/search.h"
+#include "planner/policies/policies.h"
+#include "planner/search/search.h"
 #include "planner/workbench.h"
 #include "planner_cases.h"
 #include "test.h"

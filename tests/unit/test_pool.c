@@ -4,7 +4,7 @@
 #include <stdint.h>
 
 #include "base/array.h"
-#include "work/work.h"
+#include "runtime/work.h"
 #include "plans.h"
 
 static void test_pool(void)

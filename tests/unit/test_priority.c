@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <sys/resource.h>
 
-#include "comm/comm.h"
-#include "comm/processors.h"
 #include "test.h"
+#include "transport/comm.h"
+#include "transport/processors.h"
 
 /* LOWEST: of what Linux has, where nothing can fall */
 enum { THREADS = 8, LOWEST = 19 };

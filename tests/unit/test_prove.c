@@ -4,8 +4,8 @@
 #include <errno.h>
 
 #include "base/array.h"
-#include "contest/allreduce.h"
-#include "coll/prove.h"
+#include "profiler/contest/allreduce.h"
+#include "collectives/prove.h"
 #include "ranks.h"
 
 enum { RANKS = 4, ELEMS = 8 };

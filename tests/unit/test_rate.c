@@ -4,7 +4,7 @@
 #include "test.h"
 
 #include "base/array.h"
-#include "optim/rate.h"
+#include "trainer/optim/rate.h"
 
 #define TOLERANCE 1e-12
 

@@ -3,11 +3,11 @@
 #include "base/array.h"
 #include "base/heap.h"
 #include "base/rng.h"
-#include "coll/algorithm.h"
+#include "collectives/algorithm.h"
 #include "doc/algorithm_traits.h"
-#include "sim/derived.h"
-#include "sim/events.h"
-#include "sim/replay.h"
+#include "simulator/prices/replayed_cost.h"
+#include "simulator/replay/events.h"
+#include "simulator/replay/replay.h"
 #include "test.h"
 
 /* Sums of the same terms in another order. */

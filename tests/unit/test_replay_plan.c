@@ -5,10 +5,10 @@
 #include <stdint.h>
 
 #include "base/array.h"
-#include "doc/select_csc.h"
+#include "doc/selections/select_csc.h"
 #include "planner_cases.h"
-#include "sim/predict.h"
-#include "sim/replay_plan.h"
+#include "simulator/predict.h"
+#include "simulator/replay/replay_plan.h"
 #include "test.h"
 
 #define TOLERANCE 1e-9
@@ -172,7 +172,7 @@ static void test_processing(void)
 }
 
 /* What a ring and backward do to each other, as it was measured. */
-static void test_beside(void)
+static void test_beside_backward(void)
 {
 	double slow[] = {1.4, 3};
 	struct gf_allreduce_cost ring = {
@@ -333,7 +333,7 @@ int main(void)
 {
 	test_uniform();
 	test_processing();
-	test_beside();
+	test_beside_backward();
 	test_slow();
 	test_slow_halves();
 	test_together();

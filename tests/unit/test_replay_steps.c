@@ -4,8 +4,8 @@
 #include <stddef.h>
 
 #include "base/array.h"
-#include "coll/schedule.h"
-#include "sim/replay.h"
+#include "collectives/schedule.h"
+#include "simulator/replay/replay.h"
 #include "test.h"
 
 /* Sums of the same terms in another order. */

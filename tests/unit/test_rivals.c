@@ -2,7 +2,7 @@
 #include <stdint.h>
 
 #include "base/array.h"
-#include "choose/chooser.h"
+#include "profiler/autotune/chooser.h"
 #include "test.h"
 
 static void test_times(void)

@@ -3,7 +3,7 @@
  */
 #include "pipe_rig.h"
 #include "selections.h"
-#include "train/method_parts.h"
+#include "trainer/method_parts.h"
 
 #include <errno.h>
 #include <math.h>

@@ -5,8 +5,8 @@
 #include "base/array.h"
 #include "base/rng.h"
 #include "base/text.h"
-#include "coll/algorithm.h"
-#include "coll/schedule.h"
+#include "collectives/algorithm.h"
+#include "collectives/schedule.h"
 #include "test.h"
 
 static void test_parts(void)

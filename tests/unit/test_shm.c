@@ -4,8 +4,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "comm/transport.h"
-#include "comm/shm_queue.h"
+#include "transport/transport.h"
+#include "transport/shm_queue.h"
 #include "ranks.h"
 #include "transport.h"
 

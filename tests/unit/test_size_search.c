@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/array.h"
-#include "contest/size_sweep.h"
+#include "profiler/contest/size_sweep.h"
 #include "test.h"
 
 static void test_order(void)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/array.h"
-#include "coll/algorithm.h"
+#include "collectives/algorithm.h"
 #include "test.h"
 
 #define TOLERANCE 1e-12

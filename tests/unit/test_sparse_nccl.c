@@ -12,7 +12,7 @@
 #include "base/array.h"
 #include "base/heap.h"
 #include "base/rng.h"
-#include "select/sets_gpu.h"
+#include "compressors/sets_gpu.h"
 
 #define ELEMS 331
 #define STEPS 4

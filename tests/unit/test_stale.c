@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "base/array.h"
 #include "base/rng.h"
-#include "sim/pipeline.h"
+#include "simulator/pipeline.h"
 #include "test.h"
 
 #define TOLERANCE 1e-9
@@ -114,9 +114,9 @@ static void test_uneven_ranks(void)
  * half. The message, two steps stale, is made in the middle of backward.
  *
  * It takes 3: from 3 to 6 backward does 1.5, and ends at 6.5.
- * It takes 7: these run beside backward's end and the next forward and backward,
- * which lose 3.5, and so a step takes 8.5.
- * It takes 12: longer than forward and backward, slowed.
+ * It takes 7: these run beside backward's end and the next forward and
+ * backward, which lose 3.5, and so a step takes 8.5. It takes 12: longer than
+ * forward and backward, slowed.
  */
 static void test_slowed(void)
 {

@@ -5,9 +5,9 @@
 
 #include "base/array.h"
 #include "base/rng.h"
-#include "engine/thread_parts.h"
 #include "ranks.h"
-#include "sim/pipeline.h"
+#include "runtime/engine/thread_parts.h"
+#include "simulator/pipeline.h"
 
 /* --- the rule --------------------------------------------------------------
  */

@@ -5,8 +5,8 @@
 
 #include "base/array.h"
 #include "base/heap.h"
-#include "contest/allreduce.h"
-#include "contest/exact.h"
+#include "profiler/contest/allreduce.h"
+#include "profiler/contest/exact.h"
 #include "ranks.h"
 
 enum { COUNT = 5000 }; /* no whole number of blocks */

@@ -12,10 +12,10 @@
 
 #include "../gpu/fake.h"
 #include "base/array.h"
-#include "contest/row_report.h"
-#include "contest/size_sweep.h"
-#include "import/import.h"
-#include "planner/emit.h"
+#include "imports/import.h"
+#include "profiler/contest/row_report.h"
+#include "profiler/contest/size_sweep.h"
+#include "settings/emit.h"
 
 enum { RANKS = 2, REPEATS = 2 };
 static const double clock_error_s = 1e-12;

@@ -4,7 +4,7 @@
 #include <dirent.h>
 
 #include "base/clock.h"
-#include "ckpt/safetensors.h"
+#include "checkpoints/safetensors.h"
 #include "folder.h"
 
 /* Sums over ranks and samples are taken in another order. */
@@ -21,8 +21,8 @@ static char *in_folder(const char *name)
 static void compare_parameters(const char *dir, const char *want_dir,
 			       size_t step, size_t numbers, const char *label)
 {
-	char *path = gf_ckpt_part(dir, step, 0, false);
-	char *want_path = gf_ckpt_part(want_dir, step, 0, false);
+	char *path = gf_checkpoint_part(dir, step, 0, false);
+	char *want_path = gf_checkpoint_part(want_dir, step, 0, false);
 	struct gf_safetensors got = {0}, want = {0};
 	struct gf_error err = {""};
 	float a[64], b[64];
@@ -407,7 +407,7 @@ static void look_after(struct gf_comm *c, struct gf_train_config *config)
 	       c->rank, probed[c->rank] - before);
 }
 
-/* What a lost engine had under way is never freed (engine/engine.h). */
+/* What a lost engine had under way is never freed (runtime/engine/engine.h). */
 __attribute__((visibility("default"))) const char *
 __lsan_default_suppressions(void);
 const char *__lsan_default_suppressions(void)

@@ -3,8 +3,8 @@
  * in a run that is stopped and resumed. */
 #include "train_run.h"
 
-#include "ckpt/safetensors.h"
-#include "optim/ema.h"
+#include "checkpoints/safetensors.h"
+#include "trainer/optim/ema.h"
 #include "folder.h"
 
 #define DECAY 0.75
@@ -38,7 +38,7 @@ static void test_formula(void)
 /* A tensor of rank 0's file at a step, of at most 64 elements; 0: none. */
 static size_t load(const char *dir, size_t step, const char *name, float *out)
 {
-	char *path = gf_ckpt_part(dir, step, 0, false);
+	char *path = gf_checkpoint_part(dir, step, 0, false);
 	struct gf_safetensors file = {0};
 	const struct gf_stored_tensor *t;
 	struct gf_error err = {""};

@@ -6,7 +6,7 @@
 #include "base/rng.h"
 #include "folder.h"
 #include "selections.h"
-#include "run/snapshot.h"
+#include "checkpoints/run/snapshot.h"
 #include "train_run.h"
 
 #define RANKS 3
@@ -85,7 +85,8 @@ static void swap_files(const char *dir)
 
 static void flip(const char *dir, struct gf_rng *rng)
 {
-	char *path = gf_ckpt_part(dir, 8, (int)gf_rng_below(rng, RANKS), false);
+	char *path = gf_checkpoint_part(dir, 8, (int)gf_rng_below(rng, RANKS),
+					false);
 	char *data = NULL;
 	size_t size = 0;
 
@@ -127,7 +128,7 @@ static void harm(enum harm how, const char *dir, const char *other,
 	case OLD:
 		shell("rm %s/step-8/%s", dir, GF_MANIFEST_NAME);
 		for (r = 0; r < RANKS; r++) {
-			char *path = gf_ckpt_part(dir, 8, r, false);
+			char *path = gf_checkpoint_part(dir, 8, r, false);
 
 			make_old(path);
 			free(path);

@@ -4,9 +4,9 @@
 
 #include <math.h>
 
-#include "train/choose_ways.h"
-#include "train/method.h"
-#include "run/snapshot.h"
+#include "trainer/choose_ways.h"
+#include "trainer/method.h"
+#include "checkpoints/run/snapshot.h"
 #include "two_messages.h"
 
 /* --- replicas ------------------------------------------------------------- */

@@ -3,7 +3,7 @@
  * to be applied is lost, and training goes on from it. */
 #include <math.h>
 
-#include "run/reshard.h"
+#include "checkpoints/run/reshard.h"
 #include "folder.h"
 #include "selections.h"
 #include "train_run.h"
@@ -207,7 +207,7 @@ static double *mean_of(const char *dir, size_t step, int ranks,
 
 	*count = 0;
 	for (r = 0; r < files; r++) {
-		char *path = gf_ckpt_part(dir, step, r, false);
+		char *path = gf_checkpoint_part(dir, step, r, false);
 		const struct gf_stored_tensor *t;
 		struct gf_safetensors s = {0};
 		struct gf_error err = {""};

@@ -4,7 +4,7 @@
 #include <math.h>
 
 #include "doc/stream.h"
-#include "select/select.h"
+#include "compressors/select.h"
 #include "folder.h"
 #include "selections.h"
 #include "train_run.h"

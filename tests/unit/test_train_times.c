@@ -9,9 +9,9 @@
 #include "base/heap.h"
 #include "cost/stat.h"
 #include "ranks.h"
-#include "trace/rank_traces.h"
-#include "train/run_log.h"
-#include "train/run_report.h"
+#include "runtime/traces/rank_traces.h"
+#include "trainer/run_log.h"
+#include "trainer/run_report.h"
 #include "two_messages.h"
 
 #define TOLERANCE 1e-9

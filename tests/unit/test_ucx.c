@@ -12,10 +12,10 @@
 #include "base/array.h"
 #include "base/clock.h"
 #include "base/heap.h"
-#include "comm/join.h"
-#include "comm/transport.h"
 #include "ranks.h"
 #include "transport.h"
+#include "transport/join.h"
+#include "transport/transport.h"
 
 static int show(void *below, const void *send, size_t size_bytes, void *recv,
 		struct gf_error *err)

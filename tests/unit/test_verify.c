@@ -4,8 +4,8 @@
 
 #include "base/array.h"
 #include "base/heap.h"
-#include "coll/algorithm.h"
-#include "coll/verify.h"
+#include "collectives/algorithm.h"
+#include "collectives/verify.h"
 #include "test.h"
 
 enum { RANKS = 4, ELEMS = 8 };

@@ -6,7 +6,7 @@
 
 #include "../gpu/fake.h"
 #include "../gpu/fake_net.h"
-#include "ckpt/safetensors.h"
+#include "checkpoints/safetensors.h"
 #include "folder.h"
 #include "selections.h"
 #include "train_run.h"
@@ -184,8 +184,8 @@ static inline struct train_run run_of(size_t i)
 static inline void near_file(const char *a, const char *b, double tolerance,
 			     const char *label)
 {
-	char *p = gf_ckpt_part(a, 20, 0, false);
-	char *q = gf_ckpt_part(b, 20, 0, false);
+	char *p = gf_checkpoint_part(a, 20, 0, false);
+	char *q = gf_checkpoint_part(b, 20, 0, false);
 	struct gf_safetensors want = {0}, got = {0};
 	struct gf_error err = {""};
 	float x[256], y[256];

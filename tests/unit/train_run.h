@@ -10,12 +10,12 @@
 #include "base/array.h"
 #include "base/file.h"
 #include "base/heap.h"
-#include "ckpt/set.h"
+#include "checkpoints/set.h"
 #include "json/json.h"
 #include "ranks.h"
-#include "train/options.h"
-#include "train/groups.h"
-#include "train/train.h"
+#include "trainer/options.h"
+#include "trainer/groups.h"
+#include "trainer/train.h"
 
 /* A whole training run over threads: small models, made-up data, the
  * reference backend. The result is read back from its checkpoint. */
@@ -204,8 +204,8 @@ static inline struct train_run train_defaults(const char *model, int ranks,
 static inline void same_file(const char *a, const char *b, size_t step,
 			     int rank, const char *label)
 {
-	char *p = gf_ckpt_part(a, step, rank, false);
-	char *q = gf_ckpt_part(b, step, rank, false);
+	char *p = gf_checkpoint_part(a, step, rank, false);
+	char *q = gf_checkpoint_part(b, step, rank, false);
 	char *x = NULL, *y = NULL;
 	size_t n = 0, m = 0;
 	struct gf_error err = {""};

@@ -8,8 +8,8 @@
 
 #include "base/array.h"
 #include "base/heap.h"
-#include "comm/comm.h"
 #include "test.h"
+#include "transport/comm.h"
 
 /*
  * What every transport promises, for any number of ranks: called by every rank

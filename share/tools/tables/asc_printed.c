@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * ASC-WFBP's Algorithm 1 as it is printed, beside which lib/planner/asc_wfbp.c
+ * ASC-WFBP's Algorithm 1 as it is printed, beside which lib/planner/policies/asc_wfbp.c
  * has its mistakes corrected. The reading: tau_b[1] is set, entries that are
  * never defined are 0, m is modified in place.
  *

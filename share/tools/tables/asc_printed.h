@@ -2,7 +2,7 @@
 #ifndef GF_TABLES_ASC_PRINTED_H
 #define GF_TABLES_ASC_PRINTED_H
 
-#include "planner/policy.h"
+#include "planner/policies/policy.h"
 
 /* A policy for the report alone; the planner does not know it. */
 extern const struct gf_policy gf_policy_asc_printed;

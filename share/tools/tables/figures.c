@@ -19,7 +19,7 @@
 #include <string.h>
 
 #include "asc_printed.h"
-#include "coll/algorithm.h"
+#include "collectives/algorithm.h"
 #include "doc/stream.h"
 
 #define MOST 8 /* levels, factors */

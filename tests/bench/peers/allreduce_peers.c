@@ -25,7 +25,7 @@
 #include <unistd.h>
 
 #include "arena.h"
-#include "comm/mpi_state.h"
+#include "transport/mpi_state.h"
 
 /* In the order in which they take turns; the first has the default. */
 static const struct side *const sides[] = {&mpi_side, &plugin_side, &our_side,

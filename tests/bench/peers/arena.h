@@ -5,8 +5,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "comm/comm.h"
-#include "comm/watch.h"
+#include "transport/comm.h"
+#include "transport/watch.h"
 
 /* Types that the files of allreduce_peers share: contestants and their data. */
 enum { CONTESTANTS_MOST = 48, REPEATS_MOST = 401, PLUGINS_MOST = 8 };

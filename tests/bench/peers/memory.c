@@ -12,8 +12,8 @@
 #include <unistd.h>
 
 #include "arena.h"
-#include "comm/shm_state.h"
 #include "gf_kernels.h"
+#include "transport/shm_state.h"
 #ifdef __SSE2__
 #include <emmintrin.h>
 #endif

@@ -8,10 +8,10 @@
 
 #include "arena.h"
 #include "base/heap.h"
-#include "comm/join.h"
-#include "comm/mpi_state.h"
-#include "engine/burst.h"
-#include "choose/chooser.h"
+#include "transport/join.h"
+#include "transport/mpi_state.h"
+#include "runtime/engine/burst.h"
+#include "profiler/autotune/chooser.h"
 
 enum { WAYS_MOST = 24, TRANSPORTS_MOST = 4 };
 

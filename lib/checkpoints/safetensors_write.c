@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "checkpoints/safetensors.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <zlib.h>
+
+#include "base/file.h"
+#include "base/heap.h"
+#include "base/registry.h"
+#include "base/text.h"
+
+#define ALIGNMENT 8
+
+static const struct stored {
+	const char *name;
+	size_t bytes;
+} types[] = {
+	{"BOOL", 1},    {"U8", 1},      {"I8", 1},  {"F8_E4M3", 1}, {"I16", 2},
+	{"F8_E5M2", 1}, {"F8_E8M0", 1}, {"U16", 2}, {"F16", 2},     {"BF16", 2},
+	{"I32", 4},     {"U32", 4},     {"F32", 4}, {"F64", 8},     {"I64", 8},
+	{"U64", 8},     {"C64", 8},     {NULL, 0},
+};
+
+const char *gf_dtype_intern(const char *name)
+{
+	const struct stored *s = gf_named_find(types, sizeof(*s), name);
+
+	return s ? s->name : NULL;
+}
+
+size_t gf_safetensors_elem_bytes(const char *dtype)
+{
+	const struct stored *s = gf_named_find(types, sizeof(*s), dtype);
+
+	return s ? s->bytes : 0;
+}
+
+static size_t bytes_of(const struct gf_tensor_source *t)
+{
+	size_t bytes = gf_safetensors_elem_bytes(t->dtype), i;
+
+	assert(bytes);
+	for (i = 0; i < t->rank; i++)
+		bytes *= t->dims[i];
+	return bytes;
+}
+
+static int by_layout(const void *a, const void *b)
+{
+	const struct gf_tensor_source *x = *(const void *const *)a;
+	const struct gf_tensor_source *y = *(const void *const *)b;
+	size_t p = gf_safetensors_elem_bytes(x->dtype);
+	size_t q = gf_safetensors_elem_bytes(y->dtype);
+
+	return p != q ? (p > q ? -1 : 1) : strcmp(x->name, y->name);
+}
+
+static void put_entry(struct gf_json_writer *w,
+		      const struct gf_tensor_source *t, size_t begin)
+{
+	size_t i;
+
+	gf_json_open_object(w, t->name);
+	gf_json_put_string(w, "dtype", t->dtype);
+	gf_json_open_array(w, "shape");
+	for (i = 0; i < t->rank; i++)
+		gf_json_put_size(w, NULL, t->dims[i]);
+	gf_json_close_array(w);
+	gf_json_open_array(w, "data_offsets");
+	gf_json_put_size(w, NULL, begin);
+	gf_json_put_size(w, NULL, begin + bytes_of(t));
+	gf_json_close_array(w);
+	gf_json_close_object(w);
+}
+
+static void put_checksum(struct gf_json_writer *w,
+			 const struct gf_tensor_source *t)
+{
+	char *key = gf_xasprintf(GF_CHECKSUM_KEY, t->name),
+	     text[GF_CHECKSUM_DIGITS + 1];
+
+	gf_checksum(t->data, bytes_of(t), text);
+	gf_json_put_string(w, key, text);
+	free(key);
+}
+
+/* The length word and the header, padded with blanks. */
+static void make_header(struct gf_text *out,
+			const struct gf_tensor_source *const *t,
+			size_t ntensors, const struct gf_metadata *metadata,
+			size_t nmetadata)
+{
+	struct gf_json_writer w = {0};
+	size_t at = 0, i;
+	uint64_t length;
+
+	gf_json_open_line(&w, NULL);
+	if (nmetadata || ntensors) {
+		gf_json_open_object(&w, GF_SAFETENSORS_METADATA);
+		for (i = 0; i < nmetadata; i++)
+			gf_json_put_string(&w, metadata[i].key,
+					   metadata[i].value);
+		for (i = 0; i < ntensors; i++)
+			put_checksum(&w, t[i]);
+		gf_json_close_object(&w);
+	}
+	for (i = 0; i < ntensors; i++) {
+		put_entry(&w, t[i], at);
+		at += bytes_of(t[i]);
+	}
+	gf_json_close_object(&w);
+	/* the format pads with blanks, not with a document's newline */
+	while (w.text.length && w.text.data[w.text.length - 1] == '\n')
+		w.text.length--;
+	while (w.text.length % ALIGNMENT)
+		gf_text_add(&w.text, " ", 1);
+	length = w.text.length;
+	gf_text_add(out, (const char *)&length, sizeof(length));
+	gf_text_add(out, w.text.data, w.text.length);
+	gf_text_release(&w.text);
+}
+
+static void put(struct gf_file *file, struct gf_digest *digest,
+		const void *data, size_t size)
+{
+	if (!size)
+		return;
+	fwrite(data, 1, size, file->stream);
+	if (digest)
+		gf_digest_add(digest, data, size);
+}
+
+int gf_safetensors_write(const char *path, const struct gf_tensor_source *t,
+			 size_t ntensors, const struct gf_metadata *metadata,
+			 size_t nmetadata, struct gf_file_seal *seal,
+			 struct gf_error *err)
+{
+	const struct gf_tensor_source **order;
+	struct gf_text header = {0};
+	struct gf_digest whole, *digest = seal ? &whole : NULL;
+	struct gf_file file;
+	size_t i;
+	int rc;
+
+	rc = seal ? gf_file_create_own(&file, path, 0666, err)
+		  : gf_file_create(&file, path, err);
+	if (rc)
+		return rc;
+	order = gf_xcalloc(ntensors ? ntensors : 1, sizeof(*order));
+	for (i = 0; i < ntensors; i++)
+		order[i] = &t[i];
+	if (ntensors)
+		qsort(order, ntensors, sizeof(*order), by_layout);
+	make_header(&header, order, ntensors, metadata, nmetadata);
+	errno = 0;
+	if (digest)
+		gf_digest_init(digest);
+	put(&file, digest, header.data, header.length);
+	for (i = 0; i < ntensors && !ferror(file.stream); i++)
+		put(&file, digest, order[i]->data, bytes_of(order[i]));
+	if (digest)
+		gf_seal_end(seal, digest);
+	gf_text_release(&header);
+	free(order);
+	return gf_file_commit(&file, err); /* sees a failed write */
+}
+
+void gf_checksum(const void *data, size_t size_bytes,
+		 char text[GF_CHECKSUM_DIGITS + 1])
+{
+	/* without data zlib gives its start value, whatever there was */
+	unsigned long crc = crc32_z(0, NULL, 0);
+
+	if (size_bytes)
+		crc = crc32_z(crc, data, size_bytes);
+	snprintf(text, GF_CHECKSUM_DIGITS + 1, "%08lx", crc & 0xfffffffful);
+}
+
+void gf_seal_end(struct gf_file_seal *seal, struct gf_digest *d)
+{
+	unsigned char raw[GF_DIGEST_BYTES];
+
+	seal->size_bytes = d->length_bytes;
+	gf_digest_end(d, raw);
+	gf_digest_hex(raw, seal->sha256);
+}

@@ -1,0 +1,437 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "checkpoints/set.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <limits.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/array.h"
+#include "base/file.h"
+#include "base/heap.h"
+#include "base/units.h"
+#include "checkpoints/safetensors.h"
+
+#define UNFINISHED ".tmp"
+#define REPLACED   ".old"
+/* The newest set and the one before it. */
+#define KEPT_SETS  2
+#define ASIDE      ".aside"
+#define MOST_ASIDE 1000
+
+static char *folder_of(const char *dir, size_t step, const char *ending)
+{
+	return gf_xasprintf("%s/step-%zu%s", dir, step, ending);
+}
+
+/* What a link in its place leads to is not ours. */
+static int check_kind(const char *path, mode_t kind, struct gf_error *err)
+{
+	struct stat st;
+
+	if (lstat(path, &st))
+		return gf_error_errno(err, -errno, "%s", path);
+	return (st.st_mode & S_IFMT) == kind
+		       ? 0
+		       : gf_error_set(
+				 err, -EEXIST, "%s: want a %s, found %s", path,
+				 kind == S_IFDIR ? "folder" : "regular file",
+				 S_ISLNK(st.st_mode) ? "a link"
+						     : "something else");
+}
+
+/* --- what lies in a folder ------------------------------------------------ */
+
+/* The step of a name "step-N<ending>"; false for any other name. */
+static bool step_of(const char *name, const char *ending, size_t *step)
+{
+	char *digits, *again;
+	long long number;
+	size_t length = strlen(name), tail = strlen(ending);
+	bool good;
+
+	if (strncmp(name, "step-", 5) != 0 || length < 5 + tail ||
+	    strcmp(name + length - tail, ending) != 0)
+		return false;
+	digits = gf_xstrdup(name + 5);
+	digits[length - 5 - tail] = '\0';
+	good = gf_units_int(digits, 0, LLONG_MAX, &number, NULL) == 0;
+	if (good) {
+		/* one spelling per step: not 007, not +7 */
+		again = gf_xasprintf("%lld", number);
+		good = strcmp(again, digits) == 0;
+		free(again);
+		*step = (size_t)number;
+	}
+	free(digits);
+	return good;
+}
+
+GF_ORDER(falling, size_t, GF_BY(*y, *x))
+
+static int list_steps(const char *dir, const char *ending, size_t **steps,
+		      size_t *count, struct gf_error *err)
+{
+	size_t capacity = 0, step;
+	struct dirent *entry;
+	DIR *d;
+
+	*steps = NULL;
+	*count = 0;
+	d = opendir(dir);
+	if (!d)
+		return gf_error_errno(err, -errno, "%s", dir);
+	while ((entry = readdir(d)))
+		if (step_of(entry->d_name, ending, &step))
+			*gf_array_push(steps, count, &capacity) = step;
+	closedir(d);
+	if (*count)
+		qsort(*steps, *count, sizeof(**steps), falling);
+	return 0;
+}
+
+/* rank-R.safetensors, the manifest, or what an interrupted write left beside
+ * them. */
+static bool is_part(const char *name)
+{
+	return (strncmp(name, "rank-", 5) == 0 &&
+		strstr(name, ".safetensors")) ||
+	       strncmp(name, GF_MANIFEST_NAME, strlen(GF_MANIFEST_NAME)) == 0;
+}
+
+/* (What a link leads to is not ours.) */
+static void remove_folder(const char *folder)
+{
+	int fd = open(folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	DIR *d = fd < 0 ? NULL : fdopendir(fd);
+	struct dirent *entry;
+
+	while (d && (entry = readdir(d)))
+		if (is_part(entry->d_name))
+			unlinkat(dirfd(d), entry->d_name, 0);
+	if (d)
+		closedir(d);
+	rmdir(folder);
+}
+
+/* Is it a set of this run? An earlier version's does not say whose it is. */
+static bool is_own(const char *dir, size_t step, const char *run, bool adopts)
+{
+	struct gf_manifest m = {0};
+	bool own;
+
+	if (gf_checkpoint_describe(dir, step, &m, NULL))
+		return false;
+	own = m.run ? strcmp(m.run, run) == 0 : adopts;
+	gf_manifest_release(&m);
+	return own;
+}
+
+/* Of this run: sets that would count as newer than that of `step`, and those
+ * older than the set before it. */
+static void remove_others(const char *dir, size_t step, const char *run,
+			  bool adopts)
+{
+	size_t *steps, count, i, kept = 0;
+	char *folder, *old;
+
+	if (list_steps(dir, "", &steps, &count, NULL))
+		return;
+	for (i = 0; i < count; i++) {
+		if (!is_own(dir, steps[i], run, adopts))
+			continue;
+		if (steps[i] <= step && kept++ < KEPT_SETS)
+			continue;
+		folder = folder_of(dir, steps[i], "");
+		old = folder_of(dir, steps[i], REPLACED);
+		/* a job that ends now leaves no half of a set */
+		remove_folder(rename(folder, old) ? folder : old);
+		free(folder);
+		free(old);
+	}
+	free(steps);
+}
+
+static void remove_unfinished(const char *dir, const char *ending)
+{
+	size_t *steps, count, i;
+
+	if (list_steps(dir, ending, &steps, &count, NULL))
+		return;
+	for (i = 0; i < count; i++) {
+		char *folder = folder_of(dir, steps[i], ending);
+
+		remove_folder(folder);
+		free(folder);
+	}
+	free(steps);
+}
+
+/* --- writing ------------------------------------------------------------- */
+
+int gf_checkpoint_begin(const char *dir, size_t step, struct gf_error *err)
+{
+	char *folder;
+	int rc;
+
+	if (mkdir(dir, 0777) && errno != EEXIST)
+		return gf_error_errno(err, -errno, "%s", dir);
+	remove_unfinished(dir, UNFINISHED);
+	remove_unfinished(dir, REPLACED);
+	folder = folder_of(dir, step, UNFINISHED);
+	rc = mkdir(folder, 0777) && errno != EEXIST
+		     ? gf_error_errno(err, -errno, "%s", folder)
+		     : check_kind(folder, S_IFDIR, err);
+	free(folder);
+	return rc;
+}
+
+char *gf_checkpoint_part(const char *dir, size_t step, int rank,
+			 bool unfinished)
+{
+	return gf_xasprintf("%s/step-%zu%s/rank-%d.safetensors", dir, step,
+			    unfinished ? UNFINISHED : "", rank);
+}
+
+static int check_parts(const char *dir, size_t step, int ranks, bool unfinished,
+		       struct gf_error *err)
+{
+	int r, rc = 0;
+
+	for (r = 0; r < ranks && !rc; r++) {
+		char *part = gf_checkpoint_part(dir, step, r, unfinished);
+
+		if (access(part, R_OK))
+			rc = gf_error_set(err, -ENOENT,
+					  "%s: want a file of every rank in "
+					  "one folder that all of them share, "
+					  "found none of rank %d",
+					  part, r);
+		free(part);
+	}
+	return rc;
+}
+
+/* A set of the same step that is not this run's, or does not say whose it is,
+ * is kept under another name. */
+static int set_aside(const char *folder, struct gf_error *err)
+{
+	int n, rc = -EEXIST;
+
+	for (n = 1; n <= MOST_ASIDE && (rc == -EEXIST || rc == -ENOTEMPTY);
+	     n++) {
+		char *to = gf_xasprintf("%s" ASIDE "-%d", folder, n);
+
+		rc = rename(folder, to) ? -errno : 0;
+		free(to);
+	}
+	return rc ? gf_error_errno(err, rc, "%s", folder) : 0;
+}
+
+/* A set of the same step, of before the run went back, makes way, and lies at
+ * `from` then. The two exchange their names at once where the file system can:
+ * one of them is always in place. */
+static int move_into_place(const char *from, const char *to,
+			   struct gf_error *err)
+{
+	char *old;
+	int rc = 0;
+
+	if (rename(from, to) == 0)
+		return 0;
+	if (errno != ENOTEMPTY && errno != EEXIST)
+		return gf_error_errno(err, -errno, "%s", to);
+	if (renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_EXCHANGE) == 0)
+		return 0;
+	old = gf_xasprintf("%s" REPLACED, to);
+	if (rename(to, old)) {
+		rc = gf_error_errno(err, -errno, "%s", to);
+	} else if (rename(from, to)) {
+		rc = gf_error_errno(err, -errno, "%s", to);
+		rename(old, to);
+	} else {
+		rename(old, from);
+	}
+	free(old);
+	return rc;
+}
+
+static int write_manifest(const char *folder, struct gf_manifest *m,
+			  struct gf_error *err)
+{
+	char *path = gf_xasprintf("%s/" GF_MANIFEST_NAME, folder);
+	char *text = gf_manifest_text(m);
+	struct gf_file f;
+	int rc = gf_file_create_own(&f, path, 0666, err);
+
+	rc = rc ? rc : gf_file_put(&f, text, strlen(text), err);
+	free(text);
+	free(path);
+	return rc;
+}
+
+int gf_checkpoint_publish(const char *dir, struct gf_manifest *m, bool adopts,
+			  struct gf_error *err)
+{
+	char *from = folder_of(dir, m->step, UNFINISHED);
+	char *to = folder_of(dir, m->step, "");
+	struct stat st;
+	int rc;
+
+	rc = check_kind(from, S_IFDIR, err);
+	rc = rc ? rc : check_parts(dir, m->step, m->ranks, true, err);
+	rc = rc ? rc : write_manifest(from, m, err);
+	if (!rc && lstat(to, &st) == 0 && !is_own(dir, m->step, m->run, adopts))
+		rc = set_aside(to, err);
+	rc = rc ? rc : move_into_place(from, to, err);
+	rc = rc ? rc : gf_file_sync_parent(to, err);
+	if (!rc) {
+		remove_folder(from); /* what has made way */
+		remove_others(dir, m->step, m->run, adopts);
+	}
+	free(from);
+	free(to);
+	return rc;
+}
+
+void gf_checkpoint_discard(const char *dir, size_t step)
+{
+	char *folder = folder_of(dir, step, UNFINISHED);
+
+	remove_folder(folder);
+	free(folder);
+}
+
+/* --- reading ------------------------------------------------------------- */
+
+int gf_checkpoint_steps(const char *dir, size_t **steps, size_t *count,
+			struct gf_error *err)
+{
+	return list_steps(dir, "", steps, count, err);
+}
+
+/* A set that has no manifest: parts that say no run are of a version that
+ * wrote none. */
+static int describe_old(const char *dir, size_t step, const char *manifest,
+			struct gf_manifest *m, struct gf_error *err)
+{
+	struct gf_safetensors s = {0};
+	size_t ranks;
+	int rc;
+
+	rc = gf_checkpoint_open_part(dir, step, 0, &s, err);
+	if (!rc && gf_safetensors_has_metadata(&s, GF_CHECKPOINT_RUN))
+		rc = gf_error_set(err, -EINVAL,
+				  "%s: want the set's manifest, found none",
+				  manifest);
+	if (!rc)
+		rc = gf_safetensors_metadata_size(&s, GF_CHECKPOINT_RANKS, 1,
+						  INT_MAX, &ranks, err);
+	gf_safetensors_close(&s);
+	if (!rc)
+		*m = (struct gf_manifest){.step = step, .ranks = (int)ranks};
+	return rc;
+}
+
+int gf_checkpoint_describe(const char *dir, size_t step, struct gf_manifest *m,
+			   struct gf_error *err)
+{
+	char *folder = folder_of(dir, step, "");
+	char *path = gf_xasprintf("%s/" GF_MANIFEST_NAME, folder);
+	struct stat st;
+	int rc = check_kind(folder, S_IFDIR, err);
+
+	if (!rc && lstat(path, &st) && errno == ENOENT)
+		rc = describe_old(dir, step, path, m, err);
+	else if (!rc && !(rc = check_kind(path, S_IFREG, err)))
+		rc = gf_manifest_read(path, step, m, err);
+	free(folder);
+	free(path);
+	return rc;
+}
+
+static int same_mark(const struct gf_safetensors *s, const char *key,
+		     const char *want, struct gf_error *err)
+{
+	char *got = NULL;
+	int rc = gf_safetensors_metadata(s, key, &got, err);
+
+	if (!rc && strcmp(got, want) != 0)
+		rc = gf_error_set(err, -EINVAL,
+				  "%s: want the part of %s %s, found that of "
+				  "%s %s",
+				  s->path, key, want, key, got);
+	free(got);
+	return rc;
+}
+
+static int same_marks(const struct gf_safetensors *s,
+		      const struct gf_manifest *m, int rank,
+		      struct gf_error *err)
+{
+	char number[32];
+	int rc = same_mark(s, GF_CHECKPOINT_RUN, m->run, err);
+
+	snprintf(number, sizeof(number), "%zu", m->step);
+	rc = rc ? rc : same_mark(s, GF_CHECKPOINT_STEP, number, err);
+	snprintf(number, sizeof(number), "%d", rank);
+	return rc ? rc : same_mark(s, GF_CHECKPOINT_RANK, number, err);
+}
+
+static int same_seal(const struct gf_safetensors *s,
+		     const struct gf_checkpoint_file *want,
+		     struct gf_error *err)
+{
+	struct gf_file_seal got;
+	int rc = gf_safetensors_seal(s, &got, err);
+
+	if (!rc && got.size_bytes != want->size_bytes)
+		rc = gf_error_set(err, -EINVAL,
+				  "%s: want the %zu bytes that were written, "
+				  "found %zu",
+				  s->path, want->size_bytes, got.size_bytes);
+	if (!rc && strcmp(got.sha256, want->sha256) != 0)
+		rc = gf_error_set(err, -EINVAL,
+				  "%s: want the contents that were written, "
+				  "with the SHA-256 %s, found %s",
+				  s->path, want->sha256, got.sha256);
+	return rc;
+}
+
+int gf_checkpoint_open_part(const char *dir, size_t step, int rank,
+			    struct gf_safetensors *s, struct gf_error *err)
+{
+	char *folder = folder_of(dir, step, "");
+	char *path = gf_checkpoint_part(dir, step, rank, false);
+	int rc = check_kind(folder, S_IFDIR, err);
+
+	rc = rc ? rc : check_kind(path, S_IFREG, err);
+	rc = rc ? rc : gf_safetensors_open(path, s, err);
+	free(folder);
+	free(path);
+	return rc;
+}
+
+int gf_checkpoint_check_part(const char *dir, const struct gf_manifest *m,
+			     int rank, struct gf_error *err)
+{
+	struct gf_safetensors s = {0};
+	int rc = gf_checkpoint_open_part(dir, m->step, rank, &s, err);
+
+	if (m->run) {
+		rc = rc ? rc : same_marks(&s, m, rank, err);
+		rc = rc ? rc : same_seal(&s, &m->files[rank], err);
+	} else if (!rc && gf_safetensors_has_metadata(&s, GF_CHECKPOINT_RUN)) {
+		rc = gf_error_set(err, -EINVAL,
+				  "%s: want the part of an earlier version, "
+				  "as rank 0's is, found that of a run",
+				  s.path);
+	}
+	gf_safetensors_close(&s);
+	return rc;
+}

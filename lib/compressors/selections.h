@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef GF_COMPRESSORS_SELECTIONS_H
+#define GF_COMPRESSORS_SELECTIONS_H
+
+#include "compressors/select_parts.h"
+#include "doc/selections/select_topk.h"
+#include "compressors/sets.h"
+
+/*
+ * The selections that run: name, the `gf_select_...` of gradients on the host,
+ * and the entry of gradients on a GPU, or NULL. To add one:
+ *	lib/doc/selections/select_NAME.[ch]	equations, keys, traits, what it
+ *sends; a row in lib/doc/selections/select_registry.c lib/compressors/NAME.c
+ *what it does (select_parts.h); a row here share/schema, man/gf-plan.5	its
+ *keys, and a sentence
+ *	tests/data/selections.txt	its keys in tests, which walk that file
+ * A selection without a row here can be planned and simulated, and is refused
+ * where it would run.
+ */
+/* clang-format off */
+#define GF_SELECTIONS(X) \
+	X(dense, dense, &gf_select_dense) \
+	X(csc, csc, &gf_select_csc_gpu) \
+	X(topk, topk, &gf_select_topk_gpu) \
+	X(gtopk, topk, &gf_select_topk_gpu) \
+	X(dgc, dgc, NULL) \
+	X(ef21, ef21, NULL) \
+	X(onebit, onebit, NULL) \
+	X(powersgd, powersgd, NULL) \
+	X(randomk, randomk, NULL)
+/* clang-format on */
+
+#define GF_DECLARE_SELECTION(name, host, gpu)                                  \
+	extern const struct gf_select_ops gf_select_##host;
+
+GF_SELECTIONS(GF_DECLARE_SELECTION)
+extern const struct gf_select_ops gf_select_csc_gpu, gf_select_topk_gpu;
+
+/*
+ * Selections that send each message as one set of its k largest values per
+ * rank. topk_host.c, whose gradients are on the host, shares this with
+ * topk_gpu.c, dgc.c and ef21.c: for each slot the sets of the plan's messages,
+ * where these are on the host. On a GPU the residual is as it was last fetched.
+ */
+struct gf_topk_kind {
+	double density; /* k/n, and of the first epochs; borrowed */
+	const double *warmup_densities;
+	size_t nwarmup;
+	bool merges; /* along a tree, as gtopk; else sets are gathered */
+	enum gf_putback putback;
+};
+
+struct gf_topk_slot {
+	/* the plan's nmessages; their sets are the slot's memory 0 */
+	struct gf_sparse_message *messages;
+};
+
+struct gf_topk_select {
+	struct gf_topk_kind kind;
+	uint32_t *scratch; /* of the thread that moves messages */
+	size_t sets_bytes; /* of a slot */
+	struct gf_topk_gpu *gpu;
+	/* of a selection that is built on this: arrays laid out as the pool */
+	float *arrays[3];
+	float factor;
+};
+
+static inline struct gf_topk_slot *gf_topk_slot(const struct gf_selector *s,
+						size_t slot)
+{
+	return s->slots[slot].more;
+}
+
+/* Lists without messages. */
+void gf_topk_open(struct gf_selector *s, const struct gf_topk_kind *kind);
+/* The kind of the plan's topk or gtopk. */
+struct gf_topk_kind gf_topk_kind(const struct gf_selector *s);
+/* A selection that is built on topk opens by this: its arrays are zeros. It
+ * closes as topk. -ENOMEM. */
+int gf_topk_open_arrays(struct gf_selector *s, const struct gf_topk_kind *kind,
+			struct gf_error *err);
+void gf_topk_close(struct gf_selector *s);
+/* k of a message in a step (from 1), and at most. */
+size_t gf_topk_k(const struct gf_selector *s, size_t step, size_t count_elems);
+size_t gf_topk_most_k(const struct gf_selector *s, size_t count_elems);
+/* All sets are there: concludes each, until one is not finite. -EBADMSG: one is
+ * damaged. */
+int gf_topk_conclude(struct gf_selector *s, size_t slot, struct gf_error *err);
+/* If all are: the residual is what the pool holds, the pool is the sum over
+ * ranks. */
+void gf_topk_commit(struct gf_selector *s, size_t slot);
+
+/* `begin` of struct gf_select_ops for messages on the host. */
+void gf_topk_begin(struct gf_selector *s, size_t slot, size_t step,
+		   const struct gf_work **list, size_t *n);
+
+#endif

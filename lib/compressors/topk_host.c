@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "compressors/selections.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/array.h"
+#include "base/heap.h"
+#include "doc/selections/select_density.h"
+
+/*
+ * topk and gtopk (Shi et al. 2019): of every message each rank sends the k
+ * largest of gradient plus residual, as values with indices; the rest is its
+ * residual of the next step. topk gathers all ranks' sets and applies their
+ * sum; gtopk merges them along a tree, keeping k at each node
+ * (compressors/sets.h).
+ *
+ * Until the step has ended and is found finite, the residual is as before it;
+ * what it is to become is in the pool. Then the pool becomes the sum.
+ */
+
+/* --- opening and closing -------------------------------------------------- */
+
+size_t gf_topk_most_k(const struct gf_selector *s, size_t count_elems)
+{
+	const struct gf_topk_select *p = s->priv;
+
+	return gf_density_count(gf_density_greatest(p->kind.density,
+						    p->kind.warmup_densities,
+						    p->kind.nwarmup),
+				count_elems);
+}
+
+size_t gf_topk_k(const struct gf_selector *s, size_t step, size_t count_elems)
+{
+	const struct gf_topk_select *p = s->priv;
+	const struct gf_topk_kind *k = &p->kind;
+	/* a replay has no epochs: it shows what follows warm-up */
+	double density =
+		s->env.epoch_steps
+			? gf_density_at(k->density, k->warmup_densities,
+					k->nwarmup,
+					(step - 1) / s->env.epoch_steps)
+			: k->density;
+
+	return gf_density_count(density, count_elems);
+}
+
+struct gf_topk_kind gf_topk_kind(const struct gf_selector *s)
+{
+	const struct gf_selection *selection = &s->env.plan->selection;
+	const struct gf_topk_params *k = gf_topk_params(selection);
+
+	return (struct gf_topk_kind){
+		.density = k->density,
+		.warmup_densities = k->warmup_densities,
+		.nwarmup = k->nwarmup,
+		.merges = gf_topk_merges(selection),
+		.putback = k->putback,
+	};
+}
+
+void gf_topk_open(struct gf_selector *s, const struct gf_topk_kind *kind)
+{
+	struct gf_topk_select *p = gf_xcalloc(1, sizeof(*p));
+	size_t i;
+
+	s->priv = p;
+	p->kind = *kind;
+	for (i = 0; i < s->env.depth; i++)
+		gf_select_own_work(s, i, s->nplan_work);
+}
+
+static void init_message(struct gf_selector *s, size_t slot, size_t i)
+{
+	const struct gf_plan *plan = s->env.plan;
+	const struct gf_work *w = &s->plan_work[slot][i];
+	const struct gf_topk_select *p = s->priv;
+
+	gf_topk_slot(s, slot)->messages[i] = (struct gf_sparse_message){
+		.merges = p->kind.merges,
+		.putback = p->kind.putback,
+		.ranks = plan->ranks,
+		.count_elems = w->count_elems,
+		.codec = gf_codec_find(plan->messages[i].codec),
+		.data = w->data,
+		.residual = s->residual
+				    ? s->residual + ((float *)w->data -
+						     s->env.pools[slot].data)
+				    : NULL,
+		.scratch = p->scratch,
+	};
+}
+
+static int open_slot(struct gf_selector *s, size_t slot, struct gf_error *err)
+{
+	const struct gf_topk_select *p = s->priv;
+	struct gf_topk_slot *t = gf_topk_slot(s, slot);
+	size_t n = s->env.plan->nmessages, i, at = 0;
+	int rc = gf_select_memory(s, slot, 0, p->sets_bytes, err);
+
+	t->messages = gf_xcalloc(n, sizeof(*t->messages));
+	for (i = 0; i < n && !rc; i++) {
+		struct gf_sparse_message *m = &t->messages[i];
+		size_t k = gf_topk_most_k(s, s->plan_work[0][i].count_elems);
+
+		init_message(s, slot, i);
+		rc = gf_sparse_init(m, k, err);
+		m->sets = (char *)s->slots[slot].memory[0] + at;
+		at += gf_sparse_sets_bytes(m, k);
+	}
+	return rc;
+}
+
+/* All messages' memory in one piece, which the transport likes. */
+static int open_messages(struct gf_selector *s, struct gf_error *err)
+{
+	const struct gf_plan *plan = s->env.plan;
+	struct gf_topk_select *p = s->priv;
+	size_t most = 0, i, k, n;
+	int rc = 0;
+
+	for (i = 0; i < plan->nmessages; i++) {
+		const struct gf_sparse_message m = {
+			.merges = p->kind.merges,
+			.putback = p->kind.putback,
+			.ranks = plan->ranks,
+			.count_elems = s->plan_work[0][i].count_elems,
+			.codec = gf_codec_find(plan->messages[i].codec),
+		};
+
+		k = gf_topk_most_k(s, m.count_elems);
+		n = gf_sparse_scratch_elems(&m, k);
+		most = n > most ? n : most;
+		p->sets_bytes += gf_sparse_sets_bytes(&m, k);
+	}
+	p->scratch = malloc((most + 1) * sizeof(*p->scratch));
+	if (!p->scratch)
+		return gf_error_set(err, -ENOMEM,
+				    "no memory to select among %zu gradients",
+				    s->env.pools[0].count_elems);
+	for (i = 0; i < s->env.depth && !rc; i++)
+		rc = open_slot(s, i, err);
+	return rc;
+}
+
+int gf_topk_open_arrays(struct gf_selector *s, const struct gf_topk_kind *kind,
+			struct gf_error *err)
+{
+	const size_t count = s->env.pools[0].count_elems;
+	struct gf_topk_select *p;
+	size_t i;
+
+	gf_topk_open(s, kind);
+	p = s->priv;
+	for (i = 0; i < GF_ARRAY_LENGTH(p->arrays); i++) {
+		p->arrays[i] = calloc(count + 1, sizeof(float));
+		if (!p->arrays[i])
+			return gf_error_set(
+				err, -ENOMEM,
+				"no memory for what %s keeps of "
+				"%zu gradients",
+				gf_selection_name(&s->env.plan->selection),
+				count);
+	}
+	return open_messages(s, err);
+}
+
+void gf_topk_close(struct gf_selector *s)
+{
+	struct gf_topk_select *p = s->priv;
+	size_t i, k;
+
+	if (!p)
+		return;
+	for (i = 0; i < s->env.depth; i++) {
+		struct gf_topk_slot *t = gf_topk_slot(s, i);
+
+		for (k = 0; t->messages && k < s->env.plan->nmessages; k++)
+			gf_sparse_release(&t->messages[k]);
+		free(t->messages);
+	}
+	for (i = 0; i < GF_ARRAY_LENGTH(p->arrays); i++)
+		free(p->arrays[i]);
+	free(p->scratch);
+	free(p);
+}
+
+static int open_topk(struct gf_selector *s, struct gf_error *err)
+{
+	const struct gf_topk_kind kind = gf_topk_kind(s);
+
+	gf_topk_open(s, &kind);
+	return open_messages(s, err);
+}
+
+/* --- on the thread that moves messages -------------------------------------
+ */
+
+static int prepare(void *ctx, size_t slot, size_t message,
+		   struct gf_gpu_stream *q, struct gf_error *err)
+{
+	const struct gf_selector *s = ctx;
+	struct gf_sparse_message *m = &gf_topk_slot(s, slot)->messages[message];
+
+	(void)q;
+	(void)err;
+	gf_sparse_select(m, m->k, s->env.rank);
+	return 0;
+}
+
+int gf_topk_conclude(struct gf_selector *s, size_t slot, struct gf_error *err)
+{
+	struct gf_select_bad *bad = &s->slots[slot].bad;
+	const struct gf_pool *pool = &s->env.pools[slot];
+	size_t i, at;
+
+	bad->found = false;
+	for (i = 0; i < s->env.plan->nmessages && !bad->found; i++) {
+		struct gf_sparse_message *m =
+			&gf_topk_slot(s, slot)->messages[i];
+
+		gf_sparse_conclude(m);
+		if (m->damaged)
+			return gf_error_set(err, -EBADMSG,
+					    "message %zu: want sets of %zu "
+					    "ascending indices below %zu, got "
+					    "damaged ones",
+					    i, m->k, m->count_elems);
+		at = gf_sparse_bad(m);
+		if (at < m->count_elems)
+			*bad = gf_select_bad_at(
+				pool, at + (size_t)(m->data - pool->data));
+	}
+	return 0;
+}
+
+void gf_topk_commit(struct gf_selector *s, size_t slot)
+{
+	const struct gf_pool *pool = &s->env.pools[slot];
+	const struct gf_topk_slot *t = gf_topk_slot(s, slot);
+	size_t i;
+
+	if (s->slots[slot].bad.found)
+		return;
+	gf_feedback_commit(s, pool->data, 0, pool->count_elems);
+	for (i = 0; i < s->env.plan->nmessages; i++)
+		gf_sparse_add(&t->messages[i], t->messages[i].data);
+}
+
+static int end(void *ctx, size_t slot, struct gf_gpu_stream *q,
+	       struct gf_error *err)
+{
+	int rc = gf_topk_conclude(ctx, slot, err);
+
+	(void)q;
+	if (rc == 0)
+		gf_topk_commit(ctx, slot);
+	return rc;
+}
+
+/* --- on the compute thread ------------------------------------------------ */
+
+void gf_topk_begin(struct gf_selector *s, size_t slot, size_t step,
+		   const struct gf_work **list, size_t *n)
+{
+	struct gf_topk_slot *t = gf_topk_slot(s, slot);
+	struct gf_work *work = s->slots[slot].list;
+	size_t i;
+
+	(void)list;
+	for (i = 0; i < *n; i++) {
+		struct gf_sparse_message *m = &t->messages[i];
+
+		m->k = gf_topk_k(s, step, m->count_elems);
+		work[i] = s->plan_work[slot][i];
+		gf_sparse_goes(m, &work[i]);
+		work[i].element = gf_element_set(gf_sparse_set_bytes(m, m->k),
+						 gf_sparse_merge, m);
+		work[i].data = m->sets;
+	}
+}
+
+const struct gf_select_ops gf_select_topk = {
+	.hooks = {.prepare = prepare, .end = end, .serial = true},
+	.slot_bytes = sizeof(struct gf_topk_slot),
+	.residual = "sparse.residual",
+	.check = gf_select_check_whole,
+	.open = open_topk,
+	.close = gf_topk_close,
+	.begin = gf_topk_begin,
+};

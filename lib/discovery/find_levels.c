@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "discovery/find_levels.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/array.h"
+#include "base/heap.h"
+#include "discovery/nvlink.h"
+
+const char *const gf_ranks_on_names[] = {"auto", "cpu", "gpu", NULL};
+
+struct link_default {
+	const char *link;
+	double bandwidth_bytes_per_s, latency_s;
+};
+
+/* The reasons stand in find_levels.h and gf-topo(1). Networks in order of
+ * preference. */
+static const struct link_default shm = {"shm", 8e9, 1e-6};
+static const struct link_default pcie = {"pcie", 12e9, 5e-6};
+static const struct link_default networks[] = {
+	{"infiniband", 12.5e9, 3e-6}, {"roce", 12.5e9, 5e-6},
+	{"ethernet", 1.25e9, 50e-6},  {"ipoib", 1.25e9, 50e-6},
+	{"loopback", 8e9, 20e-6},
+};
+
+static struct gf_level assumed(const struct link_default *d)
+{
+	return (struct gf_level){
+		.link = gf_xstrdup(d->link),
+		.bandwidth_bytes_per_s = d->bandwidth_bytes_per_s,
+		.latency_s = d->latency_s,
+		.bandwidth_origin = GF_ORIGIN_ASSUMED,
+		.latency_origin = GF_ORIGIN_ASSUMED,
+	};
+}
+
+void gf_levels_append(struct gf_topology *t, struct gf_level level,
+		      const char *name, size_t size)
+{
+	t->levels =
+		gf_xreallocarray(t->levels, t->nlevels + 1, sizeof(*t->levels));
+	level.name = gf_xstrdup(name);
+	level.size = size;
+	t->levels[t->nlevels++] = level;
+}
+
+/* Ports of one kind that can carry traffic; 0 if none. */
+static double rate_of_kind(const struct gf_host *host, const char *link,
+			   size_t *ports)
+{
+	/* Several ports of a fabric are driven together; of several Ethernet
+	 * interfaces most are for management. */
+	int add_up =
+		strcmp(link, "infiniband") == 0 || strcmp(link, "roce") == 0;
+	double rate = 0;
+	size_t i;
+
+	*ports = 0;
+	for (i = 0; i < host->nnics; i++) {
+		const struct gf_nic *n = &host->nics[i];
+
+		if (strcmp(n->link, link) != 0 || strcmp(n->state, "down") == 0)
+			continue;
+		++*ports;
+		if (add_up)
+			rate += n->bandwidth_bytes_per_s;
+		else if (n->bandwidth_bytes_per_s > rate)
+			rate = n->bandwidth_bytes_per_s;
+	}
+	return rate;
+}
+
+void gf_levels_network_of(const struct gf_host *host, struct gf_level *level)
+{
+	size_t i, ports;
+
+	for (i = 0; i < GF_ARRAY_LENGTH(networks); i++) {
+		double rate = rate_of_kind(host, networks[i].link, &ports);
+
+		if (ports == 0)
+			continue;
+		*level = assumed(&networks[i]);
+		if (rate > 0) {
+			level->bandwidth_bytes_per_s = rate;
+			level->bandwidth_origin = GF_ORIGIN_REPORTED;
+		}
+		return;
+	}
+	/* A job that spans hosts has some network: assume plain Ethernet. */
+	*level = assumed(&networks[2]);
+}
+
+/* The slowest link among the first `wanted` accelerators. */
+struct gf_level gf_levels_shm(void)
+{
+	return assumed(&shm);
+}
+
+struct gf_level gf_levels_devices(const struct gf_host *host, size_t wanted)
+{
+	struct gf_level level = assumed(&pcie);
+	double slowest = 0;
+	size_t i;
+
+	for (i = 0; i < host->ndevices && i < wanted; i++) {
+		double rate = host->devices[i].bandwidth_bytes_per_s;
+
+		if (!(rate > 0))
+			return level;
+		if (slowest == 0 || rate < slowest)
+			slowest = rate;
+	}
+	if (slowest > 0) {
+		level.bandwidth_bytes_per_s = slowest;
+		level.bandwidth_origin = GF_ORIGIN_REPORTED;
+	}
+	return level;
+}
+
+int gf_levels_of_host(struct gf_topology *t, enum gf_ranks_on ranks_on,
+		      struct gf_text *remark, struct gf_error *err)
+{
+	const struct gf_host *host = &t->hosts[0];
+
+	if (ranks_on == GF_RANKS_ON_GPU && host->ndevices == 0)
+		return gf_error_set(err, -ENOTSUP,
+				    "no GPU or accelerator is visible on %s",
+				    host->name);
+	if (ranks_on != GF_RANKS_ON_CPU && host->ndevices > 0)
+		gf_levels_on_devices(t, host->ndevices, remark);
+	else
+		gf_levels_append(t, assumed(&shm), "host", (size_t)host->cores);
+	return 0;
+}
+
+/* Ranks r*size .. r*size + size-1 on host r, for all hosts? Then size. */
+static int ranks_per_host(const struct gf_topology *t, const size_t *host_of,
+			  int ranks)
+{
+	int r, size = t->hosts[host_of[0]].ranks;
+
+	if ((size_t)size * t->nhosts != (size_t)ranks)
+		return 0;
+	for (r = 0; r < ranks; r++)
+		if (host_of[r] != host_of[r - r % size] ||
+		    (r % size == 0 && r > 0 && host_of[r] == host_of[r - 1]))
+			return 0;
+	return size;
+}
+
+static int busiest(const struct gf_topology *t)
+{
+	int most = 0;
+	size_t i;
+
+	for (i = 0; i < t->nhosts; i++)
+		if (t->hosts[i].ranks > most)
+			most = t->hosts[i].ranks;
+	return most;
+}
+
+static void slower(struct gf_level *a, struct gf_level b)
+{
+	if (b.bandwidth_bytes_per_s < a->bandwidth_bytes_per_s) {
+		free(a->link);
+		*a = b;
+	} else {
+		free(b.link);
+	}
+}
+
+/* The slowest host's way out; per_rank: one rank's share of it. */
+static struct gf_level network_level(const struct gf_topology *t, int per_rank)
+{
+	struct gf_level slowest = {0};
+	size_t i;
+
+	for (i = 0; i < t->nhosts; i++) {
+		struct gf_level level;
+
+		gf_levels_network_of(&t->hosts[i], &level);
+		if (per_rank)
+			level.bandwidth_bytes_per_s /= t->hosts[i].ranks;
+		if (i == 0)
+			slowest = level;
+		else
+			slower(&slowest, level);
+	}
+	return slowest;
+}
+
+struct gf_level gf_levels_between(const struct gf_topology *t)
+{
+	return network_level(t, 0);
+}
+
+/* Whether every rank can have an accelerator of its own. */
+static int choose_devices(const struct gf_topology *t,
+			  enum gf_ranks_on ranks_on, int *on_devices,
+			  struct gf_error *err)
+{
+	size_t i;
+
+	*on_devices = ranks_on != GF_RANKS_ON_CPU;
+	for (i = 0; i < t->nhosts && *on_devices; i++) {
+		const struct gf_host *h = &t->hosts[i];
+
+		if (h->ndevices >= (size_t)h->ranks)
+			continue;
+		if (ranks_on == GF_RANKS_ON_GPU)
+			return gf_error_set(err, -ENOTSUP,
+					    "host %s: want a GPU or "
+					    "accelerator for each of %d ranks, "
+					    "got %zu",
+					    h->name, h->ranks, h->ndevices);
+		*on_devices = 0;
+	}
+	return 0;
+}
+
+int gf_levels_of_job(struct gf_topology *t, const size_t *host_of, int ranks,
+		     enum gf_ranks_on ranks_on, struct gf_text *remark,
+		     struct gf_error *err)
+{
+	int r, size, on_devices, rc;
+	size_t i;
+
+	for (i = 0; i < t->nhosts; i++)
+		t->hosts[i].ranks = 0;
+	for (r = 0; r < ranks; r++)
+		t->hosts[host_of[r]].ranks++;
+	rc = choose_devices(t, ranks_on, &on_devices, err);
+	if (rc < 0)
+		return rc;
+	t->ranks = ranks;
+	size = ranks_per_host(t, host_of, ranks);
+	if (size == 0) {
+		gf_levels_append(t, network_level(t, 1), "net", (size_t)ranks);
+		gf_text_addf(remark,
+			     "the ranks are not placed in equal, contiguous "
+			     "groups on %zu hosts (up to %d on one): described "
+			     "as one flat level with a rank's share of the "
+			     "network; start them with mpirun --map-by "
+			     "ppr:N:node for levels host and net\n",
+			     t->nhosts, busiest(t));
+		return 0;
+	}
+	if ((size > 1 || t->nhosts == 1) && on_devices)
+		gf_levels_on_devices(t, (size_t)size, remark);
+	else if (size > 1 || t->nhosts == 1)
+		gf_levels_append(t, assumed(&shm), "host", (size_t)size);
+	if (t->nhosts > 1)
+		gf_levels_append(t, network_level(t, 0), "net", t->nhosts);
+	return 0;
+}
+
+void gf_levels_set_copy_rate(struct gf_topology *t, double bytes_per_s)
+{
+	size_t i;
+
+	for (i = 0; i < t->nlevels; i++) {
+		if (strcmp(t->levels[i].link, shm.link) != 0)
+			continue;
+		t->levels[i].bandwidth_bytes_per_s = bytes_per_s;
+		t->levels[i].bandwidth_origin = GF_ORIGIN_MEASURED;
+	}
+}
+
+int gf_levels_placed(struct gf_comm *c, const struct gf_level *levels,
+		     size_t nlevels, struct gf_text *remark,
+		     struct gf_error *err)
+{
+	int *host = gf_xcalloc((size_t)c->ranks, sizeof(*host));
+	int rc = gf_comm_allgather(c, &c->host, sizeof(c->host), host, err);
+	const int inner = gf_levels_host(levels, nlevels);
+	int rank, first;
+
+	for (rank = 0; rc == 0 && inner && c->rank == 0 && rank < c->ranks;
+	     rank++) {
+		first = rank - rank % inner;
+		if (host[rank] == host[first])
+			continue;
+		gf_text_addf(remark,
+			     "level \"%s\" is within a host, and "
+			     "ranks %d and %d of one of its groups of %d are "
+			     "on two: steps take longer than predicted: start "
+			     "the ranks by mpirun --map-by ppr:%d:node, or "
+			     "plan for these (mpirun ... gf-topo | gf-plan)\n",
+			     levels[0].name, first, rank, inner, inner);
+		break;
+	}
+	free(host);
+	return rc;
+}

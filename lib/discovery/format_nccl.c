@@ -1,0 +1,425 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * NCCL's and RCCL's topology XML, what NCCL_TOPO_DUMP_FILE writes and
+ * NCCL_TOPO_FILE reads: the nodes of one NVLink domain, mostly one, with the
+ * GPUs and network interfaces in use.
+ *
+ *	<system> <cpu numaid host_hash> <pci busid link_speed link_width> ...
+ *		<gpu dev sm gcn> <nvlink target count tclass> or <xgmi ...>
+ *			<c2c bw (MB/s) count>, the way to the processor
+ *		<nic> <net name speed (Mb/s) port gdr>
+ *
+ * A pci that has others below it is a switch; each of those is at a port of
+ * its own.
+ *
+ * GPUs that NVLink or xGMI connects, directly or through switches, are a level;
+ * those of one node that it does not connect meet over PCI Express, whose path
+ * is as narrow as its narrowest link; nodes meet over their networks.
+ */
+#include <ctype.h>
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/array.h"
+#include "base/heap.h"
+#include "discovery/discovery.h"
+#include "discovery/format.h"
+#include "discovery/nccl_xml.h"
+#include "discovery/pci_path.h"
+
+/* NVLink domains have some hundreds of GPUs. */
+enum { GPUS_MAX = 4096 };
+
+/* Where an element stands. */
+struct place {
+	const struct gf_markup *pci; /* the nearest, or NULL */
+	double path;                 /* of the narrowest link; 0 unknown */
+	const char *bridges;         /* its place in the PCI tree */
+	size_t host;
+	int numa;
+};
+
+static int recognise(const char *text)
+{
+	return strstr(text, "<system") != NULL && strstr(text, "<cpu") != NULL;
+}
+
+static bool is(const struct gf_markup *e, const char *name)
+{
+	return strcmp(e->name, name) == 0;
+}
+
+int gf_nccl_number(const struct gf_nccl *r, const struct gf_markup *e,
+		   const char *name, double absent, double *out)
+{
+	const char *text = gf_markup_get(e, name);
+	char *end;
+
+	*out = absent;
+	if (!text || !*text)
+		return 0;
+	*out = strtod(text, &end);
+	if (*end || !isfinite(*out))
+		return gf_error_set(r->err, -EINVAL,
+				    "%s:%zu: %s: want a number, got \"%.40s\"",
+				    r->in->path, e->line, name, text);
+	return 0;
+}
+
+char *gf_nccl_address(const struct gf_markup *e, const char *name)
+{
+	const char *text = e ? gf_markup_get(e, name) : NULL;
+	char *copy = text ? gf_xstrdup(text) : NULL, *c;
+
+	for (c = copy; c && *c; c++)
+		*c = (char)tolower((unsigned char)*c);
+	return copy;
+}
+
+/* The host with that hash; NCCL before 2.21 wrote none: one host. */
+static size_t host_of(struct gf_nccl *r, const struct gf_markup *cpu)
+{
+	const char *hash = gf_markup_get(cpu, "host_hash");
+	struct gf_topology *t = r->t;
+	char *name = gf_xasprintf("node-%s", hash ? hash : "0");
+	size_t i;
+
+	for (i = 0; i < t->nhosts; i++)
+		if (strcmp(t->hosts[i].name, name) == 0) {
+			free(name);
+			return i;
+		}
+	t->hosts = gf_xreallocarray(t->hosts, t->nhosts + 1, sizeof(*t->hosts));
+	t->hosts[t->nhosts] = (struct gf_host){.name = name};
+	r->trees = gf_xreallocarray(r->trees, t->nhosts + 1, sizeof(*r->trees));
+	r->trees[t->nhosts] = (struct gf_pci_tree){0};
+	return t->nhosts++;
+}
+
+/* "32.0 GT/s PCIe" and "16"; 0 where a virtual machine says nothing. */
+static double pcie_rate(const struct gf_markup *pci)
+{
+	const char *speed = gf_markup_get(pci, "link_speed");
+	const char *width = gf_markup_get(pci, "link_width");
+
+	return speed && width ? gf_discover_pcie_rate(strtod(speed, NULL),
+						      strtod(width, NULL))
+			      : 0;
+}
+
+char *gf_nccl_target(const struct gf_markup *gpu)
+{
+	const char *gcn = gf_markup_get(gpu, "gcn");
+
+	if (!gcn || !*gcn)
+		return NULL;
+	if (strcmp(gcn, "910") == 0)
+		return gf_xstrdup("gfx90a");
+	return gf_xasprintf("%s%.*s", isdigit((unsigned char)*gcn) ? "gfx" : "",
+			    (int)strcspn(gcn, ":"), gcn);
+}
+
+/* Bytes per second of the links from chip to chip, as NCCL counts them. */
+static int read_c2c(struct gf_nccl *r, const struct gf_markup *gpu,
+		    double *rate)
+{
+	double mb_per_s, count;
+	size_t i;
+	int rc = 0;
+
+	for (i = 0; i < gpu->nchildren && rc == 0; i++) {
+		const struct gf_markup *c = gpu->children[i];
+
+		if (!is(c, "c2c"))
+			continue;
+		rc = gf_nccl_number(r, c, "bw", 0, &mb_per_s);
+		rc = rc ? rc : gf_nccl_number(r, c, "count", 1, &count);
+		if (rc == 0 && mb_per_s > 0 && count > 0)
+			*rate += fmin(mb_per_s * count, 1e9) * 1e6;
+	}
+	return rc;
+}
+
+static int read_gpu(struct gf_nccl *r, const struct gf_markup *e,
+		    const struct place *at)
+{
+	struct gf_device *d;
+	char *target;
+	struct gf_nccl_gpu *g;
+	double sm, c2c = 0;
+	int rc = gf_nccl_number(r, e, "sm", 0, &sm);
+
+	rc = rc ? rc : read_c2c(r, e, &c2c);
+	if (rc == 0 && r->ngpus == GPUS_MAX)
+		rc = gf_error_set(r->err, -EINVAL,
+				  "%s:%zu: want at most %d GPUs, got more",
+				  r->in->path, e->line, GPUS_MAX);
+	if (rc < 0)
+		return rc;
+	target = gf_nccl_target(e);
+	g = gf_array_push(&r->gpus, &r->ngpus, &r->gpu_capacity);
+	g->gpu = e;
+	g->pci = at->pci;
+	g->host = at->host;
+	g->order = r->ngpus;
+	g->bus = gf_nccl_address(at->pci, "busid");
+	g->own = at->pci ? pcie_rate(at->pci) : 0;
+	g->path = at->path;
+	d = gf_discover_add_device(&r->t->hosts[at->host]);
+	d->type = gf_xstrdup("gpu");
+	d->name = target   ? target
+		  : sm > 0 ? gf_xasprintf("sm_%.0f", sm)
+			   : gf_xstrdup("gpu");
+	d->numa = at->numa;
+	d->pci = g->bus ? gf_xstrdup(g->bus) : NULL;
+	d->bandwidth_bytes_per_s = c2c > g->path ? c2c : g->path;
+	r->c2c += c2c > 0;
+	if (d->bandwidth_bytes_per_s > 0)
+		d->bandwidth_origin = GF_ORIGIN_REPORTED;
+	return 0;
+}
+
+/* NCCL's sockets have port 0 and no way past the processor (gdr); its adapters
+ * have a port. Without one, the name remains. */
+static int link_of(const struct gf_nccl *r, const struct gf_markup *net,
+		   const char *name, const char **link)
+{
+	double port, gdr;
+	int rc = gf_nccl_number(r, net, "port", -1, &port);
+
+	rc = rc ? rc : gf_nccl_number(r, net, "gdr", 0, &gdr);
+	if (rc == 0)
+		*link = port > 0 || gdr > 0
+				? gf_discover_rdma_link(name, "roce")
+			: port < 0 ? gf_discover_rdma_link(name, "ethernet")
+				   : "ethernet";
+	return rc;
+}
+
+static int read_net(struct gf_nccl *r, const struct gf_markup *e,
+		    const struct place *at)
+{
+	const char *name = gf_markup_get(e, "name");
+	const char *link = NULL;
+	struct gf_nic *n;
+	double mb_per_s;
+	int rc = gf_nccl_number(r, e, "speed", 0, &mb_per_s);
+
+	name = name && *name ? name : "net";
+	rc = rc ? rc : link_of(r, e, name, &link);
+	if (rc < 0)
+		return rc;
+	if (mb_per_s < 0 || mb_per_s > 1e9)
+		return gf_error_set(r->err, -EINVAL,
+				    "%s:%zu: speed: want 0 to 1e9 Mb/s, got %g",
+				    r->in->path, e->line, mb_per_s);
+	n = gf_discover_add_nic(&r->t->hosts[at->host]);
+	n->name = gf_xstrdup(name);
+	n->link = gf_xstrdup(link);
+	n->state = gf_xstrdup("up");
+	n->numa = at->numa;
+	n->pci = gf_nccl_address(at->pci, "busid");
+	n->bandwidth_bytes_per_s = mb_per_s * 1e6 / 8;
+	if (at->path > 0 && n->bandwidth_bytes_per_s > at->path)
+		n->bandwidth_bytes_per_s = at->path;
+	if (mb_per_s > 0)
+		n->bandwidth_origin = GF_ORIGIN_REPORTED;
+	return 0;
+}
+
+/* A device that NCCL completes at run time, or that is not in use. */
+static void note_bare(struct gf_nccl *r, const struct gf_markup *pci)
+{
+	const char *class = gf_markup_get(pci, "class");
+	unsigned long id = class ? strtoul(class, NULL, 16) >> 8 : 0;
+
+	r->bare++;
+	if (id >> 8 == 0x02) {
+		r->bare_nets++;
+		gf_imported_leave(r->in->imported,
+				  "network interfaces without an element net",
+				  pci->line);
+	}
+	if (id != GF_PCI_3D && id != GF_PCI_VGA && id != GF_PCI_ACCELERATOR &&
+	    id != GF_PCI_DISPLAY_OTHER)
+		return;
+	r->bare_gpus++;
+	gf_imported_leave(r->in->imported, "GPUs without an element gpu",
+			  pci->line);
+}
+
+/* Below a switch: its port, and what is there. The caller frees. */
+static char *add_place(struct gf_nccl *r, const struct gf_markup *pci,
+		       const struct place *at)
+{
+	char *place =
+		gf_xasprintf("%s%sport%zu/%zu", at->bridges ? at->bridges : "",
+			     at->bridges ? "/" : "", r->nplaces, r->nplaces);
+	char *address = gf_nccl_address(pci, "busid");
+
+	r->nplaces++;
+	if (address)
+		gf_pci_tree_put(&r->trees[at->host], address,
+				gf_xstrdup(place));
+	free(address);
+	return place;
+}
+
+/* Below a cpu: pci, nic, gpu and net may be nested in any way. Links are
+ * followed when all GPUs are known. */
+static int read_below(struct gf_nccl *r, const struct gf_markup *e,
+		      const struct place *at)
+{
+	static const char *const known[] = {"nic", "nvlink",  "xgmi",
+					    "c2c", "pcilink", NULL};
+	size_t i, k;
+	int rc = 0;
+
+	for (i = 0; i < e->nchildren && rc == 0; i++) {
+		const struct gf_markup *c = e->children[i];
+		struct place below = *at;
+		char *bridges = NULL;
+
+		if (is(c, "gpu")) {
+			rc = read_gpu(r, c, at);
+		} else if (is(c, "net")) {
+			rc = read_net(r, c, at);
+		} else if (is(c, "pci")) {
+			double rate = pcie_rate(c);
+
+			below.pci = c;
+			bridges = add_place(r, c, at);
+			below.bridges = bridges;
+			if (rate > 0 && (rate < at->path || !(at->path > 0)))
+				below.path = rate;
+			if (c->nchildren == 0)
+				note_bare(r, c);
+		} else {
+			for (k = 0; known[k] && !is(c, known[k]);)
+				k++;
+			if (!known[k])
+				gf_imported_leave(r->in->imported,
+						  "unknown elements", c->line);
+		}
+		if (rc == 0)
+			rc = read_below(r, c, &below);
+		free(bridges);
+	}
+	return rc;
+}
+
+/* A file for NCCL_TOPO_FILE, as clouds' images have one. */
+static int refuse_empty(const struct gf_nccl *r)
+{
+	size_t nets = r->bare_nets, i;
+
+	for (i = 0; i < r->t->nhosts; i++)
+		nets += r->t->hosts[i].nnics;
+	if (r->bare == 0)
+		return gf_error_set(r->err, -EINVAL,
+				    "%s: want at least one gpu below a cpu, "
+				    "got none",
+				    r->in->path);
+	return gf_error_set(r->err, -EINVAL,
+			    "%s: want elements gpu, got a template, which NCCL "
+			    "completes at run time (by class %zu GPUs and %zu "
+			    "network interfaces): give what "
+			    "NCCL_TOPO_DUMP_FILE writes on the node",
+			    r->in->path, r->bare_gpus, nets);
+}
+
+static int read_system(struct gf_nccl *r, const struct gf_markup *root)
+{
+	const char *version = gf_markup_get(root, "version");
+	size_t i;
+	int rc = 0;
+
+	if (!is(root, "system"))
+		return gf_error_set(r->err, -EINVAL,
+				    "%s:%zu: want the element system, got "
+				    "%.40s",
+				    r->in->path, root->line, root->name);
+	if (version)
+		r->in->imported->version = gf_xasprintf("XML %.20s", version);
+	for (i = 0; i < root->nchildren && rc == 0; i++) {
+		const struct gf_markup *c = root->children[i];
+		struct place at = {0};
+		double numa;
+
+		if (!is(c, "cpu")) {
+			gf_imported_leave(r->in->imported, "unknown elements",
+					  c->line);
+			continue;
+		}
+		rc = gf_nccl_number(r, c, "numaid", -1, &numa);
+		at.host = host_of(r, c);
+		at.numa = numa >= 0 && numa < 1e6 ? (int)numa : -1;
+		r->t->hosts[at.host].numa_nodes += numa >= 0;
+		if (rc == 0 && r->t->nhosts > GPUS_MAX)
+			rc = gf_error_set(r->err, -EINVAL,
+					  "%s:%zu: want at most %d hosts, got "
+					  "more",
+					  r->in->path, c->line, GPUS_MAX);
+		if (rc == 0)
+			rc = read_below(r, c, &at);
+	}
+	return rc == 0 && r->ngpus == 0 ? refuse_empty(r) : rc;
+}
+
+/* A host's GPUs meet by the links to its processor. */
+static void name_levels(const struct gf_nccl *r)
+{
+	size_t i;
+
+	if (r->c2c)
+		gf_imported_find(r->in->imported, "c2c links of %zu GPU%s",
+				 r->c2c, r->c2c == 1 ? "" : "s");
+	for (i = 0; i < r->t->nlevels && r->c2c == r->ngpus; i++) {
+		struct gf_level *l = &r->t->levels[i];
+
+		if (strcmp(l->link, "pcie") != 0)
+			continue;
+		free(l->link);
+		l->link = gf_xstrdup("c2c");
+	}
+}
+
+static int read_nccl(const struct gf_topology_file *in, struct gf_topology *t,
+		     struct gf_text *remarks, struct gf_error *err)
+{
+	struct gf_nccl r = {.in = in, .t = t, .err = err, .link = "nvlink"};
+	struct gf_markup *root = NULL;
+	size_t i;
+	int rc = gf_xml_parse(in->text, in->path, &root, err);
+
+	if (rc == 0)
+		rc = read_system(&r, root);
+	if (rc == 0)
+		rc = gf_nccl_connect(&r, remarks);
+	if (rc == 0) {
+		for (i = 0; i < t->nhosts; i++)
+			gf_near_by_places(&t->hosts[i], &r.trees[i]);
+		gf_levels_linked(t, r.linked, r.ngpus, remarks);
+		name_levels(&r);
+		t->source = gf_xstrdup("nccl-xml");
+	}
+	gf_markup_free(root);
+	for (i = 0; i < t->nhosts; i++)
+		gf_pci_tree_release(&r.trees[i]);
+	free(r.trees);
+	for (i = 0; i < r.ngpus; i++)
+		free(r.gpus[i].bus);
+	free(r.gpus);
+	free(r.linked);
+	free(r.at_switch);
+	return rc;
+}
+
+const struct gf_topology_format gf_format_nccl = {
+	.name = "nccl",
+	.description = "NCCL's or RCCL's XML (NCCL_TOPO_DUMP_FILE)",
+	.recognise = recognise,
+	.read = read_nccl,
+};

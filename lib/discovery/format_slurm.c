@@ -1,0 +1,497 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Slurm's topology.conf, a tree of switches, or blocks; what `scontrol show
+ * topology` makes of it, with the nodes below every switch; and topology.yaml,
+ * of whose topologies the cluster's default is read: these, rings, or tori.
+ *
+ *	SwitchName=leaf0 Nodes=tux[0-3]
+ *	SwitchName=spine Switches=leaf[0-1] LinkSpeed=900
+ *	BlockName=b0 Nodes=tux[0-7]        BlockSizes=8 *
+ * The file names hosts and groups near ones, but has no rates (LinkSpeed has no
+ * unit and no effect). The levels' rates are assumed: Ethernet with
+ * non-blocking switches. A tree with branches of different shapes becomes one
+ * flat level. A size of BlockSizes above the blocks' is a tier, too, if it
+ * divides them evenly; a block without nodes, which generators add to have a
+ * power of two of them, is none.
+ */
+#include <errno.h>
+#include <search.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/array.h"
+#include "base/heap.h"
+#include "base/log_lines.h"
+#include "discovery/format.h"
+#include "discovery/slurm.h"
+#include "discovery/find_levels.h"
+
+/* Levels of the network, innermost first. */
+struct tiers {
+	struct gf_topology *t;
+	size_t count, below; /* hosts */
+};
+
+/* Each tier passes on all that the hosts below can send. NULL: it has no name
+ * of its own. */
+static void add_tier(struct tiers *to, const char *own, size_t size)
+{
+	static const struct gf_host nothing = {0};
+	struct gf_level level;
+	char name[32];
+
+	snprintf(name, sizeof(name), "tier%zu", ++to->count);
+	gf_levels_network_of(&nothing, &level);
+	level.bandwidth_bytes_per_s *= (double)to->below;
+	gf_levels_append(to->t, level, own ? own : name, size);
+	to->below *= size;
+}
+
+/* Sizes of aggregated blocks; the blocks that are left at the end. */
+static size_t add_aggregated(const struct gf_slurm *r, size_t blocks,
+			     struct tiers *to, struct gf_text *remarks)
+{
+	const size_t *sizes = r->block_sizes;
+	size_t i, together;
+
+	if (r->nblock_sizes && sizes[0] != r->size[0])
+		gf_text_addf(remarks,
+			     "%s: BlockSizes: Slurm plans with %zu nodes of a "
+			     "block, and a block has %zu\n",
+			     r->in->path, sizes[0], r->size[0]);
+	for (i = 1; i < r->nblock_sizes && blocks > 1; i++) {
+		together = sizes[i] / sizes[i - 1];
+		if (sizes[i] % sizes[i - 1] || blocks % together || r->gap) {
+			gf_text_addf(remarks,
+				     "%s: BlockSizes: %zu nodes do not divide "
+				     "the blocks with nodes evenly: left out\n",
+				     r->in->path, sizes[i]);
+			break;
+		}
+		add_tier(to, NULL, together);
+		blocks /= together;
+	}
+	return blocks;
+}
+
+/* The levels of equal trees of so many tiers, or a flat one. */
+static void add_levels(const struct gf_slurm *r, int tiers,
+		       struct gf_topology *t, struct gf_text *remarks)
+{
+	static const char *const axes[] = {"x", "y", "z"};
+	struct tiers to = {t, 0, 1};
+	size_t size, k;
+	int i;
+
+	if (r->in->ranks_per_host > 1)
+		gf_levels_append(t, gf_levels_shm(), "host",
+				 (size_t)r->in->ranks_per_host);
+	if (r->unequal) {
+		gf_text_addf(remarks,
+			     "%s: the %s are not alike%s: described as one "
+			     "flat level of %zu hosts\n",
+			     r->in->path, r->what,
+			     r->dims[0] ? ", or have not one node for every "
+					  "place in order"
+					: "",
+			     r->hosts.count);
+		add_tier(&to, "net", r->hosts.count);
+		return;
+	}
+	if (strcmp(r->innermost, "switch") != 0)
+		gf_text_addf(remarks,
+			     "%s: the hosts of %s are described as if switches "
+			     "that do not block connected them\n",
+			     r->in->path, r->what);
+	for (k = 0; k < 3; k++)
+		if (r->dims[k] > 1)
+			add_tier(&to, axes[k], r->dims[k]);
+	for (i = to.count > 0; i < tiers; i++) {
+		size = r->size[i];
+		if (i == 1 && r->blocks) {
+			size = add_aggregated(r, size, &to, remarks);
+			if (size == 1)
+				continue;
+		}
+		add_tier(&to, i ? NULL : r->innermost, size);
+	}
+}
+
+static bool is_yaml(const char *text)
+{
+	return strstr(text, "cluster_default:") || strstr(text, "- topology:");
+}
+
+static int recognise(const char *text)
+{
+	return strcasestr(text, "SwitchName=") != NULL ||
+	       strcasestr(text, "BlockName=") != NULL || is_yaml(text);
+}
+
+int gf_slurm_block_sizes(struct gf_slurm *r, const char *value)
+{
+	unsigned long size;
+	char *end;
+
+	do {
+		size = strtoul(value, &end, 10);
+		if (end == value || (*end && *end != ',') || size < 1 ||
+		    size > GF_HOSTLIST_MAX)
+			return gf_error_set(
+				r->err, -EINVAL,
+				"BlockSizes: want numbers of nodes "
+				"with commas between, got \"%.40s\"",
+				value);
+		value = end + (*end == ',');
+		if (r->nblock_sizes == GF_SLURM_SIZES)
+			return gf_error_set(r->err, -EINVAL,
+					    "BlockSizes: want at most %d, got "
+					    "more",
+					    GF_SLURM_SIZES);
+		if (r->nblock_sizes == 0 ||
+		    r->block_sizes[r->nblock_sizes - 1] < size)
+			r->block_sizes[r->nblock_sizes++] = size;
+	} while (*value);
+	return 0;
+}
+
+int gf_slurm_set(struct gf_slurm *r, struct gf_slurm_node *n, const char *key,
+		 const char *value)
+{
+	if (strcasecmp(key, "Nodes") == 0)
+		return gf_hostlist_add(&n->hosts, value, r->err);
+	if (strcasecmp(key, "Switches") == 0)
+		return gf_hostlist_add(&n->children, value, r->err);
+	if (strcasecmp(key, "Level") == 0)
+		n->shown = true;
+	if (strcasecmp(key, "LinkSpeed") == 0 ||
+	    strcasecmp(key, "Level") == 0 || strcasecmp(key, "BlockIndex") == 0)
+		return 0;
+	if (strcasecmp(key, "BlockSize") == 0 ||
+	    strcasecmp(key, "BlockSizes") == 0)
+		return gf_slurm_block_sizes(r, value);
+	if (strcasecmp(key, "BlockName") == 0) {
+		r->blocks = true;
+		r->what = "blocks";
+	}
+	if (strcasecmp(key, "SwitchName") != 0 &&
+	    strcasecmp(key, "BlockName") != 0)
+		return gf_error_set(r->err, -EINVAL,
+				    "want SwitchName, Nodes, Switches, "
+				    "LinkSpeed, BlockName or BlockSizes, got "
+				    "%.40s",
+				    key);
+	if (n->name || !*value)
+		return gf_error_set(r->err, -EINVAL,
+				    "want one name on a line, got \"%.40s\"",
+				    value);
+	n->name = gf_xstrdup(value);
+	return 0;
+}
+
+static void node_release(struct gf_slurm_node *n)
+{
+	free(n->name);
+	gf_hostlist_release(&n->hosts);
+	gf_hostlist_release(&n->children);
+}
+
+/* Has it nothing below? */
+static bool is_empty(const struct gf_slurm_node *n)
+{
+	return !n->hosts.count && !n->children.count;
+}
+
+static int check_node(struct gf_slurm *r, const struct gf_slurm_node *n)
+{
+	ENTRY *found, entry = {.key = n->name, .data = (void *)r->nnodes};
+
+	if (r->nnodes >= GF_SLURM_SWITCHES || r->names > GF_HOSTLIST_MAX)
+		return gf_error_set(r->err, -EINVAL,
+				    "want at most %d switches and %zu names in "
+				    "all",
+				    GF_SLURM_SWITCHES, GF_HOSTLIST_MAX);
+	if ((n->hosts.count > 0) == (n->children.count > 0) &&
+	    (n->hosts.count > 0 || !r->blocks))
+		return gf_error_set(r->err, -EINVAL,
+				    "%s: want either Nodes or Switches",
+				    n->name);
+	/* those without nodes are not kept */
+	if (!hsearch_r(entry, is_empty(n) ? FIND : ENTER, &found, &r->numbers))
+		return is_empty(n) ? 0
+				   : gf_error_set(r->err, -ENOMEM, "no memory");
+	if (found->data != entry.data)
+		return gf_error_set(
+			r->err, -EINVAL, "want %.40s once, it was on line %zu",
+			n->name, r->nodes[(size_t)found->data].line);
+	return 0;
+}
+
+int gf_slurm_take(struct gf_slurm *r, struct gf_slurm_node *n, int rc)
+{
+	bool empty;
+
+	r->names += n->hosts.count + n->children.count;
+	if (n->shown && n->children.count)
+		gf_hostlist_release(&n->hosts);
+	if (rc == 0 && n->name)
+		rc = check_node(r, n);
+	else if (rc == 0 && (n->hosts.count || n->children.count))
+		rc = gf_error_set(r->err, -EINVAL,
+				  "want a SwitchName or BlockName, got none");
+	if (rc < 0)
+		gf_error_prefix(r->err, "%s:%zu", r->in->path, n->line);
+	empty = n->name && is_empty(n);
+	if (rc == 0 && empty) {
+		gf_imported_leave(r->in->imported, "blocks without nodes",
+				  n->line);
+		r->after_empty = true;
+	} else if (rc == 0 && n->name) {
+		r->gap |= r->after_empty;
+	}
+	if (rc < 0 || !n->name || empty)
+		node_release(n);
+	else
+		*gf_array_push(&r->nodes, &r->nnodes, &r->capacity) = *n;
+	return rc;
+}
+
+/* Pairs of key=value; a line without a name (BlockSizes alone) says nothing.
+ * What begins with no pair is of a transcript, or of a page. */
+static int read_line(struct gf_slurm *r, char *line, size_t number)
+{
+	struct gf_slurm_node n = {.line = number};
+	char *saved = NULL, *word, *value;
+	bool aggregated;
+	int rc = 0;
+
+	line[strcspn(line, "#")] = '\0';
+	aggregated = strncasecmp(line, "AggregatedBlock=", 16) == 0;
+	if (*line && line[strcspn(line, "= \t")] != '=') {
+		gf_imported_leave(r->in->imported, "lines that are none of its",
+				  number);
+		return 0;
+	}
+	for (word = strtok_r(line, " \t\r", &saved); word && rc == 0;
+	     word = strtok_r(NULL, " \t\r", &saved)) {
+		value = strchr(word, '=');
+		if (value) {
+			*value = '\0';
+			if (!aggregated || strcasecmp(word, "BlockSize") == 0)
+				rc = gf_slurm_set(r, &n, word, value + 1);
+		} else {
+			rc = gf_error_set(r->err, -EINVAL,
+					  "want KEY=VALUE, got \"%.40s\"",
+					  word);
+		}
+	}
+	return gf_slurm_take(r, &n, rc);
+}
+
+/* Lines that end in a backslash go on. */
+static int read_lines(struct gf_slurm *r)
+{
+	static const char *const marks[] = {"SwitchName=", "BlockName=", NULL};
+	struct gf_log log = {.at = r->in->text, .marks = marks};
+	struct gf_text whole = {0};
+	size_t first = 1, n;
+	char *line;
+	int rc = 0;
+
+	while (rc == 0 && (line = gf_log_next(&log))) {
+		n = strlen(line);
+		gf_text_add(&whole, line, n);
+		if (n && line[n - 1] == '\\' && *log.at) {
+			whole.data[whole.length - 1] = ' ';
+			continue;
+		}
+		rc = read_line(r, whole.data, first);
+		whole.length = 0;
+		first = log.line + 1;
+	}
+	gf_log_release(&log);
+	gf_text_release(&whole);
+	if (rc == 0 && r->nnodes == 0)
+		rc = gf_error_set(r->err, -EINVAL,
+				  "%s: want a SwitchName or BlockName with "
+				  "nodes, got none",
+				  r->in->path);
+	return rc;
+}
+
+static struct gf_slurm_node *find(const struct gf_slurm *r, const char *name)
+{
+	ENTRY *found, wanted = {.key = (char *)name};
+
+	hsearch_r(wanted, FIND, &found, (struct hsearch_data *)&r->numbers);
+	return found ? &r->nodes[(size_t)found->data] : NULL;
+}
+
+/* Every switch below at most one other. */
+static int link_nodes(struct gf_slurm *r)
+{
+	size_t i, k;
+
+	for (i = 0; i < r->nnodes; i++)
+		for (k = 0; k < r->nodes[i].children.count; k++) {
+			const char *name = r->nodes[i].children.names[k];
+			struct gf_slurm_node *child = find(r, name);
+
+			if (!child || child->has_parent)
+				return gf_error_set(
+					r->err, -EINVAL,
+					"%s:%zu: want a switch that %s, got "
+					"%.40s",
+					r->in->path, r->nodes[i].line,
+					child ? "is below no other"
+					      : "has a line of its own",
+					name);
+			child->has_parent = true;
+		}
+	return 0;
+}
+
+static void note_size(struct gf_slurm *r, int tier, size_t size)
+{
+	if (r->size[tier] == 0)
+		r->size[tier] = size;
+	else if (r->size[tier] != size)
+		r->unequal = true;
+}
+
+/* Adds the hosts below; *tier is how many levels there are. */
+static int walk(struct gf_slurm *r, const struct gf_slurm_node *n, int depth,
+		int *tier)
+{
+	size_t i;
+	int below, rc = 0;
+
+	if (depth > GF_SLURM_TIERS)
+		return gf_error_set(r->err, -EINVAL,
+				    "%s:%zu: want at most %d tiers of "
+				    "switches, got more at %.40s",
+				    r->in->path, n->line, GF_SLURM_TIERS,
+				    n->name);
+	*tier = 0;
+	r->visited++;
+	for (i = 0; i < n->hosts.count && rc == 0; i++)
+		rc = gf_hostlist_add(&r->hosts, n->hosts.names[i], r->err);
+	for (i = 0; i < n->children.count && rc == 0; i++) {
+		rc = walk(r, find(r, n->children.names[i]), depth + 1, &below);
+		if (i > 0 && below + 1 != *tier)
+			r->unequal = true;
+		if (below + 1 > *tier)
+			*tier = below + 1;
+	}
+	if (rc == 0)
+		note_size(r, *tier,
+			  n->hosts.count ? n->hosts.count : n->children.count);
+	return rc;
+}
+
+static int by_name(const void *a, const void *b)
+{
+	return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+static int check_hosts(const struct gf_slurm *r)
+{
+	char **sorted =
+		gf_xmemdup(r->hosts.names, r->hosts.count * sizeof(*sorted));
+	size_t i;
+	int rc = 0;
+
+	qsort(sorted, r->hosts.count, sizeof(*sorted), by_name);
+	for (i = 1; i < r->hosts.count && rc == 0; i++)
+		if (strcmp(sorted[i], sorted[i - 1]) == 0)
+			rc = gf_error_set(r->err, -EINVAL,
+					  "%s: want every node below one "
+					  "switch, got %.40s below two",
+					  r->in->path, sorted[i]);
+	free(sorted);
+	return rc;
+}
+
+/* All trees; several meet at one more tier. */
+static int walk_all(struct gf_slurm *r, int *tiers, struct gf_text *remarks)
+{
+	size_t i, roots = 0, second = 0;
+	int top = 0, tier, rc = link_nodes(r);
+
+	for (i = 0; i < r->nnodes && rc == 0; i++) {
+		if (r->nodes[i].has_parent)
+			continue;
+		rc = walk(r, &r->nodes[i], 1, &tier);
+		if (rc == 0 && roots++ > 0 && tier != top)
+			r->unequal = true;
+		second = roots == 2 && !second ? i : second;
+		top = roots == 1 || tier > top ? tier : top;
+	}
+	if (rc == 0 && r->visited < r->nnodes)
+		rc = gf_error_set(r->err, -EINVAL,
+				  "%s: want a tree of switches, got %zu in a "
+				  "circle",
+				  r->in->path, r->nnodes - r->visited);
+	*tiers = top + 1;
+	if (roots > 1)
+		r->size[(*tiers)++] = roots;
+	if (rc == 0 && roots > 1 && strcmp(r->what, "switches") == 0)
+		gf_text_addf(remarks,
+			     "%s:%zu: no switch connects the %zu trees (%s is "
+			     "the second), and Slurm starts no job across "
+			     "them: described as if one more tier did\n",
+			     r->in->path, r->nodes[second].line, roots,
+			     r->nodes[second].name);
+	return rc ? rc : check_hosts(r);
+}
+
+static int read_slurm(const struct gf_topology_file *in, struct gf_topology *t,
+		      struct gf_text *remarks, struct gf_error *err)
+{
+	struct gf_slurm r = {.in = in,
+			     .err = err,
+			     .what = "switches",
+			     .innermost = "switch"};
+	size_t i;
+	int tiers, rc;
+
+	if (!hcreate_r(GF_SLURM_SWITCHES, &r.numbers))
+		return gf_error_set(err, -ENOMEM, "%s: no memory", in->path);
+	rc = is_yaml(in->text) ? gf_slurm_yaml(&r) : read_lines(&r);
+	if (rc == 0)
+		rc = walk_all(&r, &tiers, remarks);
+	if (rc == 0) {
+		add_levels(&r, tiers, t, remarks);
+		t->source = gf_xstrdup("slurm");
+		t->ranks = gf_levels_ranks(t->levels, t->nlevels);
+		if (t->ranks == 0)
+			rc = gf_error_set(err, -EINVAL,
+					  "%s: want at most %d ranks in all",
+					  in->path, GF_RANKS_MAX);
+	}
+	if (rc == 0) {
+		t->nhosts = r.hosts.count;
+		t->hosts = gf_xcalloc(t->nhosts, sizeof(*t->hosts));
+		for (i = 0; i < t->nhosts; i++) {
+			t->hosts[i].name = gf_xstrdup(r.hosts.names[i]);
+			t->hosts[i].ranks = in->ranks_per_host;
+		}
+	}
+	for (i = 0; i < r.nnodes; i++)
+		node_release(&r.nodes[i]);
+	free(r.nodes);
+	hdestroy_r(&r.numbers);
+	gf_hostlist_release(&r.hosts);
+	return rc;
+}
+
+const struct gf_topology_format gf_format_slurm = {
+	.name = "slurm",
+	.description = "Slurm's topology.conf, topology.yaml, scontrol",
+	.bare_hosts = true,
+	.recognise = recognise,
+	.read = read_slurm,
+};

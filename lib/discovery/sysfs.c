@@ -1,0 +1,488 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/heap.h"
+#include "discovery/discovery.h"
+#include "base/array.h"
+
+static int read_line(const char *path, char *out, size_t capacity)
+{
+	ssize_t n;
+	int saved, fd = open(path, O_RDONLY | O_CLOEXEC);
+
+	if (fd < 0)
+		return -errno;
+	n = read(fd, out, capacity - 1);
+	saved = errno;
+	close(fd);
+	if (n < 0)
+		return -saved;
+	out[n] = '\0';
+	out[strcspn(out, "\n")] = '\0';
+	return 0;
+}
+
+/* NULL if the path is longer than any can be. */
+static const char *format_path(char path[PATH_MAX], const char *fmt,
+			       va_list args)
+{
+	int n = vsnprintf(path, PATH_MAX, fmt, args);
+
+	return n >= 0 && n < PATH_MAX ? path : NULL;
+}
+
+static int line(char *out, size_t capacity, const char *fmt, va_list args)
+{
+	char buffer[PATH_MAX];
+	const char *path = format_path(buffer, fmt, args);
+
+	return path ? read_line(path, out, capacity) : -ENAMETOOLONG;
+}
+
+int gf_sysfs_line(char *out, size_t capacity, const char *fmt, ...)
+{
+	va_list args;
+	int rc;
+
+	va_start(args, fmt);
+	rc = line(out, capacity, fmt, args);
+	va_end(args);
+	return rc;
+}
+
+/* The first line of a file as a number: 0 or a negative errno, -EINVAL if it is
+ * none. */
+__attribute__((format(printf, 2, 3))) static int
+read_number(double *out, const char *fmt, ...)
+{
+	char text[64], *end;
+	va_list args;
+	double value;
+	int rc;
+
+	va_start(args, fmt);
+	rc = line(text, sizeof(text), fmt, args);
+	va_end(args);
+	if (rc < 0)
+		return rc;
+	value = strtod(text, &end);
+	if (end == text || !isfinite(value))
+		return -EINVAL;
+	*out = value;
+	return 0;
+}
+
+static int by_bytes(const void *a, const void *b)
+{
+	return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* Whether such a path exists. */
+__attribute__((format(printf, 1, 2))) static int exists(const char *fmt, ...)
+{
+	char buffer[PATH_MAX];
+	const char *path;
+	va_list args;
+
+	va_start(args, fmt);
+	path = format_path(buffer, fmt, args);
+	va_end(args);
+	return path && access(path, F_OK) == 0;
+}
+
+static size_t list(const char *folder, char ***names)
+{
+	DIR *dir = gf_heap_need(opendir(folder));
+	struct dirent *entry;
+	size_t count = 0;
+
+	if (!dir)
+		return 0;
+	while ((entry = readdir(dir))) {
+		if (entry->d_name[0] == '.')
+			continue;
+		*names = gf_xreallocarray(*names, count + 1, sizeof(**names));
+		(*names)[count++] = gf_xstrdup(entry->d_name);
+	}
+	closedir(dir);
+	if (count)
+		qsort(*names, count, sizeof(**names), by_bytes);
+	return count;
+}
+
+/* Names in a folder in byte order, without those that begin with a dot; 0 and
+ * no names if it cannot be read. Free with free_names. */
+__attribute__((format(printf, 2, 3))) static size_t
+list_names(char ***names, const char *fmt, ...)
+{
+	char buffer[PATH_MAX];
+	const char *folder;
+	va_list args;
+
+	va_start(args, fmt);
+	folder = format_path(buffer, fmt, args);
+	va_end(args);
+	*names = NULL;
+	return folder ? list(folder, names) : 0;
+}
+
+/* Names in a folder in byte order, without those that begin with a dot; 0 and
+ * no names if it cannot be read. Free with free_names. */
+static void free_names(char **names, size_t count)
+{
+	size_t i;
+
+	for (i = 0; i < count; i++)
+		free(names[i]);
+	free(names);
+}
+
+/* "0000:65:00.0", or with a longer domain on machines that have one */
+static int is_pci_address(const char *text, size_t length)
+{
+	unsigned int domain, bus, slot, function;
+	char copy[GF_PCI_TEXT], rest;
+
+	if (length >= sizeof(copy))
+		return 0;
+	memcpy(copy, text, length);
+	copy[length] = '\0';
+	return sscanf(copy, "%8x:%2x:%2x.%1x%c", &domain, &bus, &slot,
+		      &function, &rest) == 4;
+}
+
+static int find_pci(char *path, char pci[GF_PCI_TEXT], int *numa)
+{
+	char *at;
+	double node;
+
+	/* The innermost component that is an address; above it are bridges. */
+	while ((at = strrchr(path, '/')) && at != path) {
+		if (is_pci_address(at + 1, strlen(at + 1))) {
+			snprintf(pci, GF_PCI_TEXT, "%s", at + 1);
+			if (read_number(&node, "%s/numa_node", path) == 0)
+				*numa = (int)node;
+			return 0;
+		}
+		*at = '\0';
+	}
+	return -ENOENT;
+}
+
+/* The PCI function that a device link leads to ("<class>/<name>/device"),
+ * through bus layers such as virtio; -ENOENT if there is none. *numa is -1
+ * where unknown. */
+__attribute__((format(printf, 3, 4))) static int
+pci_of(char pci[GF_PCI_TEXT], int *numa, const char *fmt, ...)
+{
+	char buffer[PATH_MAX], *resolved;
+	const char *path;
+	va_list args;
+	int rc;
+
+	*numa = -1;
+	va_start(args, fmt);
+	path = format_path(buffer, fmt, args);
+	va_end(args);
+	resolved = path ? gf_heap_need(realpath(path, NULL)) : NULL;
+	if (!resolved)
+		return -ENOENT;
+	rc = find_pci(resolved, pci, numa);
+	free(resolved);
+	return rc;
+}
+
+/*
+ * The rate of every accelerator's PCI Express link, and accelerators that hwloc
+ * does not list: saved machines may lack I/O objects. hwloc reports the current
+ * link speed, which an idle GPU lowers; the maximum that device and slot agreed
+ * on replaces it if sysfs has it.
+ */
+
+/* Payload per transfer of one lane: 8b/10b up to 5 GT/s, 128b/130b up to 32,
+ * and 236 of 256 bytes in the flits of 64 GT/s (PCI Express 6.0, 4.2.3). */
+static double lane_bytes_per_s(double gt_per_s)
+{
+	if (gt_per_s <= 5)
+		return gt_per_s * 1e9 * 8 / 10 / 8;
+	if (gt_per_s <= 32)
+		return gt_per_s * 1e9 * 128 / 130 / 8;
+	return gt_per_s * 1e9 * 236 / 256 / 8;
+}
+
+double gf_discover_pcie_rate(double gt_per_s, double lanes)
+{
+	if (!(gt_per_s > 0) || gt_per_s > 1024 || lanes < 1 || lanes > 32)
+		return 0;
+	return lane_bytes_per_s(gt_per_s) * lanes;
+}
+
+static double link_rate(const char *sysfs, const char *pci)
+{
+	double speed, width;
+
+	/* "16.0 GT/s PCIe" and "16"; 255 lanes and "Unknown" mean no answer */
+	if (read_number(&speed, "%s/bus/pci/devices/%s/max_link_speed", sysfs,
+			pci) < 0 ||
+	    read_number(&width, "%s/bus/pci/devices/%s/max_link_width", sysfs,
+			pci) < 0)
+		return 0;
+	return gf_discover_pcie_rate(speed, width);
+}
+
+/* "0x10de" and the like */
+static int number_of(const char *sysfs, const char *pci, const char *what,
+		     unsigned int *out)
+{
+	char text[32], *end;
+	int rc = gf_sysfs_line(text, sizeof(text), "%s/bus/pci/devices/%s/%s",
+			       sysfs, pci, what);
+
+	if (rc < 0)
+		return rc;
+	*out = (unsigned int)strtoul(text, &end, 16);
+	return end == text ? -EINVAL : 0;
+}
+
+static void add_device(const char *sysfs, const char *pci, struct gf_host *host)
+{
+	unsigned int vendor, class_id, device = 0;
+	struct gf_device *d;
+	const char *type;
+	double numa;
+
+	if (number_of(sysfs, pci, "vendor", &vendor) < 0 ||
+	    number_of(sysfs, pci, "class", &class_id) < 0)
+		return;
+	(void)number_of(sysfs, pci, "device", &device);
+	type = gf_discover_device_type(vendor, device, class_id >> 8,
+				       link_rate(sysfs, pci) > 0);
+	if (!type || gf_discover_find_device(host, pci))
+		return;
+	d = gf_discover_add_device(host);
+	d->type = gf_xstrdup(type);
+	d->name = vendor == GF_PCI_NVIDIA
+			  ? gf_xasprintf("NVIDIA %04x", device)
+			  : gf_xasprintf("%04x:%04x", vendor, device);
+	d->pci = gf_xstrdup(pci);
+	if (read_number(&numa, "%s/bus/pci/devices/%s/numa_node", sysfs, pci) ==
+		    0 &&
+	    numa >= 0 && numa < INT_MAX)
+		d->numa = (int)numa;
+}
+
+int gf_discover_sysfs_pci(const struct gf_discover_config *config,
+			  struct gf_host *host, struct gf_error *err)
+{
+	char **found;
+	size_t i, count;
+
+	(void)err;
+	if (!config->sysfs)
+		return 0;
+	count = list_names(&found, "%s/bus/pci/devices", config->sysfs);
+	for (i = 0; i < count; i++)
+		add_device(config->sysfs, found[i], host);
+	free_names(found, count);
+	for (i = 0; i < host->ndevices; i++) {
+		struct gf_device *d = &host->devices[i];
+		double rate = d->pci ? link_rate(config->sysfs, d->pci) : 0;
+
+		gf_pci_tree_look(config->tree, config->sysfs, d->pci);
+		if (rate > 0) {
+			d->bandwidth_bytes_per_s = rate;
+			d->bandwidth_origin = GF_ORIGIN_REPORTED;
+		}
+	}
+	return 0;
+}
+
+/*
+ * Network interfaces from <sysfs>/class/net.
+ *
+ * Lists physical interfaces and bonds of them; without any, the virtual ones
+ * that are up (a container's veth); without any, the loopback. hwloc knows
+ * neither their rates nor their states, and no virtual ones. The speed of a
+ * virtual interface is a constant of its driver (veth: 10 Gb/s on every
+ * network) and therefore counts as unknown, as do the answers of virtio (-1)
+ * and of interfaces that are down (EINVAL).
+ */
+enum {
+	ARP_ETHERNET = 1,    /* linux/if_arp.h, <interface>/type */
+	ARP_INFINIBAND = 32, /* IP over InfiniBand */
+	ARP_LOOPBACK = 772,
+};
+
+enum kind { NONE, LOOPBACK, VIRTUAL, PHYSICAL };
+
+static enum kind classify(const char *folder, int type)
+{
+	if (type == ARP_LOOPBACK)
+		return LOOPBACK;
+	if (type != ARP_ETHERNET && type != ARP_INFINIBAND)
+		return NONE;
+	return exists("%s/device", folder) || exists("%s/bonding", folder)
+		       ? PHYSICAL
+		       : VIRTUAL;
+}
+
+static const char *state_of(const char *folder)
+{
+	char text[32];
+
+	if (gf_sysfs_line(text, sizeof(text), "%s/operstate", folder) < 0)
+		return "unknown";
+	if (strcmp(text, "up") == 0)
+		return "up";
+	/* drivers without carrier detection stay "unknown" while they work */
+	return strcmp(text, "unknown") == 0 ? "unknown" : "down";
+}
+
+static void add_interface(struct gf_host *host, const char *folder,
+			  const char *name, enum kind kind, int type)
+{
+	struct gf_nic *n = gf_discover_add_nic(host);
+	char pci[GF_PCI_TEXT];
+	double megabits;
+
+	n->name = gf_xstrdup(name);
+	n->link = gf_xstrdup(kind == LOOPBACK         ? "loopback"
+			     : type == ARP_INFINIBAND ? "ipoib"
+						      : "ethernet");
+	n->state = gf_xstrdup(state_of(folder));
+	if (kind == PHYSICAL &&
+	    read_number(&megabits, "%s/speed", folder) == 0 && megabits > 0) {
+		n->bandwidth_bytes_per_s = megabits * 1e6 / 8;
+		n->bandwidth_origin = GF_ORIGIN_REPORTED;
+	}
+	if (pci_of(pci, &n->numa, "%s/device", folder) == 0)
+		n->pci = gf_xstrdup(pci);
+}
+
+static int is_wanted(const char *folder, enum kind wanted, int *type)
+{
+	double number;
+
+	if (read_number(&number, "%s/type", folder) < 0)
+		return 0;
+	*type = (int)number;
+	if (classify(folder, *type) != wanted)
+		return 0;
+	return wanted != VIRTUAL || strcmp(state_of(folder), "up") == 0;
+}
+
+/* Adds the interfaces of one kind; how many. */
+static size_t add_kind(const char *sysfs, char **names, size_t count,
+		       enum kind wanted, struct gf_host *host)
+{
+	size_t i, added = 0;
+
+	for (i = 0; i < count; i++) {
+		char *folder = gf_xasprintf("%s/class/net/%s", sysfs, names[i]);
+		int type;
+
+		if (is_wanted(folder, wanted, &type)) {
+			add_interface(host, folder, names[i], wanted, type);
+			added++;
+		}
+		free(folder);
+	}
+	return added;
+}
+
+int gf_discover_sysfs_net(const struct gf_discover_config *config,
+			  struct gf_host *host, struct gf_error *err)
+{
+	static const enum kind preference[] = {PHYSICAL, VIRTUAL, LOOPBACK};
+	char **names;
+	size_t count, i;
+
+	(void)err;
+	if (!config->sysfs)
+		return 0;
+	count = list_names(&names, "%s/class/net", config->sysfs);
+	for (i = 0; i < GF_ARRAY_LENGTH(preference); i++)
+		if (add_kind(config->sysfs, names, count, preference[i], host))
+			break;
+	free_names(names, count);
+	return 0;
+}
+
+/*
+ * InfiniBand and RoCE ports from <sysfs>/class/infiniband, one entry per port,
+ * named as NCCL_IB_HCA and Open MPI name them: "mlx5_0:1". hwloc has one object
+ * per device, without rate and link layer.
+ */
+static void describe_port(const char *folder, struct gf_nic *n)
+{
+	char text[64];
+	double gigabits;
+
+	if (gf_sysfs_line(text, sizeof(text), "%s/link_layer", folder) == 0 &&
+	    strcmp(text, "Ethernet") == 0)
+		n->link = gf_xstrdup("roce");
+	else
+		n->link = gf_xstrdup("infiniband");
+	/* "4: ACTIVE" */
+	if (gf_sysfs_line(text, sizeof(text), "%s/state", folder) < 0)
+		n->state = gf_xstrdup("unknown");
+	else
+		n->state = gf_xstrdup(strstr(text, "ACTIVE") ? "up" : "down");
+	/* "400 Gb/sec (4X NDR)" */
+	if (read_number(&gigabits, "%s/rate", folder) == 0 && gigabits > 0) {
+		n->bandwidth_bytes_per_s = gigabits * 1e9 / 8;
+		n->bandwidth_origin = GF_ORIGIN_REPORTED;
+	}
+}
+
+static void add_port(const char *sysfs, const char *device,
+		     struct gf_host *host)
+{
+	char pci[GF_PCI_TEXT], **ports;
+	size_t count, i;
+	int numa, found;
+
+	found = pci_of(pci, &numa, "%s/class/infiniband/%s/device", sysfs,
+		       device) == 0;
+	count = list_names(&ports, "%s/class/infiniband/%s/ports", sysfs,
+			   device);
+	for (i = 0; i < count; i++) {
+		struct gf_nic *n = gf_discover_add_nic(host);
+		char *folder = gf_xasprintf("%s/class/infiniband/%s/ports/%s",
+					    sysfs, device, ports[i]);
+
+		n->name = gf_xasprintf("%s:%s", device, ports[i]);
+		describe_port(folder, n);
+		n->numa = numa;
+		if (found)
+			n->pci = gf_xstrdup(pci);
+		free(folder);
+	}
+	free_names(ports, count);
+}
+
+int gf_discover_sysfs_infiniband(const struct gf_discover_config *config,
+				 struct gf_host *host, struct gf_error *err)
+{
+	char **devices;
+	size_t count, i;
+
+	(void)err;
+	if (!config->sysfs)
+		return 0;
+	count = list_names(&devices, "%s/class/infiniband", config->sysfs);
+	for (i = 0; i < count; i++)
+		add_port(config->sysfs, devices[i], host);
+	free_names(devices, count);
+	return 0;
+}

@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The JSON Lines of gf-allreduce (--json). Times in place are taken, for that
+ * is how gradients are reduced.
+ * Every algorithm becomes an entry of its own, with its factors and stages.
+ * Rows of codecs, of sparse sets, of several messages at once and of a whole
+ * plan say nothing about one dense message, and are left out.
+ */
+#include "imports/importers.h"
+
+#include <float.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/heap.h"
+#include "base/log_lines.h"
+#include "imports/readings.h"
+#include "json/json.h"
+
+/* A key of JSON Lines. */
+static const char record_has[] = "busbw_bytes_per_s";
+
+/* The caller frees; "" where it is absent or empty. */
+static char *word_of(struct gf_json_at *at, const char *name)
+{
+	char *word = NULL;
+
+	gf_json_string(at, name, &word, NULL);
+	return word ? word : gf_xstrdup("");
+}
+
+static bool is(struct gf_json_at *at, const char *name, const char *want)
+{
+	char *word = word_of(at, name);
+	bool same = strcmp(word, want) == 0;
+
+	free(word);
+	return same;
+}
+
+/* A codec of its own is what the elements are not. */
+static bool plain_numbers(struct gf_json_at *at)
+{
+	char *codec = word_of(at, "codec");
+	bool plain = is(at, "dtype", codec);
+
+	free(codec);
+	return plain;
+}
+
+/* 0: not known, for hosts differ. */
+static int hosts_of(int ranks, int per_host)
+{
+	return per_host && ranks % per_host == 0 ? ranks / per_host : 0;
+}
+
+static int read_record(void *ctx, struct gf_json_at *at, size_t line,
+		       struct gf_error *err)
+{
+	struct gf_readings *all = ctx;
+	int ranks, lanes, rc;
+	double size, time, density;
+	double wrong = 0, p25 = 0, p75 = 0;
+	char *algorithm, *factors, *stages, *both, *variant, *library;
+	int per_host = 0;
+	struct gf_reading r;
+
+	if (!gf_json_has(at, record_has)) {
+		gf_imported_leave(all->imported, "records of other programs",
+				  line);
+		return 0;
+	}
+	rc = gf_json_int(at, "ranks", 1, INT_MAX, &ranks, err);
+	if (!is(at, "placement", "in_place"))
+		return rc;
+	if (rc == 0)
+		rc = gf_json_real(at, "size_bytes", 0, 0x1p62, &size, err);
+	if (rc == 0)
+		rc = gf_json_real(at, "time_s", 0, 1e12, &time, err);
+	if (rc == 0)
+		rc = gf_json_real(at, "density", 0, 1, &density, err);
+	if (rc == 0)
+		rc = gf_json_int(at, "lanes", 1, INT_MAX, &lanes, err);
+	if (rc)
+		return rc;
+	/* null, or nothing, where nothing was checked */
+	gf_json_real(at, "wrong", 0, DBL_MAX, &wrong, NULL);
+	gf_json_real(at, "p25_s", 0, 1e12, &p25, NULL);
+	gf_json_real(at, "p75_s", 0, 1e12, &p75, NULL);
+	gf_json_int(at, "ranks_per_host", 1, INT_MAX, &per_host, NULL);
+	algorithm = word_of(at, "chosen");
+	variant = word_of(at, "variant");
+	library = word_of(at, "library");
+	factors = word_of(at, "factors");
+	stages = word_of(at, "stages");
+	both = gf_xasprintf("%s%s%s", factors, stages[0] ? ":" : "", stages);
+	r = (struct gf_reading){
+		.ranks = ranks,
+		.size_bytes = (size_t)size,
+		.time_s = time,
+		.spread_s = p75 - p25,
+		.algorithm = algorithm,
+		.factors = both,
+		.variant = variant[0] ? variant : NULL,
+		.library = library,
+		.hosts = hosts_of(ranks, per_host),
+		.dense = density == 1 && lanes == 1 && plain_numbers(at) &&
+			 !is(at, "algorithm", "plan"),
+		.wrong = wrong,
+		.place = line,
+	};
+	if (!algorithm[0])
+		rc = gf_json_refuse(at, "chosen", err,
+				    "want an algorithm, got none");
+	else if ((rc = gf_readings_take(all, &r, err)))
+		gf_error_prefix(err, "%s", at->file);
+	free(algorithm);
+	free(factors);
+	free(stages);
+	free(both);
+	free(variant);
+	free(library);
+	return rc;
+}
+
+/* Its table, too, though it has no records: nccl-tests' reader would take it.
+ */
+static int recognise(const char *text)
+{
+	return strstr(text, record_has) ||
+	       gf_log_has_line(text, " algorithm ", "algbw");
+}
+
+static int read_allreduce(const struct gf_import *in, struct gf_profile *out,
+			  struct gf_text *remarks, struct gf_error *err)
+{
+	struct gf_readings all = {.imported = in->imported};
+	int rc = gf_import_records(in, read_record, &all, err);
+
+	if (rc == 0)
+		rc = gf_readings_finish(&all, in, out, remarks, err);
+	gf_readings_release(&all);
+	return rc;
+}
+
+const struct gf_importer gf_importer_allreduce = {
+	.name = "gf-allreduce",
+	.description = "the JSON of gf-allreduce",
+	.recognise = recognise,
+	.read = read_allreduce,
+};

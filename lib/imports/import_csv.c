@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A profile's model half as a table: name,count_elems,dtype,ready_s and,
+ * optionally, need_s; one tensor per row in generation order. A few lines of
+ * hooks in any framework can print such a table.
+ */
+#include "imports/importers.h"
+
+#include <errno.h>
+#include <float.h>
+#include <limits.h>
+#include <math.h>
+#include <stdbool.h>
+#include <string.h>
+
+#include "base/heap.h"
+#include "base/registry.h"
+#include "base/units.h"
+#include "imports/csv.h"
+
+static int recognise(const char *text)
+{
+	struct gf_csv csv;
+	int found;
+
+	if (gf_csv_read(text, strcspn(text, "\n"), "", &csv, NULL) < 0)
+		return 0;
+	found = gf_csv_column(&csv, "name") >= 0 &&
+		gf_csv_column(&csv, "ready_s") >= 0;
+	gf_csv_release(&csv);
+	return found;
+}
+
+struct columns {
+	int name, count, dtype, ready, need; /* dtype, need: or -1 */
+};
+
+static int read_count(const struct gf_csv *csv, size_t row, int column,
+		      size_t *out, struct gf_error *err)
+{
+	long long value;
+	int rc = gf_units_int(gf_csv_field(csv, row, column), 1, LLONG_MAX / 8,
+			      &value, err);
+
+	if (rc < 0)
+		gf_csv_place(csv, row, column, err);
+	else
+		*out = (size_t)value;
+	return rc;
+}
+
+static int read_time(const struct gf_csv *csv, size_t row, int column,
+		     double *out, struct gf_error *err)
+{
+	int rc = gf_units_real(gf_csv_field(csv, row, column), 0, DBL_MAX, out,
+			       err);
+
+	if (rc < 0)
+		gf_csv_place(csv, row, column, err);
+	return rc;
+}
+
+static int read_dtype(const struct gf_csv *csv, size_t row, int column,
+		      enum gf_dtype *out, struct gf_error *err)
+{
+	const char *name = gf_csv_field(csv, row, column);
+	int i = gf_names_index(gf_dtype_names, name), rc;
+
+	if (i >= 0) {
+		*out = (enum gf_dtype)i;
+		return 0;
+	}
+	rc = gf_error_set(err, -EINVAL,
+			  "want f32, f64, f16, bf16 or i32, got "
+			  "\"%s\"",
+			  name);
+	gf_csv_place(csv, row, column, err);
+	return rc;
+}
+
+static int read_tensor(const struct gf_csv *csv, size_t row,
+		       const struct columns *c, struct gf_tensor *t,
+		       struct gf_error *err)
+{
+	int rc = read_count(csv, row, c->count, &t->count_elems, err);
+
+	t->name = gf_xstrdup(gf_csv_field(csv, row, c->name));
+	t->dtype = GF_F32;
+	t->need_s = NAN;
+	if (rc == 0 && c->dtype >= 0)
+		rc = read_dtype(csv, row, c->dtype, &t->dtype, err);
+	if (rc == 0)
+		rc = read_time(csv, row, c->ready, &t->ready_s, err);
+	if (rc == 0 && c->need >= 0 && *gf_csv_field(csv, row, c->need))
+		rc = read_time(csv, row, c->need, &t->need_s, err);
+	if (rc == 0 && row > 0 && t->ready_s < t[-1].ready_s) {
+		rc = gf_error_set(err, -EINVAL,
+				  "want no less than the row above, %g, got %g",
+				  t[-1].ready_s, t->ready_s);
+		gf_csv_place(csv, row, c->ready, err);
+	}
+	return rc;
+}
+
+/* needs: read the column need_s, if there is one. */
+static int read_tensors(const struct gf_csv *csv, bool needs,
+			struct gf_model_profile *m, struct gf_error *err)
+{
+	struct columns c = {
+		.dtype = gf_csv_column(csv, "dtype"),
+		.need = needs ? gf_csv_column(csv, "need_s") : -1,
+	};
+	size_t i;
+	int rc = gf_csv_need(csv, "name", &c.name, err);
+
+	if (rc == 0)
+		rc = gf_csv_need(csv, "count_elems", &c.count, err);
+	if (rc == 0)
+		rc = gf_csv_need(csv, "ready_s", &c.ready, err);
+	if (rc == 0 && csv->nrows == 0)
+		rc = gf_error_set(err, -EINVAL, "%s: want tensors, got none",
+				  csv->file);
+	if (rc < 0)
+		return rc;
+	m->tensors = gf_xcalloc(csv->nrows, sizeof(*m->tensors));
+	for (i = 0; i < csv->nrows && rc == 0; i++) {
+		m->ntensors = i + 1;
+		rc = read_tensor(csv, i, &c, &m->tensors[i], err);
+	}
+	return rc;
+}
+
+static int read_csv(const struct gf_import *in, struct gf_profile *out,
+		    struct gf_text *remarks, struct gf_error *err)
+{
+	static const char *const known[] = {"name",    "count_elems", "dtype",
+					    "ready_s", "need_s",      NULL};
+	struct gf_csv csv;
+	size_t i;
+	int k, rc = gf_csv_read(in->text, in->size, in->file, &csv, err);
+
+	if (rc < 0)
+		return rc;
+	for (i = 0; i < csv.ncolumns; i++)
+		if (gf_names_find(known, csv.columns[i], &k, NULL) < 0)
+			gf_imported_leave(in->imported,
+					  "columns of other names", 1);
+	if (isnan(in->forward_s) && gf_csv_column(&csv, "need_s") >= 0)
+		gf_imported_leave(in->imported,
+				  "columns need_s, which want --forward", 1);
+	out->model = gf_import_model(in, NULL, remarks);
+	rc = read_tensors(&csv, !isnan(in->forward_s), out->model, err);
+	if (rc == 0)
+		rc = gf_import_finish_model(in, out->model, err);
+	gf_csv_release(&csv);
+	return rc;
+}
+
+const struct gf_importer gf_importer_csv = {
+	.name = "csv",
+	.description = "name,count_elems,dtype,ready_s per tensor",
+	.recognise = recognise,
+	.read = read_csv,
+};

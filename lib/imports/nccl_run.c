@@ -1,0 +1,420 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Every row says how many ranks there were: of n, an all-reduce has
+ * busbw/algbw = 2(n-1)/n, which is 1 or more. A reduce-scatter, an all-gather
+ * and an all-to-all have (n-1)/n, which is less; a broadcast and a reduce have
+ * 1, and a root. Both figures are rounded, so a row allows a range, and the
+ * rows together a narrower one.
+ */
+#include "imports/nccl_run.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <limits.h>
+#include <math.h>
+#include <search.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/array.h"
+#include "base/heap.h"
+#include "imports/readings.h"
+
+enum { RANKS_MOST = 1 << 28 };
+
+struct gf_nccl_run *gf_nccl_begin(struct gf_nccl_log *log, size_t line)
+{
+	struct gf_nccl_run *run =
+		log->nruns ? &log->runs[log->nruns - 1] : NULL;
+
+	if (run && !run->nrows)
+		return run;
+	run = gf_array_push(&log->runs, &log->nruns, &log->run_capacity);
+	run->line = line;
+	return run;
+}
+
+void gf_nccl_name(struct gf_nccl_run *run, const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	snprintf(run->program, sizeof(run->program), "%.63s",
+		 slash ? slash + 1 : path);
+}
+
+void gf_nccl_list_rank(struct gf_nccl_run *run, int rank, int group, int count)
+{
+	if (!run->listed)
+		run->group = group;
+	if (run->group == group && run->listed < RANKS_MOST)
+		run->listed += count;
+	else if (run->group != group)
+		run->split = true;
+	if (rank <= INT_MAX - count && rank + count > run->end)
+		run->end = rank + count;
+}
+
+static int by_name(const void *a, const void *b)
+{
+	return strcmp(a, b);
+}
+
+void gf_nccl_list_host(struct gf_nccl_run *run, const char *name)
+{
+	char *copy = gf_xstrdup(name), **found;
+
+	found = tsearch(copy, &run->names, by_name);
+	if (found && *found == copy)
+		run->hosts++;
+	else
+		free(copy);
+}
+
+void gf_nccl_add(struct gf_nccl_log *log, const struct gf_nccl_row *row)
+{
+	struct gf_nccl_run *run = &log->runs[log->nruns - 1];
+
+	if (!run->nrows) {
+		run->told = log->told;
+		memset(&log->told, 0, sizeof(log->told));
+	}
+	if (!run->nrows++)
+		run->first = log->nrows;
+	*gf_array_push(&log->rows, &log->nrows, &log->row_capacity) = *row;
+}
+
+void gf_nccl_release(struct gf_nccl_log *log)
+{
+	size_t i;
+
+	for (i = 0; i < log->nruns; i++)
+		tdestroy(log->runs[i].names, free);
+	free(log->runs);
+	free(log->rows);
+	memset(log, 0, sizeof(*log));
+}
+
+/* --- what the rows say ---------------------------------------------------- */
+
+/* What busbw/algbw can be, by all rows of a run: from `low` to `high`. */
+struct range {
+	double low, high;
+	bool reduces, rooted;
+	size_t apart; /* the line of a row that fits none before it; 0 */
+};
+
+static struct range range_of(const struct gf_nccl_log *log, size_t i)
+{
+	const struct gf_nccl_row *r = log->rows + log->runs[i].first;
+	const struct gf_nccl_row *end = r + log->runs[i].nrows;
+	struct range f = {0, INFINITY, true, false, 0};
+	double low, high;
+
+	for (; r < end; r++) {
+		f.reduces &= r->reduces;
+		f.rooted |= r->root >= 0;
+		if (!(r->algbw > r->algbw_half))
+			continue;
+		low = (r->busbw - r->busbw_half) / (r->algbw + r->algbw_half);
+		high = (r->busbw + r->busbw_half) / (r->algbw - r->algbw_half);
+		/* a product of rounded figures is not exact to the last bit */
+		low -= 1e-9;
+		high += 1e-9;
+		if ((low > f.high || high < f.low) && !f.apart)
+			f.apart = r->line;
+		f.low = fmax(f.low, low);
+		f.high = fmin(f.high, high);
+	}
+	return f;
+}
+
+/* What rounding leaves of 1. */
+static const double below_allreduce = 0.995;
+
+/* Ranks of an all-reduce that has this factor. */
+static double ranks_of(double factor)
+{
+	return factor < 2 ? 2 / (2 - factor) : INFINITY;
+}
+
+/* "all_reduce_perf", "-CUDA Allreduce Latency Test"; no Iallreduce. */
+static bool is_allreduce(const char *program)
+{
+	const char *at = strcasestr(program, "all_reduce");
+
+	at = at ? at : strcasestr(program, "allreduce");
+	return at && (at == program || !isalpha((unsigned char)at[-1])) &&
+	       !strcasestr(program, "Non-blocking");
+}
+
+/* Why a run is no all-reduce; false if it is one. */
+static bool is_other(const struct gf_nccl_log *log, size_t i,
+		     struct gf_text *why)
+{
+	const struct gf_nccl_run *run = &log->runs[i];
+	struct range f = range_of(log, i);
+
+	if (run->program[0] && !is_allreduce(run->program))
+		gf_text_addf(why, "a run of %s", run->program);
+	else if (!f.reduces)
+		gf_text_addf(why, "a collective that reduces nothing");
+	else if (f.rooted)
+		gf_text_addf(why, "a collective with a root, as reduce or "
+				  "broadcast");
+	else if (f.apart)
+		gf_text_addf(why,
+			     "rows of several runs: busbw/algbw changes at "
+			     "%s %zu",
+			     log->imported->unit ? log->imported->unit : "line",
+			     f.apart);
+	else if (f.high < 0.45)
+		gf_text_addf(why, "a run of one rank");
+	else if (f.high < below_allreduce && !run->program[0])
+		gf_text_addf(why,
+			     "a busbw of %.3g times the algbw, as of "
+			     "reduce_scatter, where an all-reduce has 1 or "
+			     "more",
+			     f.low + (f.high - f.low) / 2);
+	return why->length > 0;
+}
+
+/* --- how many ranks ------------------------------------------------------- */
+
+static int want_ranks(const struct gf_import *in, int least, int most,
+		      struct gf_error *err)
+{
+	if (most == INT_MAX)
+		return gf_import_want_ranks(in, err);
+	return gf_error_set(err, -EINVAL,
+			    "%s: busbw/algbw allows %d to %d ranks, and "
+			    "nothing else says how many: want --ranks",
+			    in->file, least, most);
+}
+
+/* A program that calls itself all_reduce is believed, but not its busbw. */
+static struct range figures_of(const struct gf_import *in,
+			       const struct gf_nccl_log *log, size_t i,
+			       struct gf_text *remarks)
+{
+	struct range f = range_of(log, i);
+
+	if (f.high >= below_allreduce)
+		return f;
+	gf_text_addf(remarks,
+		     "%s: %s has a busbw of %.3g times the algbw, where an "
+		     "all-reduce has 1 or more: is it one?\n",
+		     in->file, log->runs[i].program, (f.low + f.high) / 2);
+	return (struct range){.low = 0, .high = INFINITY};
+}
+
+static int find_ranks(const struct gf_import *in, const struct gf_nccl_log *log,
+		      size_t i, struct gf_text *remarks, int *ranks,
+		      struct gf_error *err)
+{
+	const struct gf_nccl_run *run = &log->runs[i];
+	const struct range f = figures_of(in, log, i, remarks);
+	const double high = floor(ranks_of(f.high) + 1e-6);
+	const int least = (int)fmin(
+		ceil(ranks_of(fmin(f.low, 1.999999)) - 1e-6), INT_MAX);
+	const int most = high < INT_MAX ? (int)high : INT_MAX;
+	const int end = run->split ? run->listed : run->end;
+
+	if (in->ranks > 0)
+		*ranks = in->ranks;
+	else if (end >= least && end <= most && end > 0)
+		*ranks = end;
+	else if (run->listed >= least && run->listed <= most && run->listed > 0)
+		*ranks = run->listed;
+	else if (least == most)
+		*ranks = least;
+	else
+		return want_ranks(in, least, most, err);
+	if (*ranks < least || *ranks > most)
+		gf_text_addf(remarks,
+			     "%s: --ranks %d is taken, though busbw/algbw is "
+			     "that of %d%s ranks\n",
+			     in->file, *ranks, *ranks < least ? least : most,
+			     least == most    ? ""
+			     : *ranks < least ? " or more"
+					      : " or fewer");
+	else if (run->listed && *ranks != run->listed)
+		gf_text_addf(remarks,
+			     "%s: %d ranks are taken, %s, though the list of "
+			     "ranks has %d\n",
+			     in->file, *ranks,
+			     in->ranks > 0 ? "as --ranks says"
+					   : "as busbw/algbw says",
+			     run->listed);
+	return 0;
+}
+
+/* --- the result ----------------------------------------------------------- */
+
+/* variant: what the library was told, or NULL; told: --variant says it. */
+static int take_rows(const struct gf_nccl_log *log, size_t run, int ranks,
+		     const char *variant, bool told, struct gf_readings *all,
+		     struct gf_error *err)
+{
+	const struct gf_nccl_row *first = log->rows + log->runs[run].first;
+	const struct gf_nccl_row *r, *end = first + log->runs[run].nrows;
+	int rc = 0;
+
+	for (r = first; r < end && rc == 0; r++) {
+		/* what MPI or NCCL chose to do */
+		struct gf_reading reading = {
+			.ranks = ranks,
+			.size_bytes = r->size_bytes,
+			.time_s = 1e-6 * r->time_us,
+			.algorithm = "library",
+			.factors = "",
+			.variant = variant,
+			.library = log->library,
+			.hosts = variant || told ? log->runs[run].hosts : 0,
+			.dense = true,
+			.wrong = r->wrong,
+			.place = r->line,
+		};
+
+		if (strcmp(first->type, r->type) == 0)
+			rc = gf_readings_take(all, &reading, err);
+		else
+			gf_imported_leave(log->imported,
+					  "rows of another type or redop",
+					  r->line);
+	}
+	return rc;
+}
+
+static bool is_told(const struct gf_nccl_run *run)
+{
+	return run->told.algorithm[0] || run->told.protocol[0] ||
+	       run->told.channels[0];
+}
+
+static bool tells(const struct gf_nccl_log *log)
+{
+	size_t i;
+
+	for (i = 0; i < log->nruns; i++)
+		if (log->runs[i].nrows && is_told(&log->runs[i]))
+			return true;
+	return false;
+}
+
+/* Each run of an all-reduce as what NCCL was told. */
+static int take_variants(const struct gf_nccl_log *log, int ranks,
+			 struct gf_readings *all, struct gf_error *err)
+{
+	const struct gf_dialect *dialect = gf_dialect_of(log->library);
+	struct gf_text other = {0};
+	struct gf_error why;
+	size_t i;
+	int rc = 0;
+
+	for (i = 0; i < log->nruns && rc == 0; i++) {
+		const struct gf_nccl_run *run = &log->runs[i];
+		char *words;
+
+		if (!run->nrows || is_other(log, i, &other))
+			continue;
+		words = gf_nccl_told_words(&run->told, dialect, &why);
+		if (words)
+			rc = take_rows(log, i, ranks, words, false, all, err);
+		else
+			gf_imported_leave(log->imported,
+					  "tables under an environment that is "
+					  "not ALGORITHM, PROTOCOL and "
+					  "channels",
+					  run->line);
+		free(words);
+	}
+	gf_text_release(&other);
+	return rc;
+}
+
+/* Is a run of an all-reduce a better choice than one before it? */
+static bool is_better(const struct gf_nccl_run *run,
+		      const struct gf_nccl_run *taken, int ranks)
+{
+	if (run->sweeps && run->listed != taken->listed)
+		return ranks > 0 ? run->listed == ranks
+				 : run->listed > taken->listed;
+	/* what was told nothing comes first */
+	return is_told(taken) && !is_told(run);
+}
+
+/* The run that counts; nruns: none is an all-reduce. Names the others. */
+static size_t choose(const struct gf_nccl_log *log, int ranks,
+		     struct gf_text *why)
+{
+	const bool told = tells(log);
+	size_t i, taken = log->nruns;
+
+	for (i = 0; i < log->nruns; i++) {
+		const struct gf_nccl_run *run = &log->runs[i];
+		struct gf_text other = {0};
+
+		if (!run->nrows)
+			continue;
+		if (is_other(log, i, &other)) {
+			char *what = gf_xasprintf("tables of %s", other.data);
+
+			gf_imported_leave(log->imported, what, run->line);
+			free(what);
+			if (!why->length)
+				gf_text_addf(why, "%s", other.data);
+		} else if (taken == log->nruns) {
+			taken = i;
+		} else {
+			const bool better =
+				is_better(run, &log->runs[taken], ranks);
+			const size_t left = better ? taken : i;
+
+			taken = better ? i : taken;
+			if (!told)
+				gf_imported_leave(
+					log->imported,
+					"further tables of an all-reduce",
+					log->runs[left].line);
+		}
+		gf_text_release(&other);
+	}
+	return taken;
+}
+
+int gf_nccl_finish(struct gf_nccl_log *log, const struct gf_import *in,
+		   struct gf_profile *out, struct gf_text *remarks,
+		   struct gf_error *err)
+{
+	struct gf_readings all = {.imported = log->imported};
+	struct gf_text why = {0};
+	const size_t run = choose(log, in->ranks, &why);
+	int ranks = 0, rc = 0;
+
+	if (run < log->nruns) {
+		rc = find_ranks(in, log, run, remarks, &ranks, err);
+	} else {
+		char *found = gf_imported_line(log->imported, in->file);
+
+		rc = gf_error_set(err, -EINVAL,
+				  "%s: want the table of an all-reduce, got %s",
+				  why.length ? in->file : found,
+				  why.length ? why.data : "no whole row");
+		free(found);
+	}
+	gf_text_release(&why);
+	if (rc == 0)
+		rc = take_rows(log, run, ranks, NULL, in->variant, &all, err);
+	if (rc == 0 && tells(log))
+		rc = take_variants(log, ranks, &all, err);
+	if (rc == 0)
+		rc = gf_readings_finish(&all, in, out, remarks, err);
+	if (rc == 0 && log->runs[run].out_of_bounds > 0 && !all.nwrong)
+		gf_text_addf(remarks,
+			     "%s: the run failed its check: %lld values are "
+			     "out of bounds; its times may be wrong, too\n",
+			     in->file, log->runs[run].out_of_bounds);
+	gf_readings_release(&all);
+	return rc;
+}

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Horovod's tensor fusion. Once in a cycle of 1 ms the coordinator takes the
+ * gradients that have become ready since, and makes messages of at most 128 MiB
+ * of them (the problem's threshold, if one is given).
+ *
+ * Cycles are counted from the start of backward. Messages go when their last
+ * gradient is ready, which is up to a cycle before Horovod sends them.
+ */
+#include <math.h>
+
+#include "planner/policies/policies.h"
+#include "planner/workbench.h"
+
+#define CYCLE_S      1e-3
+#define FUSION_BYTES (128 * 1048576.0)
+
+static double fusion_bytes(const struct gf_problem *in)
+{
+	return in->threshold_bytes || in->threshold_zero
+		       ? (double)in->threshold_bytes
+		       : FUSION_BYTES;
+}
+
+static double cycle_of(const struct gf_workbench *w, size_t tensor)
+{
+	return ceil((w->ready_s[tensor] - w->in->model->forward_s) / CYCLE_S);
+}
+
+/* The last tensor of the message that begins at first. */
+static size_t cut(const struct gf_workbench *w, size_t first)
+{
+	double cycle = cycle_of(w, first), most = fusion_bytes(w->in);
+	size_t last = first;
+
+	while (last < w->run_last[first] && cycle_of(w, last + 1) == cycle &&
+	       gf_workbench_bytes(w, first, last + 1) <= most)
+		last++;
+	return last;
+}
+
+static void draft(const struct gf_workbench *w, struct gf_draft *d)
+{
+	size_t first = 0;
+
+	d->threshold_bytes = (size_t)fusion_bytes(w->in);
+	while (first < w->ntensors) {
+		size_t last = cut(w, first);
+
+		gf_draft_send(d, w, first, last);
+		first = last + 1;
+	}
+}
+
+static void explain(const struct gf_workbench *w, const struct gf_draft *d,
+		    struct gf_text *lines)
+{
+	size_t i, t;
+
+	for (i = 0; i < d->nsends; i++)
+		for (t = d->sends[i].first; t <= d->sends[i].last; t++)
+			gf_text_addf(&lines[t],
+				     "ready in cycle %.0f, message of %.0f "
+				     "bytes",
+				     cycle_of(w, t),
+				     gf_workbench_bytes(w, d->sends[i].first,
+							d->sends[i].last));
+}
+
+/* Without cycles. */
+static void draft_at_most(const struct gf_workbench *w, struct gf_draft *d)
+{
+	size_t first = 0, last;
+
+	d->threshold_bytes = (size_t)fusion_bytes(w->in);
+	for (; first < w->ntensors; first = last + 1) {
+		last = first;
+		while (last < w->run_last[first] &&
+		       gf_workbench_bytes(w, first, last + 1) <=
+			       fusion_bytes(w->in))
+			last++;
+		gf_draft_send(d, w, first, last);
+	}
+}
+
+const struct gf_policy gf_policy_at_most = {
+	.name = "at-most",
+	.lanes = 1,
+	.automatic = true,
+	.thresholds = true,
+	.draft = draft_at_most,
+};
+
+const struct gf_policy gf_policy_horovod = {
+	.name = "horovod",
+	.description = "what is ready in the same 1 ms, up to 128 MiB",
+	.source = "Horovod, tensor fusion's defaults",
+	.lanes = 1,
+	.automatic = true,
+	.thresholds = true,
+	.draft = draft,
+	.explain = explain,
+};

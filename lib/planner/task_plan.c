@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A task's plan by one policy, with the axes that policies know nothing of. */
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/heap.h"
+#include "planner/make_parts.h"
+#include "planner/policies/policies.h"
+#include "planner/workbench.h"
+#include "simulator/uncertainty.h"
+#include "simulator/predict.h"
+#include "collectives/codecs/codec.h"
+#include "doc/algorithm_traits.h"
+
+bool gf_task_is_plain(const struct gf_task *t)
+{
+	return gf_selection_has(&t->selection, GF_SELECT_LOSSLESS) &&
+	       t->system.staleness == 1;
+}
+
+/* What an exchange cannot do without: with several lanes and stale gradients,
+ * its startup may pass while the exchange before it sends. */
+static double exchange_bound_s(const struct gf_task *t,
+			       const struct gf_workbench *w)
+{
+	int lanes = t->problem.lanes ? t->problem.lanes : GF_LANES_MOST;
+	double bound_s = gf_workbench_exchange_bound_s(w, lanes);
+	double startup_s = bound_s;
+	size_t i;
+
+	if (t->system.staleness <= 1 || lanes <= 1)
+		return bound_s;
+	for (i = 0; i < w->menu.noptions; i++)
+		startup_s = fmin(startup_s, w->menu.options[i].line.startup_s);
+	return bound_s - startup_s;
+}
+
+/* No plan with these axes takes less. */
+static int bound(const struct gf_task *t, double *bound_s, struct gf_error *err)
+{
+	const struct gf_model_profile *m = t->problem.model;
+	double compute_s =
+		m->forward_s + m->backward_s + gf_problem_update_s(&t->problem);
+	double exchange_s;
+	struct gf_workbench w;
+	int rc;
+
+	*bound_s = fmax(compute_s, t->system.staleness > 1 ? 0 : t->bound_s);
+	if (!gf_selection_has(&t->selection, GF_SELECT_LOSSLESS))
+		return 0;
+	rc = gf_workbench_init(&w, &t->problem, err);
+	if (rc < 0)
+		return rc;
+	exchange_s = exchange_bound_s(t, &w);
+	gf_workbench_release(&w);
+	*bound_s = t->system.staleness > 1 ? fmax(compute_s, exchange_s)
+					   : compute_s + exchange_s;
+	return 0;
+}
+
+/* Selection, staleness and release. */
+static int set_axes(const struct gf_task *t, struct gf_plan *p,
+		    struct gf_error *err)
+{
+	const struct gf_system *s = &t->system;
+	size_t i;
+
+	gf_selection_release(&p->selection);
+	p->selection = gf_selection_copy(&t->selection);
+	p->staleness = s->staleness;
+	p->pipeline_warmup_steps = s->pipeline_warmup_steps;
+	p->pipeline_warmup_part = s->pipeline_warmup_part;
+	if (gf_selection_has(&t->selection, GF_SELECT_RECUTS))
+		p->threshold_bytes = t->problem.threshold_bytes;
+	for (i = 0; i < p->nmessages; i++)
+		if (s->release == GF_RELEASE_BACKWARD_END)
+			p->messages[i].release = s->release;
+	return gf_plan_check(p, err);
+}
+
+int gf_plan_predict(struct gf_plan *p, struct gf_derived *derived,
+		    struct gf_error *err)
+{
+	struct gf_fabric fabric = gf_plan_fabric(p);
+	struct gf_sim_result result = {0};
+	struct gf_prediction *out = p->predicted;
+	int rc;
+
+	if (!out) {
+		p->predicted = out = gf_xcalloc(1, sizeof(*out));
+		out->nmessages = p->nmessages;
+		out->messages =
+			gf_xcalloc(p->nmessages, sizeof(*out->messages));
+	}
+	fabric.derived = derived;
+	result.messages = out->messages;
+	rc = gf_predict_plan(p, &fabric, &result, err);
+	if (rc < 0)
+		return rc;
+	out->iteration_s = result.iteration_s;
+	out->compute_s = result.compute_s;
+	out->exposed_comm_s = result.exposed_comm_s;
+	return 0;
+}
+
+/* The bound of a plain plan is that of its search. */
+static int predict(const struct gf_task *t, struct gf_plan *p,
+		   struct gf_error *err)
+{
+	struct gf_prediction *out = p->predicted;
+	int rc = gf_plan_predict(p, t->problem.fabric.derived, err);
+
+	if (rc == 0 && !gf_task_is_plain(t))
+		rc = bound(t, &out->lower_bound_s, err);
+	if (rc == 0)
+		out->lower_bound_s = fmin(out->lower_bound_s, out->iteration_s);
+	return rc;
+}
+
+static void set_codec(struct gf_plan *p, const char *codec)
+{
+	size_t i;
+
+	for (i = 0; i < p->nmessages; i++) {
+		free(p->messages[i].codec);
+		p->messages[i].codec = gf_xstrdup(codec);
+	}
+}
+
+/* Sets by that of the allowed codecs with which the plan is the fastest; the
+ * first of equals. Between GPUs sets go as they are. */
+static int choose_codec(const struct gf_task *t, struct gf_plan *p,
+			struct gf_error *err)
+{
+	const char *best = NULL;
+	double least_s = INFINITY;
+	size_t i;
+	int rc = 0;
+
+	if (gf_device_is_gpu(t->problem.fabric.device))
+		return 0;
+	for (i = 0; t->set_codecs && t->set_codecs[i] && rc == 0; i++) {
+		set_codec(p, t->set_codecs[i]);
+		rc = predict(t, p, err);
+		if (rc == 0 && p->predicted->iteration_s < least_s) {
+			least_s = p->predicted->iteration_s;
+			best = t->set_codecs[i];
+		}
+	}
+	if (best)
+		set_codec(p, best);
+	return rc;
+}
+
+/* Can the algorithm that was asked for add up what one of the codecs makes? */
+static bool sums(const char *algorithm, const char *const *codecs)
+{
+	size_t i;
+
+	if (!algorithm || !codecs ||
+	    gf_algorithm_has(algorithm, GF_ALGORITHM_ENCODED))
+		return true;
+	for (i = 0; codecs[i]; i++)
+		if (!gf_codec_find(codecs[i]) || gf_codec_find(codecs[i])->adds)
+			return true;
+	return false;
+}
+
+/* Axes that contradict each other under this policy (NULL: auto); what remains
+ * is found in the plan that was made. -EINVAL; -ENOTSUP: the algorithm cannot
+ * add up the codec. */
+static int check_axes(const struct gf_task *t, const struct gf_policy *policy,
+		      struct gf_error *err)
+{
+	const struct gf_select_plan *s = gf_selection_plan(&t->selection);
+	size_t i;
+
+	for (i = 0; t->problem.codecs && t->problem.codecs[i]; i++)
+		if (s->encoding && !gf_codec_is_plain(t->problem.codecs[i]))
+			return gf_error_set(err, -EINVAL,
+					    "--codecs: want f32 with selection "
+					    "%s, %s, got %s",
+					    s->name, s->encoding,
+					    t->problem.codecs[i]);
+	if (!sums(t->problem.algorithm, t->problem.codecs))
+		return gf_error_set(err, -ENOTSUP,
+				    "--codecs: want numbers with algorithm %s, "
+				    "which cannot sum encoded data, got %s",
+				    t->problem.algorithm, t->problem.codecs[0]);
+	if (!policy || !policy->halves)
+		return 0;
+	if (!(s->traits & GF_SELECT_HALVES))
+		return gf_error_set(err, -EINVAL,
+				    "--policy: want one that leaves messages "
+				    "whole with selection %s, which %s, got "
+				    "%s",
+				    s->name,
+				    s->traits & GF_SELECT_RECUTS
+					    ? "cuts its messages anew in every "
+					      "step"
+					    : "gives its sums back at once",
+				    policy->name);
+	if (t->system.staleness > 1)
+		return gf_error_set(err, -EINVAL,
+				    "--policy: want one that leaves messages "
+				    "whole with a staleness > 1, which leaves "
+				    "no forward pass to wait in, got %s",
+				    policy->name);
+	return 0;
+}
+
+int gf_task_plan_by(const struct gf_task *t, const struct gf_policy *policy,
+		    struct gf_plan *p, struct gf_error *err)
+{
+	int rc = check_axes(t, policy, err);
+
+	if (rc == 0)
+		rc = policy ? gf_policy_run(policy, &t->problem, p, err)
+			    : gf_policy_auto(&t->problem, p, err);
+	if (rc < 0)
+		return rc;
+	free(p->system);
+	p->system = gf_xstrdup(t->system.name);
+	p->reproducible = t->problem.reproducible;
+	if (gf_task_is_plain(t)) {
+		rc = gf_plan_check(p, err);
+	} else {
+		p->predicted->fastest_s = 0; /* that was without these axes */
+		rc = set_axes(t, p, err);
+		rc = rc ? rc : choose_codec(t, p, err);
+		rc = rc ? rc : predict(t, p, err);
+	}
+	rc = rc ? rc : gf_uncertainty_predict(p, err);
+	if (rc < 0)
+		gf_plan_release(p);
+	return rc;
+}
+
+int gf_task_plan_for(const struct gf_task *t,
+		     const struct gf_model_profile *model,
+		     const struct gf_network *network, struct gf_plan *p,
+		     struct gf_error *err)
+{
+	struct gf_task other = *t;
+	struct gf_derived derived = {0};
+	int rc;
+
+	other.problem.model = model;
+	other.problem.fabric.network = network;
+	other.problem.fabric.derived =
+		&derived; /* the task's has other costs */
+	rc = gf_task_plan_by(&other, &gf_policy_optimal, p, err);
+	gf_derived_release(&derived);
+	if (rc < 0)
+		return rc;
+	gf_model_profile_free(p->model);
+	gf_network_free(p->network);
+	p->model = gf_model_profile_copy(t->problem.model);
+	p->network = t->problem.fabric.network
+			     ? gf_network_copy(t->problem.fabric.network)
+			     : NULL;
+	p->predicted->fastest_s = 0;
+	rc = predict(t, p, err);
+	rc = rc ? rc : gf_uncertainty_predict(p, err);
+	if (rc < 0)
+		gf_plan_release(p);
+	return rc;
+}

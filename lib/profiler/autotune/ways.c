@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "profiler/autotune/ways.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/heap.h"
+#include "runtime/exec/exec.h"
+#include "doc/plan_rule.h"
+
+int gf_choose_layout(struct gf_comm *comm, size_t *nfactors, int factors[2],
+		     struct gf_error *err)
+{
+	int mine[2] = {comm->host, comm->local_ranks}, rank, rc;
+	int *all = gf_xcalloc(2 * (size_t)comm->ranks, sizeof(*all));
+	int local = comm->local_ranks;
+
+	rc = gf_comm_allgather(comm, mine, sizeof(mine), all, err);
+	*nfactors = 0;
+	if (rc == 0 && local > 1 && local < comm->ranks &&
+	    comm->ranks % local == 0) {
+		*nfactors = 2;
+		factors[0] = local;
+		factors[1] = comm->ranks / local;
+	}
+	/* alike on all ranks: the first host's size decides, then all agree */
+	for (rank = 0; rc == 0 && rank < comm->ranks; rank++)
+		if (all[2 * rank + 1] != all[1] ||
+		    all[2 * rank] != rank - rank % all[1])
+			*nfactors = 0;
+	free(all);
+	return rc;
+}
+
+int gf_choose_place(struct gf_comm *comm, struct gf_plan *plan, bool gpus,
+		    struct gf_error *err)
+{
+	int factors[2], rc;
+	size_t n;
+
+	if (!plan->rule || comm->ranks < 2)
+		return 0;
+	rc = gf_choose_layout(comm, &n, factors, err);
+	if (rc)
+		return rc;
+	if (n == 0)
+		factors[n++] = comm->ranks;
+	gf_rule_place(plan, factors, n);
+	if (gpus)
+		gf_plan_use_calls(plan);
+	return 0;
+}
+
+int gf_choose_by_rule(const struct gf_plan *rule, size_t size_bytes, int ranks,
+		      struct gf_way *way, struct gf_error *err)
+{
+	struct gf_tensor tensor = {
+		.name = (char[]){"message"},
+		.count_elems = size_bytes / sizeof(float) ?: 1,
+		.need_s = NAN,
+	};
+	struct gf_model_profile model = {
+		.name = tensor.name,
+		.device = (char[]){"cpu"},
+		.overlap_slowdown = 1,
+		.tensors = &tensor,
+		.ntensors = 1,
+	};
+	struct gf_plan whole;
+	int rc = gf_plan_bind(rule, &model, ranks, &whole, err);
+
+	if (rc)
+		return rc;
+	rc = gf_way_of_message(&whole.messages[0], way, err);
+	gf_plan_release(&whole);
+	return rc;
+}
+
+/* One element, for the answer. */
+static int try_library(struct gf_comm *comm, const struct gf_element *element,
+		       struct gf_error *err)
+{
+	struct gf_exec_config config = {.count_elems = 1, .element = *element};
+	struct gf_exec *exec = gf_exec_new(comm);
+	struct gf_exec_run *run = NULL;
+	void *data = NULL;
+	int rc = comm->ops->buffer_alloc(comm, element->size_bytes, &data, err);
+
+	if (rc == 0)
+		rc = gf_exec_run_new(exec, &config, &run, err);
+	if (rc == 0)
+		rc = gf_exec_start(run, data, err);
+	if (rc == 0)
+		rc = gf_exec_wait(exec, run, 0, err);
+	gf_exec_run_free(run);
+	gf_exec_free(exec);
+	comm->ops->buffer_free(comm, data);
+	return rc;
+}
+
+static int check_sparse(const struct gf_element *element, struct gf_error *err)
+{
+	if (element->number && element->dtype == GF_F32 &&
+	    element->op == GF_OP_SUM)
+		return 0;
+	return gf_error_set(err, -EINVAL,
+			    "want f32 sums for sparse sets, got others");
+}
+
+int gf_choose_check(const struct gf_way *way, struct gf_comm *comm,
+		    const struct gf_element *element, size_t count_elems,
+		    struct gf_error *err)
+{
+	struct gf_coll_args args = gf_way_args(way, comm->ranks);
+	int rc;
+
+	args.count_elems = count_elems;
+	args.elem_bytes = element->size_bytes;
+	if (way->density > 0)
+		rc = check_sparse(element, err);
+	else if (way->algorithm->build)
+		rc = gf_coll_args_check(&args, err);
+	else
+		rc = comm->ranks > 1 ? try_library(comm, element, err) : 0;
+	if (rc == 0 && way->density == 0 && way->algorithm->applicable)
+		rc = way->algorithm->applicable(&args, err);
+	if (rc)
+		gf_error_prefix(err, "%s", way->algorithm->name);
+	return rc;
+}

@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The conclusions of a report: the best algorithm per size as a rule plan, and
+ * the verdict. */
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/array.h"
+#include "base/file.h"
+#include "base/heap.h"
+#include "cli/human.h"
+#include "profiler/contest/row_report.h"
+
+/* A size is large enough to be worth a message of its own when its time per
+ * byte is within this of the best. */
+static const double near_best = 1.1;
+
+static const struct gf_contest_row *best_at(const struct gf_contest_report *r,
+					    size_t size_bytes)
+{
+	const struct gf_contest_row *best = NULL;
+	size_t i;
+
+	for (i = 0; i < r->nrows; i++) {
+		const struct gf_contest_row *row = &r->rows[i];
+
+		/* a rule is about dense messages, and tells no library */
+		if (row->size_bytes != size_bytes || row->way.density > 0 ||
+		    row->way.tuning.dialect)
+			continue;
+		if (!best || row->reading[GF_IN_PLACE].median_s <
+				     best->reading[GF_IN_PLACE].median_s)
+			best = row;
+	}
+	return best;
+}
+
+/* From that size on a message is worth its startup. */
+static size_t threshold_of(const struct gf_contest_report *r)
+{
+	double least = INFINITY, rate;
+	size_t i, threshold = 1;
+	int pass;
+
+	for (pass = 0; pass < 2; pass++)
+		for (i = r->nrows; i-- > 0;) {
+			const struct gf_contest_row *row =
+				best_at(r, r->rows[i].size_bytes);
+
+			if (!row || !row->size_bytes)
+				continue;
+			rate = row->reading[GF_IN_PLACE].median_s /
+			       (double)row->size_bytes;
+			if (pass == 0)
+				least = fmin(least, rate);
+			else if (rate <= near_best * least)
+				threshold = row->size_bytes;
+		}
+	return threshold;
+}
+
+static bool same_way(const struct gf_way *a, const struct gf_way *b)
+{
+	size_t i;
+
+	if (a->algorithm != b->algorithm || a->nfactors != b->nfactors)
+		return false;
+	for (i = 0; i < a->nfactors; i++)
+		if (a->factors[i] != b->factors[i] ||
+		    gf_way_stage_at(a, i) != gf_way_stage_at(b, i))
+			return false;
+	return true;
+}
+
+/* A plan's stage has a name, even where the algorithm gives no choice. */
+static void add_stages(const struct gf_way *way, struct gf_rule_algorithm *a)
+{
+	size_t i;
+
+	if (!way->nfactors)
+		return;
+	a->nstages = way->nfactors;
+	a->stages = gf_xcalloc(way->nfactors, sizeof(*a->stages));
+	for (i = 0; i < way->nfactors; i++) {
+		const char *name = gf_way_stage_at(way, i);
+
+		a->stages[i].factor = way->factors[i];
+		a->stages[i].algorithm = gf_xstrdup(name ? name : "ring");
+	}
+}
+
+static void add_entries(const struct gf_contest_report *r, struct gf_rule *rule)
+{
+	const struct gf_contest_row *last = NULL, *row;
+	struct gf_rule_algorithm *entry;
+	size_t capacity = 0, i;
+
+	for (i = 0; i < r->nrows && !r->plan; i++) {
+		row = best_at(r, r->rows[i].size_bytes);
+		if (!row || (last && (row->size_bytes <= last->size_bytes ||
+				      (row->codec == last->codec &&
+				       same_way(&row->way, &last->way)))))
+			continue;
+		entry = gf_array_push(&rule->algorithms, &rule->nalgorithms,
+				      &capacity);
+		entry->min_bytes = last ? row->size_bytes : 0;
+		entry->algorithm = gf_xstrdup(row->way.algorithm->name);
+		entry->codec = row->codec ? gf_xstrdup(row->codec->name) : NULL;
+		add_stages(&row->way, entry);
+		last = row;
+	}
+}
+
+int gf_contest_report_rule(const struct gf_contest_report *r, struct gf_plan *p,
+			   struct gf_error *err)
+{
+	struct gf_rule *rule = gf_xcalloc(1, sizeof(*rule));
+
+	memset(p, 0, sizeof(*p));
+	p->rule = rule;
+	add_entries(r, rule);
+	rule->threshold_bytes = threshold_of(r);
+	rule->lanes = r->config->lanes;
+	rule->segment_bytes = r->config->segment_bytes;
+	p->lanes = rule->lanes;
+	p->segment_bytes = rule->segment_bytes;
+	p->producer = gf_xstrdup("gf-allreduce " GF_VERSION);
+	p->system = gf_xstrdup("auto");
+	p->policy = gf_xstrdup("threshold");
+	p->staleness = 1;
+	if (rule->nalgorithms)
+		return 0;
+	gf_plan_release(p);
+	return gf_error_set(err, -EINVAL,
+			    "no algorithm was measured to choose from");
+}
+
+static double in_place_s(const struct gf_contest_row *row)
+{
+	return row->reading[GF_IN_PLACE].median_s;
+}
+
+void gf_contest_report_blocking(const struct gf_contest_report *r,
+				struct gf_text *out)
+{
+	double ratio, least = INFINITY, most = 0;
+	size_t i, k, sizes = 0, wins = 0;
+
+	for (i = 0; i < r->nrows; i++)
+		for (k = 0; k < r->nrows; k++) {
+			const struct gf_contest_row *a = &r->rows[i],
+						    *b = &r->rows[k];
+
+			if (a->way.tuning.dialect != &gf_dialect_blocking ||
+			    b->way.tuning.dialect || b->chosen ||
+			    b->way.algorithm != a->way.algorithm ||
+			    b->size_bytes != a->size_bytes)
+				continue;
+			ratio = in_place_s(a) / in_place_s(b);
+			least = fmin(least, ratio);
+			most = fmax(most, ratio);
+			sizes++;
+			wins += in_place_s(a) <
+				in_place_s(best_at(r, a->size_bytes));
+		}
+	if (sizes)
+		gf_text_addf(out,
+			     "# blocking : MPI_Allreduce takes %.2f to %.2f of "
+			     "the time of MPI_Iallreduce, and less than the "
+			     "best at %zu of %zu sizes\n",
+			     least, most, wins, sizes);
+}
+
+int gf_contest_report_write_rule(const struct gf_contest_report *r,
+				 const char *path, struct gf_error *err)
+{
+	struct gf_plan rule;
+	char *text;
+	int rc = gf_contest_report_rule(r, &rule, err);
+
+	if (rc)
+		return rc;
+	text = gf_plan_write(&rule);
+	rc = gf_file_write(path, text, strlen(text), err);
+	free(text);
+	gf_plan_release(&rule);
+	return rc;
+}
+
+int gf_contest_report_judge(const struct gf_contest_report *r,
+			    double least_bytes_per_s, struct gf_error *err)
+{
+	double busbw = gf_contest_report_busbw(r);
+	size_t wrong = gf_contest_report_wrong(r);
+	struct gf_human want, got;
+
+	if (wrong)
+		return gf_error_set(err, 1, "%zu elements came out wrong",
+				    wrong);
+	if (busbw < least_bytes_per_s)
+		return gf_error_set(err, 1,
+				    "want an average bus bandwidth of %s, "
+				    "got %s",
+				    gf_human_rate(least_bytes_per_s, &want),
+				    gf_human_rate(busbw, &got));
+	return 0;
+}

@@ -1,0 +1,399 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "profiler/network.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "base/heap.h"
+#include "base/registry.h"
+#include "profiler/curve.h"
+#include "profiler/link.h"
+#include "profiler/network_device.h"
+#include "profiler/network_parts.h"
+#include "collectives/algorithm.h"
+#include "cost/stat.h"
+#include "doc/algorithm_traits.h"
+
+/* The levels' share of the time. */
+static const double levels_share = 0.25;
+/* A round of a level is short: more of them tell no more. */
+enum { LEVEL_REPEATS = 60 };
+
+struct run {
+	const struct gf_measure_network *config;
+	struct gf_measure_limits limits;
+	struct gf_network_device *gpus; /* NULL: between hosts */
+	double began_s, fair_s;         /* fair_s: an equal share of the time */
+	size_t *twins;                  /* of each entry; itself: it has none */
+	size_t distinct;                /* so many are yet to be measured */
+	/* Progress: what is measured, and which part of the whole it is. */
+	const char *what;
+	double first, part;
+};
+
+static void advance(void *ctx, double fraction)
+{
+	const struct run *r = ctx;
+	const struct gf_measure_network *c = r->config;
+
+	if (c->progress)
+		c->progress(c->progress_ctx, r->first + fraction * r->part,
+			    r->what);
+}
+
+static struct gf_measure_curve_config curve_config(struct run *r)
+{
+	return (struct gf_measure_curve_config){
+		.comm = r->config->comm,
+		.limits = r->limits,
+		.lanes = (int)r->config->lanes,
+		.lines = GF_FIT_LINES_MOST,
+		.progress = advance,
+		.progress_ctx = r,
+	};
+}
+
+struct subject {
+	const struct gf_measure_network *config;
+	const struct gf_allreduce_cost *cost;
+	struct gf_network_device *gpus; /* NULL: between hosts */
+};
+
+static int sit(void *ctx, const struct gf_measure_sitting *s,
+	       struct gf_measure_samples *samples, struct gf_error *err)
+{
+	const struct subject *subject = ctx;
+	struct gf_measure_exchange_config config = {
+		.comm = subject->config->comm,
+		.algorithm = subject->cost->algorithm,
+		.stages = subject->cost->stages,
+		.nstages = subject->cost->nstages,
+		.count_elems = s->bytes / 4,
+		.messages = s->messages,
+		.lanes = s->lanes,
+		.compute_threads = subject->config->threads,
+		.callers_memory = subject->config->callers_memory,
+		.timeout_s = subject->config->timeout_s,
+	};
+
+	if (subject->gpus)
+		return gf_network_device_sit(subject->gpus, subject->cost, s,
+					     samples, err);
+	return gf_measure_exchange_sitting(&config, &s->budget, samples, err);
+}
+
+static int measure_algorithm(struct run *r, const struct gf_network *net,
+			     struct gf_allreduce_cost *cost,
+			     struct gf_text *remarks, struct gf_error *err)
+{
+	struct gf_measure_curve_config config = curve_config(r);
+	struct subject s = {r->config, cost, r->gpus};
+	struct gf_measure_subject subject = {r->what, sit, &s};
+	struct gf_measure_curve curve = {0};
+	int rc = gf_measure_curve(&config, &subject, &curve, remarks, err);
+
+	if (rc < 0) {
+		gf_error_prefix(err, "%s", r->what);
+		return rc;
+	}
+	cost->startup_s = curve.startup_s;
+	cost->per_byte_s = curve.per_byte_s;
+	cost->larger = curve.larger;
+	cost->nlarger = curve.nlarger;
+	cost->contention = curve.contention;
+	cost->fit = curve.fit;
+	gf_measure_contention_floor(net, r->config->levels, r->config->nlevels,
+				    r->config->comm->local_ranks, cost,
+				    remarks);
+	return 0;
+}
+
+/* The time that is left, as the slowest rank sees it. */
+static int time_left(const struct run *r, double *left_s, struct gf_error *err)
+{
+	double passed = gf_clock_s() - r->began_s;
+	int rc = gf_measure_slowest(r->config->comm, &passed, 1, err);
+
+	*left_s = fmax(0, r->config->budget_s - passed);
+	return rc;
+}
+
+static char *label_of(const struct gf_allreduce_cost *c)
+{
+	struct gf_text t = {0};
+
+	gf_stages_text_of(&t, c->algorithm, c->stages, c->nstages);
+	return gf_text_take(&t);
+}
+
+/* Copies the costs of an algorithm that takes the same steps. */
+static void take_over(struct gf_allreduce_cost *cost,
+		      const struct gf_allreduce_cost *twin,
+		      struct gf_text *remarks)
+{
+	struct gf_allreduce_cost copy;
+	char *own = label_of(cost), *like = label_of(twin);
+
+	gf_allreduce_cost_copy(&copy, twin);
+	free(copy.algorithm);
+	gf_stages_free(copy.stages, copy.nstages);
+	copy.algorithm = cost->algorithm;
+	copy.stages = cost->stages;
+	copy.nstages = cost->nstages;
+	*cost = copy;
+	gf_text_addf(remarks,
+		     "\t%s takes the same steps as %s on these ranks, and has "
+		     "its costs\n",
+		     own, like);
+	free(own);
+	free(like);
+}
+
+static int measure_entry(struct run *r, struct gf_network *net, size_t i,
+			 struct gf_text *remarks, struct gf_error *err)
+{
+	/* an algorithm that overran does not starve those that follow */
+	double left_s, n = (double)r->distinct--;
+	char *label = label_of(&net->allreduce[i]);
+	int rc = time_left(r, &left_s, err);
+
+	r->limits.budget_s = fmax(left_s, 0.5 * r->fair_s * n) / n;
+	r->what = label;
+	if (rc == 0)
+		rc = measure_algorithm(r, net, &net->allreduce[i], remarks,
+				       err);
+	r->first += r->part;
+	r->what = NULL;
+	free(label);
+	return rc;
+}
+
+static int measure_each(struct run *r, struct gf_network *net,
+			struct gf_text *remarks, struct gf_error *err)
+{
+	size_t i, twin;
+	int rc = 0;
+
+	for (i = 0; i < net->nallreduce && rc == 0; i++) {
+		twin = r->twins[i];
+		if (twin < i)
+			take_over(&net->allreduce[i], &net->allreduce[twin],
+				  remarks);
+		else
+			rc = measure_entry(r, net, i, remarks, err);
+	}
+	return rc;
+}
+
+/* The first entry that goes by stages, before others of other stages. */
+static size_t base_of(const struct gf_network *net)
+{
+	size_t i = 0;
+
+	while (i < net->nallreduce &&
+	       !gf_algorithm_has(net->allreduce[i].algorithm,
+				 GF_ALGORITHM_STAGES))
+		i++;
+	return i;
+}
+
+/* So many entries may follow: the best of each stage together, for the shortest
+ * and for the longest messages. */
+static size_t count_together(const struct gf_network *net)
+{
+	size_t base = base_of(net);
+
+	return base < net->nallreduce && net->allreduce[base].nstages > 1 ? 2
+									  : 0;
+}
+
+static int measure_together(struct run *r, struct gf_network *net,
+			    struct gf_text *remarks, struct gf_error *err)
+{
+	size_t base = base_of(net), most = count_together(net), k, n;
+	struct gf_stage *stages;
+	int rc = 0;
+
+	for (k = 0; k < most && rc == 0; k++) {
+		const struct gf_fit *fit = &net->allreduce[base].fit;
+		size_t at = k ? fit->npoints - 1 : 0;
+
+		n = gf_measure_stages_together(
+			net, base, (double)fit->size_bytes[at], &stages);
+		if (!n)
+			continue;
+		gf_measure_entry_add(net, net->allreduce[base].algorithm,
+				     stages, n);
+		n = net->nallreduce;
+		r->twins = gf_xreallocarray(r->twins, n, sizeof(*r->twins));
+		r->twins[n - 1] = n - 1;
+		rc = measure_entry(r, net, n - 1, remarks, err);
+	}
+	return rc;
+}
+
+/* The middle size of an algorithm again: the logarithm of the time's quotient.
+ */
+static int look_again(struct run *r, const struct gf_allreduce_cost *cost,
+		      double *difference, struct gf_error *err)
+{
+	const struct gf_measure_pace pace = {cost->startup_s, cost->per_byte_s,
+					     0};
+	struct subject subject = {r->config, cost, r->gpus};
+	size_t middle = cost->fit.npoints / 2;
+	struct gf_measure_sitting sitting = {
+		.bytes = cost->fit.size_bytes[middle],
+		.messages =
+			gf_measure_chain(&pace, cost->fit.size_bytes[middle]),
+		.lanes = 1,
+		.budget = gf_measure_round(&r->limits.point),
+	};
+	struct gf_measure_samples samples = {0};
+	double time_s = 0;
+	int rc = sit(&subject, &sitting, &samples, err);
+
+	if (rc == 0)
+		time_s = gf_stat_median(samples.values, samples.count) /
+			 sitting.messages;
+	gf_measure_samples_release(&samples);
+	*difference = time_s > 0 ? log(time_s / cost->fit.time_s[middle]) : 0;
+	return rc;
+}
+
+static int find_drift(struct run *r, struct gf_network *net,
+		      struct gf_error *err)
+{
+	double *differences = gf_xcalloc(net->nallreduce, sizeof(double));
+	size_t n = 0, i;
+	int rc = 0;
+
+	for (i = 0; i < net->nallreduce && rc == 0; i++)
+		if (r->twins[i] == i)
+			rc = look_again(r, &net->allreduce[i],
+					&differences[n++], err);
+	if (rc == 0)
+		net->drift = fmin(gf_stat_next_difference(differences, n), 1);
+	free(differences);
+	return rc;
+}
+
+static int measure_algorithms(struct run *r, struct gf_network *net,
+			      struct gf_text *remarks, struct gf_error *err)
+{
+	size_t i;
+	int rc = gf_measure_twins(r->config->comm, net, &r->twins, err);
+
+	/* NCCL may take whole stages in steps of its own */
+	for (i = 0; gf_measure_by_nccl(r->config) && i < net->nallreduce; i++)
+		r->twins[i] = i;
+	r->distinct = count_together(net);
+	for (i = 0; i < net->nallreduce; i++)
+		r->distinct += r->twins[i] == i;
+	r->fair_s = r->config->budget_s / (double)r->distinct;
+	r->first = r->part;
+	r->part = (1 - r->first) / (double)r->distinct;
+	if (rc == 0)
+		rc = measure_each(r, net, remarks, err);
+	if (rc == 0)
+		rc = measure_together(r, net, remarks, err);
+	if (rc == 0)
+		rc = find_drift(r, net, err);
+	free(r->twins);
+	return rc;
+}
+
+static int measure_levels(struct run *r, struct gf_network *net,
+			  struct gf_text *remarks, struct gf_error *err)
+{
+	struct gf_measure_levels levels = {
+		.curve = curve_config(r),
+		.levels = r->config->levels,
+		.nlevels = r->config->nlevels,
+	};
+	struct gf_measure_link link;
+	int rc;
+
+	if (r->config->nlevels == 0)
+		return 0;
+	r->what = "levels";
+	r->part = levels_share;
+	levels.curve.limits.budget_s = levels_share * r->config->budget_s;
+	levels.curve.limits.point.high = LEVEL_REPEATS;
+	if (r->gpus) {
+		levels.mover = gf_network_device_mover(r->gpus);
+		return gf_measure_levels(&levels, net, remarks, err);
+	}
+	gf_measure_link_open(&link, r->config->comm, r->config->timeout_s);
+	levels.mover = gf_measure_link_mover(&link);
+	rc = gf_measure_levels(&levels, net, remarks, err);
+	gf_measure_link_close(&link);
+	return rc;
+}
+
+int gf_measure_network_check(const struct gf_measure_network *c,
+			     struct gf_error *err)
+{
+	size_t i;
+
+	for (i = 0; c->algorithms && c->algorithms[i]; i++)
+		if (!gf_algorithm_find(c->algorithms[i]))
+			return gf_registry_refuse(
+				&(struct gf_registry){gf_algorithms},
+				"--algorithms", NULL, c->algorithms[i], err);
+	if (c->min_bytes < 4 || c->min_bytes > c->max_bytes)
+		return gf_error_set(err, -EINVAL,
+				    "--min-bytes: want from 4 to the "
+				    "--max-bytes, got %zu and %zu",
+				    c->min_bytes, c->max_bytes);
+	if (c->max_bytes / 32 < c->min_bytes)
+		return gf_error_set(err, -EINVAL,
+				    "--max-bytes: want at least 32 times the "
+				    "--min-bytes, got %zu and %zu",
+				    c->max_bytes, c->min_bytes);
+	return 0;
+}
+
+int gf_measure_network(const struct gf_measure_network *c,
+		       struct gf_network **out, struct gf_text *remarks,
+		       struct gf_error *err)
+{
+	struct run r = {
+		.config = c,
+		.limits =
+			{
+				.min_bytes = c->min_bytes,
+				.max_bytes = c->max_bytes,
+				.whole = c->whole,
+				.point = {c->time_s, 5, 1000},
+			},
+		.began_s = gf_clock_s(),
+	};
+	struct gf_network *net;
+	int rc = gf_measure_network_check(c, err);
+
+	if (rc < 0)
+		return rc;
+	net = gf_xcalloc(1, sizeof(*net));
+	net->ranks = c->comm->ranks;
+	rc = gf_measure_entries(c, net, remarks, err);
+	if (rc == 0 && net->nallreduce == 0)
+		rc = gf_error_set(err, -ENOTSUP,
+				  "none of the algorithms wanted can run on "
+				  "%d ranks here",
+				  c->comm->ranks);
+	if (rc == 0 && gf_measure_by_nccl(c))
+		rc = gf_network_device_open(c, &r.gpus, err);
+	if (rc == 0)
+		rc = measure_levels(&r, net, remarks, err);
+	if (rc == 0)
+		rc = measure_algorithms(&r, net, remarks, err);
+	gf_network_device_close(r.gpus);
+	if (rc < 0) {
+		gf_network_free(net);
+		return rc;
+	}
+	*out = net;
+	return 0;
+}

@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "profiler/whole_profile.h"
+
+#include "cli/human.h"
+#include "cli/table.h"
+
+/* Rows of tensors: more of them are printed as runs of equal length. */
+enum { TENSOR_ROWS = 24 };
+
+static void time_cell(struct gf_table *t, double time_s)
+{
+	struct gf_human h;
+
+	gf_table_cell(t, "%s", gf_human_time(time_s, &h));
+}
+
+/* A cost per byte as a rate. */
+static void rate_cell(struct gf_table *t, double s_per_byte)
+{
+	struct gf_human h;
+
+	if (s_per_byte > 0)
+		gf_table_cell(t, "%s", gf_human_rate(1 / s_per_byte, &h));
+	else
+		gf_table_cell(t, "-");
+}
+
+static void fit_cell(struct gf_table *t, const struct gf_fit *fit)
+{
+	if (fit->npoints)
+		gf_table_cell(t, "%.0f %%", 100 * fit->residual_max);
+	else
+		gf_table_cell(t, "-");
+}
+
+/* A blank line after what is there. */
+static void gap(struct gf_text *out)
+{
+	if (out->length)
+		gf_text_addf(out, "\n");
+}
+
+static void finish(struct gf_table *t, struct gf_text *out)
+{
+	gf_table_print(t, out);
+	gf_table_release(t);
+}
+
+static void model_line(const struct gf_model_profile *m, struct gf_text *out)
+{
+	struct gf_human h[4];
+
+	gf_text_addf(out, "%s", m->name);
+	if (m->device)
+		gf_text_addf(out, " on %s", m->device);
+	if (m->batch_per_rank)
+		gf_text_addf(out, ", %zu sample%s per rank", m->batch_per_rank,
+			     m->batch_per_rank == 1 ? "" : "s");
+	if (m->accumulate)
+		gf_text_addf(out, ", %zu micro-batches a step", m->accumulate);
+	gf_text_addf(out, ": forward %s, backward %s",
+		     gf_human_time(m->forward_s, &h[0]),
+		     gf_human_time(m->backward_s, &h[1]));
+	if (!m->ntensors) {
+		gf_text_addf(out, "; nothing is known of its layers\n");
+		return;
+	}
+	gf_text_addf(out, ", update %s; %zu tensor%s of %s\n",
+		     gf_human_time(m->update_s, &h[2]), m->ntensors,
+		     m->ntensors == 1 ? "" : "s",
+		     gf_human_size((double)gf_model_profile_bytes(m), &h[3]));
+}
+
+static void tensor_row(const struct gf_model_profile *m, size_t first,
+		       size_t last, struct gf_table *t)
+{
+	const struct gf_tensor *from = &m->tensors[first];
+	const struct gf_tensor *to = &m->tensors[last];
+	struct gf_human h;
+	size_t bytes = 0, i;
+
+	for (i = first; i <= last; i++)
+		bytes += gf_tensor_bytes(&m->tensors[i]);
+	if (first == last)
+		gf_table_cell(t, "%zu", first);
+	else
+		gf_table_cell(t, "%zu-%zu", first, last);
+	gf_table_cell(t, "%s", gf_human_size((double)bytes, &h));
+	time_cell(t, to->ready_s);
+	if (first == last)
+		gf_table_cell(t, "%.60s", from->name);
+	else
+		gf_table_cell(t, "%.60s to %.60s", from->name, to->name);
+}
+
+static void model_table(const struct gf_model_profile *m, struct gf_text *out)
+{
+	size_t run = (m->ntensors + TENSOR_ROWS - 1) / TENSOR_ROWS, i;
+	struct gf_table t = {0};
+
+	model_line(m, out);
+	gf_table_cells(&t, "tensors\tsize\tready\tname");
+	for (i = 0; i < m->ntensors; i += run)
+		tensor_row(m, i,
+			   i + run < m->ntensors ? i + run - 1
+						 : m->ntensors - 1,
+			   &t);
+	finish(&t, out);
+}
+
+static void passes_line(const struct gf_passes *p, struct gf_text *out)
+{
+	const struct gf_model_profile whole = {
+		.name = p->model,
+		.device = p->device,
+		.batch_per_rank = p->batch_per_rank,
+		.accumulate = p->accumulate,
+		.forward_s = p->forward_s,
+		.backward_s = p->backward_s,
+	};
+
+	model_line(&whole, out);
+}
+
+/* The sizes at which times are printed; the last is the model's whole gradient
+ * if there is a model. */
+struct sizes {
+	double bytes[4];
+	size_t n;
+};
+
+static struct sizes sizes_of(const struct gf_profile *p)
+{
+	struct sizes s = {{1024, 65536, 4194304, 0}, 3};
+
+	if (p->model)
+		s.bytes[s.n++] = (double)gf_model_profile_bytes(p->model);
+	return s;
+}
+
+static void heading(struct gf_table *t, const char *first, const char *second,
+		    const struct sizes *s)
+{
+	struct gf_human h;
+	size_t i;
+
+	gf_table_begin(t, s->n + 6);
+	gf_table_cells(t, "%s\t%s\tstartup\trate", first, second);
+	for (i = 0; i < s->n; i++)
+		gf_table_cell(t, "%s", gf_human_size(s->bytes[i], &h));
+	gf_table_cells(t, "2 at once\tfit off by");
+}
+
+/* The startup of the shortest messages, the rate of the longest. */
+static void lines_cells(struct gf_table *t, const struct gf_cost_lines *lines,
+			const struct gf_contention *contention,
+			const struct gf_fit *fit, const struct sizes *s)
+{
+	const struct gf_cost_line *last =
+		lines->nlarger ? &lines->larger[lines->nlarger - 1]
+			       : &lines->first;
+	size_t i;
+
+	time_cell(t, lines->first.startup_s);
+	rate_cell(t, last->per_byte_s);
+	for (i = 0; i < s->n; i++)
+		time_cell(t, gf_cost_lines_s(lines, s->bytes[i]));
+	if (contention->nentries)
+		gf_table_cell(t, "%.2f x",
+			      gf_contention_gamma(contention,
+						  (size_t)s->bytes[s->n - 1],
+						  2));
+	else
+		gf_table_cell(t, "-");
+	fit_cell(t, fit);
+}
+
+static void allreduce_table(const struct gf_network *net, const struct sizes *s,
+			    struct gf_text *out)
+{
+	struct gf_table t = {0};
+	size_t i;
+
+	if (!net->nallreduce)
+		return;
+	gap(out);
+	gf_text_addf(out, "all-reduce");
+	if (net->ranks)
+		gf_text_addf(out, " of %d rank%s", net->ranks,
+			     net->ranks == 1 ? "" : "s");
+	gf_text_addf(out, "\n");
+	heading(&t, "algorithm", "codec", s);
+	for (i = 0; i < net->nallreduce; i++) {
+		const struct gf_allreduce_cost *c = &net->allreduce[i];
+		struct gf_cost_lines lines = gf_allreduce_lines(c);
+		struct gf_text way = {0};
+
+		gf_stages_text_of(&way, c->algorithm, c->stages, c->nstages);
+		gf_table_cells(&t, "%s\t%s", way.data, gf_allreduce_codec(c));
+		gf_text_release(&way);
+		lines_cells(&t, &lines, &c->contention, &c->fit, s);
+	}
+	finish(&t, out);
+}
+
+static void levels_table(const struct gf_network *net, const struct sizes *s,
+			 struct gf_text *out)
+{
+	struct gf_table t = {0};
+	size_t i;
+
+	if (!net->nlevels)
+		return;
+	gap(out);
+	gf_text_addf(out, "messages between two ranks\n");
+	heading(&t, "level", "sum", s);
+	for (i = 0; i < net->nlevels; i++) {
+		const struct gf_level_cost *c = &net->levels[i];
+		struct gf_cost_lines lines = gf_level_lines(c);
+
+		gf_table_cell(&t, "%s", c->name);
+		rate_cell(&t, c->reduce_s_per_byte);
+		lines_cells(&t, &lines, &c->contention, &c->fit, s);
+	}
+	finish(&t, out);
+}
+
+static void copies_table(const struct gf_profile *p, struct gf_text *out)
+{
+	struct gf_table t = {0};
+	size_t i;
+
+	if (!p->ncopies)
+		return;
+	gap(out);
+	gf_table_cells(&t, "copy\tstartup\trate\tfit off by");
+	for (i = 0; i < p->ncopies; i++) {
+		gf_table_cell(&t, "%s", p->copies[i].name);
+		time_cell(&t, p->copies[i].alpha_s);
+		rate_cell(&t, p->copies[i].beta_s_per_byte);
+		fit_cell(&t, &p->copies[i].fit);
+	}
+	finish(&t, out);
+}
+
+static void entry_cells(struct gf_table *t,
+			const struct gf_processing_entry *of)
+{
+	gf_table_cells(t, "%s\t%s\t%s", of->name, of->device,
+		       of->assumed ? "assumed" : "measured");
+}
+
+static void processing_tables(const struct gf_processing *p,
+			      struct gf_text *out)
+{
+	struct gf_table codecs = {0}, selections = {0};
+	size_t i;
+
+	gf_table_cells(&codecs, "codec\tdevice\torigin\tencode\tdecode\tencode "
+				"sets\tdecode sets");
+	for (i = 0; i < p->ncodecs; i++) {
+		entry_cells(&codecs, &p->codecs[i].of);
+		rate_cell(&codecs, p->codecs[i].encode_s_per_byte);
+		rate_cell(&codecs, p->codecs[i].decode_s_per_byte);
+		rate_cell(&codecs, p->codecs[i].set_encode_s_per_byte);
+		rate_cell(&codecs, p->codecs[i].set_decode_s_per_byte);
+	}
+	gf_table_cells(&selections,
+		       "selection\tdevice\torigin\tstartup\trate\tsent");
+	for (i = 0; i < p->nselections; i++) {
+		entry_cells(&selections, &p->selections[i].of);
+		time_cell(&selections, p->selections[i].alpha_s);
+		rate_cell(&selections, p->selections[i].beta_s_per_byte);
+		rate_cell(&selections, p->selections[i].sent_s_per_byte);
+	}
+	if (p->ncodecs) {
+		gap(out);
+		gf_table_print(&codecs, out);
+	}
+	if (p->nselections) {
+		gap(out);
+		gf_table_print(&selections, out);
+	}
+	gf_table_release(&codecs);
+	gf_table_release(&selections);
+}
+
+void gf_profile_table(const struct gf_profile *p, struct gf_text *out)
+{
+	struct sizes s = sizes_of(p);
+
+	if (p->model)
+		model_table(p->model, out);
+	if (p->passes)
+		passes_line(p->passes, out);
+	if (p->network) {
+		allreduce_table(p->network, &s, out);
+		levels_table(p->network, &s, out);
+	}
+	copies_table(p, out);
+	processing_tables(&p->processing, out);
+}

@@ -1,0 +1,332 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "profiler/overlap_parts.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "base/heap.h"
+#include "cost/stat.h"
+
+enum { MOST_MESSAGES = 64 };
+static const size_t largest_message = (size_t)4 << 20;
+/* Small messages, whose bytes cost nothing. */
+static const size_t issued_bytes = 256;
+
+double gf_measure_slowdown(double lost_s, double busy_s)
+{
+	static const double most = 100;
+
+	if (!(lost_s > 0) || !(busy_s > 0))
+		return 1;
+	if (lost_s >= busy_s * (1 - 1 / most))
+		return most;
+	return 1 / (1 - lost_s / busy_s);
+}
+
+double gf_measure_share_done(const struct gf_message_times *times, size_t count,
+			     double at_s)
+{
+	double done = 0;
+	size_t i;
+
+	for (i = 0; i < count; i++) {
+		double span = times[i].end_s - times[i].start_s;
+
+		if (times[i].end_s <= at_s)
+			done += 1;
+		else if (times[i].start_s < at_s && span > 0)
+			done += (at_s - times[i].start_s) / span;
+	}
+	return done / (double)count;
+}
+
+/* --- passes --------------------------------------------------------------- */
+
+int gf_measure_pass_open(struct gf_measure_pass *p,
+			 struct gf_measure_step *step, struct gf_error *err)
+{
+	struct gf_gpu *g = step->gpu;
+	int rc = 0;
+
+	*p = (struct gf_measure_pass){
+		.step = step,
+		.grads = gf_xcalloc(step->offsets[step->ntensors],
+				    sizeof(*p->grads)),
+	};
+	if (g)
+		rc = g->ops->event_new(g, true, &p->begun, err);
+	if (g && rc == 0)
+		rc = g->ops->event_new(g, true, &p->ended, err);
+	return rc;
+}
+
+static void close_pass(struct gf_measure_pass *p)
+{
+	struct gf_gpu *g = p->step->gpu;
+
+	if (g) {
+		g->ops->event_free(g, p->begun);
+		g->ops->event_free(g, p->ended);
+	}
+	free(p->grads);
+}
+
+void gf_measure_pass_hold(struct gf_measure_pass *p)
+{
+	struct gf_gpu *g = p->step->gpu;
+
+	if (g && !p->rc)
+		p->rc = g->ops->hold(g, p->step->stream, &p->hold, &p->reason);
+}
+
+void gf_measure_pass_forward(struct gf_measure_pass *p)
+{
+	if (!p->rc)
+		p->rc = gf_measure_step_forward(p->step, &p->reason);
+}
+
+void gf_measure_pass_settle(struct gf_measure_pass *p)
+{
+	struct gf_gpu *g = p->step->gpu;
+
+	if (g && !p->rc)
+		p->rc = g->ops->stream_sync(g, p->step->stream, &p->reason);
+}
+
+void gf_measure_pass_begin(struct gf_measure_pass *p)
+{
+	struct gf_gpu *g = p->step->gpu;
+
+	p->start_s = gf_clock_s();
+	if (g && !p->rc)
+		p->rc = g->ops->record(g, p->begun, p->step->stream,
+				       &p->reason);
+}
+
+double gf_measure_pass_backward(struct gf_measure_pass *p)
+{
+	struct gf_gpu *g = p->step->gpu;
+	struct gf_error *err = &p->reason;
+	double elapsed_s;
+
+	if (g)
+		g->ops->release(g, p->hold);
+	p->hold = NULL;
+	if (!p->rc)
+		p->rc = gf_measure_step_backward(p->step, p->grads, p->on_grad,
+						 p->on_grad_ctx, err);
+	elapsed_s = gf_clock_s() - p->start_s;
+	if (g && !p->rc)
+		p->rc = g->ops->record(g, p->ended, p->step->stream, err);
+	gf_measure_pass_settle(p);
+	if (g && !p->rc)
+		p->rc = g->ops->event_s(g, p->begun, p->ended, &elapsed_s, err);
+	return p->rc ? 0 : elapsed_s;
+}
+
+int gf_measure_pass_conclude(struct gf_measure_pass *p, struct gf_comm *comm,
+			     int rc, struct gf_error *err)
+{
+	if (rc == 0)
+		rc = gf_comm_agree(comm, p->rc, p->rc ? &p->reason : err);
+	if (p->rc)
+		*err = p->reason;
+	close_pass(p);
+	return rc;
+}
+
+/* --- measuring ------------------------------------------------------------ */
+
+enum { COLUMNS = sizeof(struct gf_measure_mutual) / sizeof(double) };
+
+/* Per column the median over all ranks' rows. */
+static int medians(const struct gf_measure_overlap *c,
+		   const struct gf_measure_traffic *ops, void *load,
+		   const double *mine, size_t columns, double *out,
+		   struct gf_error *err)
+{
+	size_t n = (size_t)c->repeats, all_n = n * (size_t)c->comm->ranks, i, k;
+	double *all = gf_xcalloc(all_n * columns, sizeof(*all));
+	double *column = gf_xcalloc(all_n, sizeof(*column));
+	int rc = ops->gather(load, mine, n * columns * sizeof(*mine), all, err);
+
+	for (k = 0; k < columns && rc == 0; k++) {
+		for (i = 0; i < all_n; i++)
+			column[i] = all[i * columns + k];
+		out[k] = gf_stat_median(column, all_n);
+	}
+	free(column);
+	free(all);
+	return rc;
+}
+
+static int repeat(const struct gf_measure_overlap *c,
+		  const struct gf_measure_traffic *ops, void *load,
+		  struct gf_measure_pass *pass,
+		  struct gf_measure_mutual *mutual, struct gf_error *err)
+{
+	const struct gf_measure_budget budget = {c->repeats < 10 ? 0.05 : 0.2,
+						 5, 50};
+	size_t n = (size_t)c->repeats, i;
+	struct gf_measure_mutual *mine = gf_xcalloc(n, sizeof(*mine));
+	struct gf_measure_samples alone = {0};
+	double alone_s, found[COLUMNS];
+	int rc = ops->alone(load, &budget, &alone, err);
+
+	alone_s = rc ? 0 : gf_stat_median(alone.values, alone.count);
+	for (i = 0; i < n && rc == 0; i++)
+		rc = ops->once(load, pass, alone_s, &mine[i], err);
+	if (rc == 0)
+		rc = medians(c, ops, load, &mine->overlap_slowdown, COLUMNS,
+			     found, err);
+	if (rc == 0)
+		*mutual = (struct gf_measure_mutual){found[0], found[1],
+						     found[2]};
+	gf_measure_samples_release(&alone);
+	free(mine);
+	return rc;
+}
+
+static int message_count(const struct gf_measure_overlap *c,
+			 const struct gf_measure_traffic *ops, size_t bytes)
+{
+	struct gf_cost_lines lines = gf_allreduce_lines(c->cost);
+	double one = gf_cost_lines_s(&lines, (double)bytes);
+	double count = ceil(ops->backwards * c->backward_s / one);
+
+	if (!(one > 0))
+		return MOST_MESSAGES;
+	return (int)fmin(MOST_MESSAGES, fmax(fmax(2, c->lanes), count));
+}
+
+static const struct gf_measure_traffic *
+load_kind(const struct gf_measure_overlap *c)
+{
+	return c->device && c->device->nccl ? &gf_measure_traffic_device
+					    : &gf_measure_traffic_host;
+}
+
+static int on_load(const struct gf_measure_overlap *c,
+		   struct gf_measure_pass *pass,
+		   const struct gf_measure_sitting *messages,
+		   struct gf_measure_mutual *mutual, struct gf_error *err)
+{
+	const struct gf_measure_traffic *ops = load_kind(c);
+	void *load = NULL;
+	int rc = ops->open(c, messages, &load, err);
+
+	if (rc)
+		return rc;
+	rc = repeat(c, ops, load, pass, mutual, err);
+	ops->close(load);
+	return rc;
+}
+
+/* A message has begun when all ranks have: of the messages that all saw end
+ * beside backward, the median of what the rank took that began last. */
+static int shortest(const struct gf_measure_overlap *c, void *load,
+		    const double *mine, size_t n, double *out_s,
+		    struct gf_error *err)
+{
+	double *all = gf_xcalloc(n * (size_t)c->comm->ranks, sizeof(*all));
+	double *least = gf_xcalloc(n, sizeof(*least));
+	size_t i, r, known = 0;
+	int rc = gf_measure_traffic_host.gather(load, mine, n * sizeof(*mine),
+						all, err);
+
+	for (i = 0; i < n && rc == 0; i++) {
+		double s = INFINITY;
+
+		for (r = 0; r < (size_t)c->comm->ranks && !isnan(s); r++)
+			s = isnan(all[r * n + i]) ? NAN
+						  : fmin(s, all[r * n + i]);
+		least[known] = s;
+		known += !isnan(s);
+	}
+	*out_s = known ? gf_stat_median(least, known) : 0;
+	free(least);
+	free(all);
+	return rc;
+}
+
+/* lost_s: by all messages; takes_s: one. */
+static int on_issue(const struct gf_measure_overlap *c,
+		    struct gf_measure_pass *pass,
+		    const struct gf_measure_sitting *messages, double *lost_s,
+		    double *takes_s, struct gf_error *err)
+{
+	size_t n = (size_t)c->repeats, m = (size_t)messages->messages, i;
+	double *lost = gf_xcalloc(n, sizeof(*lost));
+	double *takes = gf_xcalloc(n * m, sizeof(*takes));
+	void *load = NULL;
+	int rc = gf_measure_traffic_host.open(c, messages, &load, err);
+
+	for (i = 0; i < n && rc == 0; i++)
+		rc = gf_measure_traffic_issue(load, pass, &lost[i],
+					      takes + i * m, err);
+	if (rc == 0)
+		rc = medians(c, &gf_measure_traffic_host, load, lost, 1, lost_s,
+			     err);
+	if (rc == 0)
+		rc = shortest(c, load, takes, n * m, takes_s, err);
+	if (load)
+		gf_measure_traffic_host.close(load);
+	free(takes);
+	free(lost);
+	return rc;
+}
+
+int gf_measure_overlap(const struct gf_measure_overlap *c,
+		       struct gf_measure_step *step,
+		       struct gf_measure_mutual *mutual, struct gf_error *err)
+{
+	struct gf_measure_sitting messages = {
+		.bytes = c->bytes ? c->bytes
+				  : step->offsets[step->ntensors] *
+					    sizeof(float),
+		.lanes = c->lanes > 1 ? c->lanes : 1,
+	};
+	struct gf_measure_pass pass;
+	int rc = gf_comm_agree(c->comm, gf_measure_pass_open(&pass, step, err),
+			       err);
+
+	if (messages.bytes > largest_message)
+		messages.bytes = largest_message;
+	messages.messages = message_count(c, load_kind(c), messages.bytes);
+	if (rc == 0)
+		rc = on_load(c, &pass, &messages, mutual, err);
+	return gf_measure_pass_conclude(&pass, c->comm, rc, err);
+}
+
+int gf_measure_issue(const struct gf_measure_overlap *c,
+		     struct gf_measure_step *step,
+		     struct gf_measure_issued *issued, struct gf_error *err)
+{
+	const struct gf_measure_sitting messages = {
+		.bytes = issued_bytes,
+		.messages = step->ntensors < MOST_MESSAGES ? (int)step->ntensors
+							   : MOST_MESSAGES,
+		.lanes = 1,
+	};
+	struct gf_cost_lines lines = gf_allreduce_lines(c->cost);
+	const struct gf_beside_backward *b = &c->cost->beside;
+	double alone_s = gf_cost_lines_s(&lines, issued_bytes);
+	double lost_s = 0, takes_s = 0,
+	       slow = b->ncompute_slowdown ? b->compute_slowdown[0] : 1;
+	struct gf_measure_pass pass;
+	int rc = gf_comm_agree(c->comm, gf_measure_pass_open(&pass, step, err),
+			       err);
+
+	if (rc == 0)
+		rc = on_issue(c, &pass, &messages, &lost_s, &takes_s, err);
+	rc = gf_measure_pass_conclude(&pass, c->comm, rc, err);
+	if (rc)
+		return rc;
+	takes_s = fmax(takes_s, alone_s);
+	issued->extra_s = takes_s - alone_s;
+	/* backward also slows while they are in flight */
+	issued->issue_s =
+		fmax(0, lost_s / messages.messages - takes_s * (1 - 1 / slow));
+	return 0;
+}

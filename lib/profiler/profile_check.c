@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Can such a profile be measured here, and do all ranks ask for the same? */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/array.h"
+#include "base/heap.h"
+#include "base/registry.h"
+#include "base/timeout.h"
+#include "profiler/whole_profile.h"
+
+static char *describe_network(const struct gf_measure_network *n)
+{
+	struct gf_text t = {0};
+	size_t i;
+
+	gf_text_addf(&t, "%zu to ", n->min_bytes);
+	if (n->max_bytes)
+		gf_text_addf(&t, "%zu bytes", n->max_bytes);
+	else
+		gf_text_addf(&t, "as many bytes as there is time for");
+	gf_text_addf(&t,
+		     "%s, %zu lanes, %g s a point, %g s in all, given up after "
+		     "%g s, ",
+		     n->callers_memory ? " of a caller's" : "", n->lanes,
+		     n->time_s, n->budget_s, n->timeout_s);
+	for (i = 0; n->algorithms && n->algorithms[i]; i++)
+		gf_text_addf(&t, "%s%s", i ? "," : "", n->algorithms[i]);
+	if (!n->algorithms)
+		gf_text_addf(&t, "all algorithms");
+	return gf_text_take(&t);
+}
+
+int gf_measure_profile_same(struct gf_comm *comm,
+			    const struct gf_measure_profile *c,
+			    const char *model, struct gf_error *err)
+{
+	const char *device = c->device.name ? c->device.name : "cpu";
+	char *step =
+		gf_xasprintf("batch %zu, %zu + %zu repeats, %.*s, %s", c->batch,
+			     c->warmup, c->repeats, (int)strcspn(device, ":"),
+			     device, gf_dtype_names[c->precision]);
+	char *network =
+		c->network ? describe_network(&c->sweep) : gf_xstrdup("none");
+	const struct {
+		const char *what, *text;
+	} said[] = {
+		{"version", GF_VERSION},
+		{"model", model ? model : "none"},
+		{"options", step},
+		{"network half", network},
+	};
+	size_t i;
+	int rc = 0;
+
+	for (i = 0; !rc && i < GF_ARRAY_LENGTH(said); i++)
+		rc = gf_comm_same_text(comm, said[i].what, said[i].text, err);
+	free(step);
+	free(network);
+	return rc;
+}
+
+void gf_measure_profile_init(struct gf_measure_profile *c)
+{
+	*c = (struct gf_measure_profile){
+		.backend_name = "auto",
+		.device.name = "auto",
+		.warmup = 5,
+		.repeats = 30,
+		.sweep = {.min_bytes = 1024,
+			  .lanes = 4,
+			  .time_s = 0.1,
+			  .budget_s = 30,
+			  .timeout_s = GF_TIMEOUT_S},
+	};
+}
+
+int gf_measure_profile_check(const struct gf_measure_profile *c,
+			     struct gf_error *err)
+{
+	struct gf_measure_network sweep = c->sweep;
+	int rc = gf_contest_device_check(&c->device, err);
+
+	if (rc) {
+		gf_error_prefix(err, "--device");
+		return rc;
+	}
+	if (sweep.max_bytes == 0)
+		sweep.max_bytes = GF_MEASURE_MAX_BYTES;
+	rc = gf_measure_network_check(&sweep, err);
+	if (rc == 0 && !gf_backend_find(c->backend_name))
+		rc = gf_registry_refuse(&(struct gf_registry){gf_backends},
+					"--backend", "auto", c->backend_name,
+					err);
+	return rc;
+}

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "runtime/work.h"
+
+#include <inttypes.h>
+
+#include "base/heap.h"
+#include "cuda/lanes/program.h"
+
+size_t gf_work_count(const struct gf_plan *plan)
+{
+	size_t i, count = plan->nmessages;
+
+	for (i = 0; i < plan->nmessages; i++)
+		count += plan->messages[i].half == GF_HALF_SPLIT;
+	return count;
+}
+
+bool gf_work_ready(const struct gf_work *w, const bool *tensor_ready,
+		   size_t *seen)
+{
+	if (*seen < w->first)
+		*seen = w->first;
+	while (*seen <= w->last && tensor_ready[*seen])
+		++*seen;
+	return *seen > w->last;
+}
+
+static struct gf_work of_message(const struct gf_message *m,
+				 const struct gf_pool *pool)
+{
+	return (struct gf_work){
+		.first = m->first,
+		.last = m->last,
+		.simultaneous = m->mode == GF_MODE_SIMULTANEOUS,
+		.at_end = m->release == GF_RELEASE_BACKWARD_END,
+		.how = m,
+		.half = m->half == GF_HALF_SPLIT ? GF_COLL_REDUCE_SCATTER
+						 : GF_COLL_WHOLE,
+		.data = pool->data + pool->offsets[m->first],
+		.skew_elems = pool->lent ? 0
+					 : pool->offsets[m->first] %
+						   GF_LANE_GRAIN_ELEMS,
+		.count_elems =
+			pool->offsets[m->last + 1] - pool->offsets[m->first],
+	};
+}
+
+void gf_work_of_plan(const struct gf_plan *plan, const struct gf_pool *pool,
+		     struct gf_work *work)
+{
+	size_t n = plan->nmessages, i;
+	struct gf_work *gather = work + n;
+
+	for (i = 0; i < n; i++)
+		work[i] = of_message(&plan->messages[i], pool);
+	for (i = n; i-- > 0;) {
+		if (work[i].half == GF_COLL_WHOLE)
+			continue;
+		*gather = work[i];
+		gather->half = GF_COLL_ALL_GATHER;
+		gather++->after = i + 1;
+	}
+}
+
+static size_t elem_bytes(const struct gf_work *w)
+{
+	if (!w->sparse && !w->way)
+		return sizeof(float);
+	return w->sets ? w->sets->size_bytes : w->element.size_bytes;
+}
+
+static int plan_recipe(const struct gf_work *w, const struct gf_plan *plan,
+		       struct gf_recipe *r, struct gf_error *err)
+{
+	int rc = gf_element_coded(w->how->codec, GF_OP_SUM, &r->element, err);
+
+	rc = rc ? rc : gf_way_of_message(w->how, &r->way, err);
+	r->way.servers = plan->servers;
+	return rc;
+}
+
+int gf_work_recipe(const struct gf_work *w, const struct gf_plan *plan,
+		   int ranks, struct gf_recipe *r, struct gf_error *err)
+{
+	int rc = 0;
+
+	*r = (struct gf_recipe){.element = w->element};
+	if (w->way)
+		r->way = *w->way;
+	else if (w->sparse)
+		r->way.algorithm = w->sparse;
+	else
+		rc = plan_recipe(w, plan, r, err);
+	if (rc)
+		return rc;
+	r->args = gf_way_args(&r->way, ranks);
+	r->args.count_elems = w->count_elems;
+	r->args.elem_bytes = elem_bytes(w);
+	r->args.skew_elems = w->skew_elems;
+	r->args.half = w->half;
+	r->args.lossy = gf_element_lossy(&r->element);
+	return 0;
+}
+
+char *gf_work_name(const struct gf_work *w, const struct gf_plan *plan,
+		   uint64_t step, size_t message)
+{
+	const struct gf_tensor *tensors = plan ? plan->model->tensors : NULL;
+	const size_t bytes = w->count_elems * elem_bytes(w);
+
+	if (w->name)
+		return gf_xasprintf("step %" PRIu64 ", %s", step, w->name);
+	if (!tensors)
+		return gf_xasprintf("step %" PRIu64 ", message %zu (%zu bytes)",
+				    step, message, bytes);
+	if (w->first == w->last)
+		return gf_xasprintf("step %" PRIu64
+				    ", message %zu (tensor %zu, %s, %zu bytes)",
+				    step, message, w->first,
+				    tensors[w->first].name, bytes);
+	return gf_xasprintf("step %" PRIu64 ", message %zu (tensors %zu to "
+			    "%zu, %s to %s, %zu bytes)",
+			    step, message, w->first, w->last,
+			    tensors[w->first].name, tensors[w->last].name,
+			    bytes);
+}

@@ -1,0 +1,397 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "simulator/replay/fluid.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdbool.h>
+#include <stdlib.h>
+
+#include "base/array.h"
+#include "base/heap.h"
+
+/* Shares that differ by rounding only are one. */
+#define SAME_SHARE (1 + 1e-12)
+/* No flow is for nothing: it would have no rate. */
+#define LEAST_WEIGHT 1e-9
+/* A link that is faster takes no time; its product with a weight is finite. */
+#define MOST_BYTES_PER_S 1e30
+/* A link's load is added up anew when less than this share is left. Otherwise
+ * the rest, of flows that weigh much less, would be the rounding of the others.
+ */
+#define SUM_ANEW 1e-3
+
+struct gf_fluid_link {
+	double bytes_per_s;
+	size_t level;
+	size_t *flows;
+	size_t nflows, capacity;
+	bool dirty;
+	uint32_t visit;
+	/* while rates are shared out */
+	double left, load; /* what the open ones take of it, per rate ... */
+	double summed;     /* ... and took when that was added up */
+	size_t open;
+};
+
+struct gf_fluid_flow {
+	int from, to;
+	size_t owner;
+	double bytes, left_bytes, rate, since_s;
+	uint32_t version;
+	uint32_t visit;
+	bool open; /* while rates are shared out */
+};
+
+static double level_bytes_per_s(const struct gf_fluid *f, size_t level)
+{
+	return fmin(f->levels[level].bandwidth_bytes_per_s, MOST_BYTES_PER_S);
+}
+
+void gf_fluid_init(struct gf_fluid *f, int ranks, const struct gf_level *levels,
+		   size_t nlevels, const double *slowdown, uint32_t finish_kind)
+{
+	size_t i, k, unit = 1, n = (size_t)ranks;
+
+	*f = (struct gf_fluid){
+		.ranks = ranks,
+		.nlevels = nlevels,
+		.levels = levels,
+		.units = gf_xcalloc(nlevels, sizeof(*f->units)),
+		.first_link = gf_xcalloc(nlevels, sizeof(*f->first_link)),
+		.finish_kind = finish_kind,
+	};
+	for (i = 0; i < nlevels; i++) {
+		f->units[i] = unit;
+		f->first_link[i] = f->nlinks;
+		f->nlinks += 2 * ((n + unit - 1) / unit);
+		if (unit < n)
+			unit *= levels[i].size;
+	}
+	f->links = gf_xcalloc(f->nlinks, sizeof(*f->links));
+	for (i = 0; i < nlevels; i++) {
+		size_t end = i + 1 < nlevels ? f->first_link[i + 1] : f->nlinks;
+
+		for (k = f->first_link[i]; k < end; k++) {
+			f->links[k].level = i;
+			f->links[k].bytes_per_s =
+				level_bytes_per_s(f, i) /
+				(slowdown && !i ? slowdown[k / 2] : 1);
+		}
+	}
+}
+
+void gf_fluid_release(struct gf_fluid *f)
+{
+	size_t k;
+
+	for (k = 0; k < f->nlinks; k++)
+		free(f->links[k].flows);
+	free(f->links);
+	free(f->units);
+	free(f->first_link);
+	free(f->flows);
+	free(f->idle);
+	free(f->dirty);
+	free(f->found_links);
+	free(f->found_flows);
+	*f = (struct gf_fluid){0};
+}
+
+/* The levels that a message crosses: 0 to this less one. */
+static size_t crossed(const struct gf_fluid *f, int from, int to)
+{
+	size_t a = (size_t)from, b = (size_t)to, i = 0;
+
+	while (i < f->nlevels && a / f->units[i] != b / f->units[i])
+		i++;
+	return i;
+}
+
+static size_t link_of(const struct gf_fluid *f, size_t level, int rank,
+		      bool into)
+{
+	return f->first_link[level] + 2 * ((size_t)rank / f->units[level]) +
+	       into;
+}
+
+void gf_fluid_slow(struct gf_fluid *f, const struct gf_slow_link *link)
+{
+	f->links[link_of(f, link->level, link->rank, false)].bytes_per_s /=
+		link->out;
+	f->links[link_of(f, link->level, link->rank, true)].bytes_per_s /=
+		link->in;
+}
+
+/* Link k of a flow's way, out and in by turns, level by level. */
+static size_t way(const struct gf_fluid *f, const struct gf_fluid_flow *flow,
+		  size_t k)
+{
+	return link_of(f, k / 2, k % 2 ? flow->to : flow->from, k % 2);
+}
+
+static size_t way_length(const struct gf_fluid *f,
+			 const struct gf_fluid_flow *flow)
+{
+	return 2 * crossed(f, flow->from, flow->to);
+}
+
+size_t gf_fluid_level(const struct gf_fluid *f, int from, int to)
+{
+	size_t levels = crossed(f, from, to);
+
+	assert(levels);
+	return levels - 1;
+}
+
+/* The line that takes the place of a level's figures; false: none does. */
+static bool larger_line(const struct gf_fluid *f, size_t level, double bytes,
+			struct gf_cost_line *line)
+{
+	if (!f->lines || !f->lines[level].nlarger)
+		return false;
+	*line = gf_cost_line_at(&f->lines[level], bytes, 1, NULL);
+	return line->from_bytes > 0;
+}
+
+double gf_fluid_latency_s(const struct gf_fluid *f, int from, int to,
+			  double bytes)
+{
+	size_t level = gf_fluid_level(f, from, to);
+	struct gf_cost_line line;
+
+	return larger_line(f, level, bytes, &line) ? line.startup_s
+						   : f->levels[level].latency_s;
+}
+
+double gf_fluid_alone_s(const struct gf_fluid *f, int from, int to,
+			double bytes)
+{
+	size_t level = gf_fluid_level(f, from, to);
+	struct gf_cost_line line;
+
+	return larger_line(f, level, bytes, &line)
+		       ? bytes * line.per_byte_s
+		       : bytes / level_bytes_per_s(f, level);
+}
+
+/* How much of a link a flow's byte takes, beside one by the level's figures. */
+static double weight(const struct gf_fluid *f, const struct gf_fluid_flow *flow,
+		     const struct gf_fluid_link *link)
+{
+	struct gf_cost_line line;
+
+	if (!larger_line(f, link->level, flow->bytes, &line))
+		return 1;
+	return fmax(line.per_byte_s * level_bytes_per_s(f, link->level),
+		    LEAST_WEIGHT);
+}
+
+static void mark(struct gf_fluid *f, size_t link)
+{
+	if (f->links[link].dirty)
+		return;
+	f->links[link].dirty = true;
+	*gf_array_push(&f->dirty, &f->ndirty, &f->dirty_capacity) = link;
+}
+
+size_t gf_fluid_start(struct gf_fluid *f, int from, int to, double bytes,
+		      size_t owner, double now_s)
+{
+	struct gf_fluid_flow *flow;
+	size_t id, k, length;
+	uint32_t version;
+
+	if (f->nidle) {
+		id = f->idle[--f->nidle];
+	} else {
+		gf_array_push(&f->flows, &f->nflows, &f->flows_capacity);
+		id = f->nflows - 1;
+	}
+	flow = &f->flows[id];
+	version = flow->version;
+	*flow = (struct gf_fluid_flow){
+		.from = from,
+		.to = to,
+		.owner = owner,
+		.bytes = bytes,
+		.left_bytes = bytes,
+		.since_s = now_s,
+		.version = version + 1,
+	};
+	length = way_length(f, flow);
+	for (k = 0; k < length; k++) {
+		size_t at = way(f, flow, k);
+		struct gf_fluid_link *link = &f->links[at];
+
+		*gf_array_push(&link->flows, &link->nflows, &link->capacity) =
+			id;
+		mark(f, at);
+	}
+	return id;
+}
+
+size_t gf_fluid_finish(struct gf_fluid *f, const struct gf_event *event)
+{
+	size_t id = event->id, k, i, length;
+	struct gf_fluid_flow *flow = &f->flows[id];
+
+	if (flow->version != event->version)
+		return SIZE_MAX;
+	length = way_length(f, flow);
+	for (k = 0; k < length; k++) {
+		size_t at = way(f, flow, k);
+		struct gf_fluid_link *link = &f->links[at];
+
+		for (i = 0; link->flows[i] != id; i++)
+			;
+		link->flows[i] = link->flows[--link->nflows];
+		mark(f, at);
+	}
+	flow->version++;
+	*gf_array_push(&f->idle, &f->nidle, &f->idle_capacity) = id;
+	return flow->owner;
+}
+
+/* Everything that shares links with everything else, from one link on. */
+static void find_component(struct gf_fluid *f, size_t start)
+{
+	size_t i, k, m, length;
+
+	f->nfound_links = f->nfound_flows = 0;
+	f->links[start].visit = f->visit;
+	*gf_array_push(&f->found_links, &f->nfound_links,
+		       &f->found_links_capacity) = start;
+	for (i = 0; i < f->nfound_links; i++) {
+		struct gf_fluid_link *link = &f->links[f->found_links[i]];
+
+		link->left = link->bytes_per_s;
+		link->open = link->nflows;
+		link->load = 0;
+		for (k = 0; k < link->nflows; k++) {
+			struct gf_fluid_flow *flow = &f->flows[link->flows[k]];
+
+			link->load += weight(f, flow, link);
+			if (flow->visit == f->visit)
+				continue;
+			flow->visit = f->visit;
+			flow->open = true;
+			*gf_array_push(&f->found_flows, &f->nfound_flows,
+				       &f->found_flows_capacity) =
+				link->flows[k];
+			length = way_length(f, flow);
+			for (m = 0; m < length; m++) {
+				size_t at = way(f, flow, m);
+
+				if (f->links[at].visit == f->visit)
+					continue;
+				f->links[at].visit = f->visit;
+				*gf_array_push(&f->found_links,
+					       &f->nfound_links,
+					       &f->found_links_capacity) = at;
+			}
+		}
+		link->summed = link->load;
+	}
+}
+
+/* A flow's new rate; what it moved so far is accounted for at the old one. An
+ * unchanged rate keeps the end that is already in the queue. */
+static void set_rate(struct gf_fluid *f, size_t id, double rate, double now_s,
+		     struct gf_events *q)
+{
+	struct gf_fluid_flow *flow = &f->flows[id];
+	size_t k, length = way_length(f, flow);
+
+	flow->open = false;
+	for (k = 0; k < length; k++) {
+		struct gf_fluid_link *link = &f->links[way(f, flow, k)];
+		double takes = weight(f, flow, link);
+
+		link->left = fmax(0, link->left - rate * takes);
+		link->load -= takes;
+		link->open--;
+	}
+	if (rate == flow->rate)
+		return;
+	flow->left_bytes -= flow->rate * (now_s - flow->since_s);
+	if (flow->left_bytes < 0)
+		flow->left_bytes = 0;
+	flow->rate = rate;
+	flow->since_s = now_s;
+	flow->version++;
+	gf_events_add(q, (struct gf_event){
+				 .at_s = now_s + flow->left_bytes / rate,
+				 .kind = f->finish_kind,
+				 .version = flow->version,
+				 .id = id,
+			 });
+}
+
+/* The rate of the link's open flows if it were the one that bounds them. */
+static double share_of(const struct gf_fluid *f, struct gf_fluid_link *link)
+{
+	size_t k;
+
+	if (link->load < link->summed * SUM_ANEW) {
+		link->load = 0;
+		for (k = 0; k < link->nflows; k++) {
+			const struct gf_fluid_flow *flow =
+				&f->flows[link->flows[k]];
+
+			link->load += flow->open ? weight(f, flow, link) : 0;
+		}
+		link->summed = link->load;
+	}
+	return link->left / link->load;
+}
+
+/* Fills the component's links evenly; the fullest ones settle first. */
+static void share_out(struct gf_fluid *f, double now_s, struct gf_events *q)
+{
+	size_t i, k, left = f->nfound_flows;
+
+	while (left) {
+		double least = INFINITY;
+
+		for (i = 0; i < f->nfound_links; i++) {
+			struct gf_fluid_link *link =
+				&f->links[f->found_links[i]];
+
+			if (link->open)
+				least = fmin(least, share_of(f, link));
+		}
+		for (i = 0; i < f->nfound_links; i++) {
+			struct gf_fluid_link *link =
+				&f->links[f->found_links[i]];
+
+			if (!link->open ||
+			    share_of(f, link) > least * SAME_SHARE)
+				continue;
+			for (k = 0; k < link->nflows; k++) {
+				if (!f->flows[link->flows[k]].open)
+					continue;
+				set_rate(f, link->flows[k], least, now_s, q);
+				left--;
+			}
+		}
+	}
+}
+
+void gf_fluid_settle(struct gf_fluid *f, double now_s, struct gf_events *q)
+{
+	size_t i;
+
+	if (!f->ndirty)
+		return;
+	f->visit++;
+	for (i = 0; i < f->ndirty; i++) {
+		struct gf_fluid_link *link = &f->links[f->dirty[i]];
+
+		link->dirty = false;
+		if (link->visit == f->visit)
+			continue;
+		find_component(f, f->dirty[i]);
+		share_out(f, now_s, q);
+	}
+	f->ndirty = 0;
+}

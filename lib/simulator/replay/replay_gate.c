@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Decides when each message may start in a replay with compute beside it, by
+ * the step model's rules (simulator/step.h). A message is active from its first
+ * rank's start until all ranks' steps have ended.
+ *
+ * A rank takes up a message when its own backward has made the gradients.
+ * Backward loses time while the rank has messages under way. So whenever a rank
+ * gets its first message or ends its last, the times at which it will take up
+ * the others are computed anew, and its events of an older version are ignored.
+ */
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/heap.h"
+#include "doc/start_rule.h"
+#include "simulator/replay/replay_run.h"
+#include "simulator/step_state.h"
+
+static double factor_of(const struct gf_replay_run *r, int rank)
+{
+	const double *factor = r->in->compute->factor;
+
+	return factor ? factor[rank] : 1;
+}
+
+static double backward_start_s(const struct gf_replay_run *r, int rank)
+{
+	return r->in->compute->forward_end_s[rank];
+}
+
+/* When this rank's backward makes the message ready, as things stand. */
+static double ready_s(const struct gf_replay_run *r, size_t message, int rank)
+{
+	double start = backward_start_s(r, rank);
+	double at = start +
+		    factor_of(r, rank) * r->in->messages[message].work_s +
+		    r->gate.lag_s[rank];
+	double from = fmax(r->now_s, start);
+
+	if (at <= from)
+		return fmax(at, r->now_s);
+	return from + (at - from) * r->gate.slowdown[rank];
+}
+
+static void foretell(struct gf_replay_run *r, size_t message, int rank)
+{
+	size_t id = message * (size_t)r->in->ranks + (size_t)rank;
+
+	if (!r->gate.begun[id])
+		gf_events_add(
+			&r->events,
+			(struct gf_event){.at_s = ready_s(r, message, rank),
+					  .kind = GF_REPLAY_READY,
+					  .version = r->gate.version[rank],
+					  .id = id});
+}
+
+/* May the next message start once its gradients are made, which each rank's
+ * event will say? */
+static bool open(const struct gf_replay_run *r)
+{
+	size_t next = r->gate.next;
+
+	return next < r->in->nmessages &&
+	       gf_may_start(&(struct gf_held){
+		       .simultaneous = r->in->messages[next].mode ==
+				       GF_MODE_SIMULTANEOUS,
+		       .active = r->gate.active,
+		       .lanes = r->in->compute->lanes,
+	       });
+}
+
+/* Looks at the next message when another has started or ended. */
+static void look(struct gf_replay_run *r)
+{
+	int rank;
+
+	if (r->gate.foretold || !open(r))
+		return;
+	r->gate.foretold = true;
+	for (rank = 0; rank < r->in->ranks; rank++)
+		foretell(r, r->gate.next, rank);
+}
+
+double gf_replay_gate_backward_end_s(const struct gf_replay_run *r, int rank)
+{
+	return backward_start_s(r, rank) +
+	       factor_of(r, rank) * r->in->compute->backward_s +
+	       r->gate.lag_s[rank];
+}
+
+static double backward_left_s(const struct gf_replay_run *r, int rank)
+{
+	double at = fmax(r->now_s, backward_start_s(r, rank));
+	double end = gf_replay_gate_backward_end_s(r, rank);
+	/* lag_s knows what was lost until then */
+	double since = fmax(r->gate.since_s[rank], backward_start_s(r, rank));
+
+	return since + fmax(end - since, 0) * r->gate.slowdown[rank] - at;
+}
+
+double gf_replay_gate_beside_s(const struct gf_replay_run *r, size_t message,
+			       int rank, int peer)
+{
+	const struct gf_replay_message *m = &r->in->messages[message];
+	double left_s;
+
+	if (!r->in->compute || !m->mutual)
+		return 0;
+	left_s = backward_left_s(r, rank);
+	if (peer >= 0)
+		left_s = fmax(left_s, backward_left_s(r, peer));
+	return fmax(left_s, 0);
+}
+
+/* By how much the messages that the rank has under way slow its backward. */
+static double slowdown(const struct gf_replay_run *r, int rank)
+{
+	const struct gf_replay_gate *g = &r->gate;
+	double most = 1;
+	size_t m;
+
+	for (m = g->first; m < g->next; m++)
+		if (g->begun[m * (size_t)r->in->ranks + (size_t)rank] &&
+		    !g->over[m])
+			most = fmax(most,
+				    gf_sim_slowdown(r->in->messages[m].mutual,
+						    r->in->compute->slowdown,
+						    g->busy[rank]));
+	return most;
+}
+
+/* A rank has one message more (or less, -1) under way. */
+static void change_busy(struct gf_replay_run *r, int rank, int by)
+{
+	struct gf_replay_gate *g = &r->gate;
+	double from = fmax(g->since_s[rank], backward_start_s(r, rank));
+	double end = gf_replay_gate_backward_end_s(r, rank);
+	double was = g->slowdown[rank], now;
+	size_t m;
+
+	g->busy[rank] += by;
+	now = slowdown(r, rank);
+	if (now == was)
+		return;
+	if (end > from)
+		g->lag_s[rank] +=
+			fmin(fmax(r->now_s - from, 0), (end - from) * was) *
+			(1 - 1 / was);
+	g->slowdown[rank] = now;
+	g->since_s[rank] = r->now_s;
+	g->version[rank]++;
+	for (m = 0; m < g->next; m++)
+		if (g->waiting[m])
+			foretell(r, m, rank);
+	if (g->foretold)
+		foretell(r, g->next, rank);
+}
+
+static void ended(struct gf_replay_run *r, size_t message)
+{
+	struct gf_replay_gate *g = &r->gate;
+	int rank;
+
+	r->out->message_end_s[message] = r->now_s;
+	g->active--;
+	g->over[message] = true;
+	while (g->first < g->next && g->over[g->first])
+		g->first++;
+	for (rank = 0; rank < r->in->ranks; rank++)
+		change_busy(r, rank, -1);
+	look(r);
+}
+
+static void admit(struct gf_replay_run *r, size_t message)
+{
+	struct gf_replay_gate *g = &r->gate;
+
+	r->out->message_start_s[message] = r->now_s;
+	g->waiting[message] = (size_t)r->in->ranks;
+	g->next++;
+	g->foretold = false;
+	g->active++;
+}
+
+bool gf_replay_gate_ready(struct gf_replay_run *r, const struct gf_event *event)
+{
+	struct gf_replay_gate *g = &r->gate;
+	size_t message = event->id / (size_t)r->in->ranks;
+	int rank = (int)(event->id % (size_t)r->in->ranks);
+
+	if (event->version != g->version[rank] || g->begun[event->id])
+		return false;
+	g->begun[event->id] = true;
+	if (message == g->next)
+		admit(r, message);
+	g->waiting[message]--;
+	change_busy(r, rank, 1);
+	look(r);
+	/* its steps, if any, were all done by the others */
+	if (!g->left[message] && !g->waiting[message])
+		ended(r, message);
+	return true;
+}
+
+void gf_replay_gate_done(struct gf_replay_run *r, size_t message)
+{
+	if (--r->gate.left[message] == 0 && !r->gate.waiting[message])
+		ended(r, message);
+}
+
+void gf_replay_gate_init(struct gf_replay_run *r)
+{
+	struct gf_replay_gate *g = &r->gate;
+	size_t p = (size_t)r->in->ranks, m;
+
+	g->begun = gf_xcalloc(r->in->nmessages * p + 1, sizeof(*g->begun));
+	g->left = gf_xcalloc(r->in->nmessages + 1, sizeof(*g->left));
+	g->waiting = gf_xcalloc(r->in->nmessages + 1, sizeof(*g->waiting));
+	g->over = gf_xcalloc(r->in->nmessages + 1, sizeof(*g->over));
+	g->lag_s = gf_xcalloc(p, sizeof(*g->lag_s));
+	g->slowdown = gf_xcalloc(p, sizeof(*g->slowdown));
+	g->since_s = gf_xcalloc(p, sizeof(*g->since_s));
+	g->busy = gf_xcalloc(p, sizeof(*g->busy));
+	g->version = gf_xcalloc(p, sizeof(*g->version));
+	for (m = 0; m < p; m++)
+		g->slowdown[m] = 1;
+	for (m = 0; m < r->in->nmessages; m++)
+		g->left[m] = r->first[(m + 1) * p] - r->first[m * p];
+	look(r);
+}
+
+void gf_replay_gate_release(struct gf_replay_gate *g)
+{
+	free(g->begun);
+	free(g->left);
+	free(g->waiting);
+	free(g->over);
+	free(g->lag_s);
+	free(g->slowdown);
+	free(g->since_s);
+	free(g->busy);
+	free(g->version);
+	*g = (struct gf_replay_gate){0};
+}

@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "simulator/replay/replay_plan.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/heap.h"
+#include "simulator/pipeline.h"
+#include "simulator/replay/replay_parts.h"
+#include "simulator/predict.h"
+
+/* What processors do for the traffic's i-th message. */
+static void add_processing(const struct gf_replay_setting *s, size_t i,
+			   struct gf_replay_message *to)
+{
+	const struct gf_plan *p = &s->variant.plan;
+	const struct gf_fabric *f = &s->variant.fabric;
+	const struct gf_sim_message *m = &s->traffic.messages[i];
+	const struct gf_message *like = gf_traffic_like(&s->traffic, p, i);
+	const struct gf_codec_cost *codec = gf_fabric_codec(f, like->codec);
+	struct gf_wire wires[GF_WIRES_MOST];
+
+	if (codec) {
+		to->encode_s = sizeof(float) * codec->encode_s_per_byte;
+		to->decode_s = sizeof(float) * codec->decode_s_per_byte;
+	}
+	if (s->traffic.plan_message[i] == p->nmessages)
+		return;
+	gf_plan_wires(p, m->first, m->last, wires);
+	to->before_s = gf_selecting_s(f, p, m->first, m->last);
+	if (codec && wires[0].kind == GF_WIRE_REDUCE)
+		to->before_s += codec->scale_s_per_byte * wires[0].share *
+				wires[0].size_bytes;
+	if (m->half == GF_HALF_SPLIT)
+		to->before_s /= 2;
+	if (wires[0].kind != GF_WIRE_REDUCE)
+		to->before_s += s->traffic.call_s +
+				gf_price_codings_s(f, &wires[0], like->codec);
+}
+
+struct forward {
+	double *end_s;  /* per rank */
+	double slowest; /* the slowest rank's factor */
+	double slowest_end_s;
+	struct gf_sim_gather *gathers;
+	size_t ngathers;
+};
+
+/* How long the all-gathers of the step before take alone, one after the other.
+ */
+static int gather(struct gf_replay_setting *s, struct gf_sim_gather *gathers,
+		  size_t n, struct gf_error *err)
+{
+	struct gf_replay_input in = gf_replay_setting_input(s);
+	double *begin_s = gf_xcalloc((size_t)in.ranks, sizeof(*begin_s));
+	struct gf_replay_compute compute = {
+		.forward_end_s = begin_s, .slowdown = 1, .lanes = 1};
+	struct gf_replayed_message *made = gf_xcalloc(n + 1, sizeof(*made));
+	struct gf_replay_message *messages =
+		gf_xcalloc(n + 1, sizeof(*messages));
+	struct gf_replay_result times;
+	size_t i;
+	int rc = 0;
+
+	for (i = 0; i < n && rc == 0; i++) {
+		size_t from = gathers[i].message;
+
+		rc = gf_replayed_message_init(&made[i], s, from,
+					      GF_COLL_ALL_GATHER, err);
+		messages[i] = (struct gf_replay_message){
+			.ranks = made[i].ranks,
+			.element = made[i].element,
+			.mode = GF_MODE_NORMAL,
+		};
+		add_processing(s, from, &messages[i]);
+	}
+	in.messages = messages;
+	in.nmessages = n;
+	in.compute = &compute;
+	if (rc == 0)
+		rc = gf_replay(&in, &times, err);
+	for (i = 0; i < n && rc == 0; i++) {
+		double takes_s =
+			times.message_end_s[i] - times.message_start_s[i];
+
+		gathers[i].startup_s = fmin(gathers[i].startup_s, takes_s);
+		gathers[i].drain_s = takes_s - gathers[i].startup_s;
+	}
+	if (rc == 0)
+		gf_replay_result_release(&times);
+	gf_replayed_messages_free(made, n, in.ranks);
+	free(messages);
+	free(begin_s);
+	return rc;
+}
+
+static int replay(const struct gf_replay_setting *s, const struct forward *f,
+		  struct gf_replayed *out, struct gf_error *err)
+{
+	const struct gf_plan *p = &s->variant.plan;
+	const struct gf_sim_input step = gf_plan_input(p, &s->traffic);
+	const double issues_s = gf_sim_issues_s(&step);
+	struct gf_replay_compute compute = {
+		.forward_end_s = f->end_s,
+		.backward_s = p->model->backward_s + issues_s,
+		.slowdown = fmax(p->model->overlap_slowdown, 1),
+		.lanes = p->lanes,
+		.factor = s->factor,
+	};
+	struct gf_replay_input in = gf_replay_setting_input(s);
+	struct gf_replay_message *messages =
+		gf_xcalloc(out->nmessages + 1, sizeof(*messages));
+	double issued_s = 0;
+	size_t i;
+	int rc;
+
+	for (i = 0; i < out->nmessages; i++) {
+		const struct gf_sim_message *m = &s->traffic.messages[i];
+
+		messages[i] = (struct gf_replay_message){
+			.ranks = out->messages[i].ranks,
+			.element = out->messages[i].element,
+			.mode = m->mode,
+			.work_s = gf_sim_ready_work_s(p->model, m, issued_s,
+						      issues_s),
+			.mutual = m->mutual,
+			.startup_s = m->startup_s,
+		};
+		add_processing(s, i, &messages[i]);
+		issued_s += gf_sim_issue_s(p->model, m);
+	}
+	in.messages = messages;
+	in.nmessages = out->nmessages;
+	in.compute = &compute;
+	rc = gf_replay(&in, &out->times, err);
+	free(messages);
+	return rc;
+}
+
+/* The step model's reading of given starts and ends, slowest rank's. */
+static void conclude(const struct gf_replay_setting *s, const struct forward *f,
+		     struct gf_replayed *out)
+{
+	const struct gf_plan *p = &s->variant.plan;
+	struct gf_model_profile *model = p->model;
+	struct gf_sim_input in = gf_plan_input(p, &s->traffic);
+	struct gf_sim_result r = {.forward_end_s = f->slowest_end_s};
+	struct gf_model_profile scaled = *model; /* the slowest rank's */
+	struct gf_plan slow = *p;
+	struct gf_outcome *o = &out->outcome;
+	size_t i;
+
+	slow.model = &scaled;
+	r.messages = gf_xcalloc(out->nmessages + 1, sizeof(*r.messages));
+	for (i = 0; i < out->nmessages; i++) {
+		r.messages[i].start_s = out->times.message_start_s[i];
+		r.messages[i].end_s = out->times.message_end_s[i];
+	}
+	gf_sim_conclude(&in, f->slowest, &r);
+	/* each rank is only slowed by what it takes part in */
+	r.backward_end_s = out->times.backward_end_s;
+	r.iteration_s = fmax(out->times.end_s, r.backward_end_s) + in.update_s;
+	r.exposed_comm_s = r.iteration_s - r.compute_s;
+	scaled.forward_s *= f->slowest;
+	scaled.backward_s =
+		f->slowest * (model->backward_s + gf_sim_issues_s(&in));
+	if (p->staleness > 1)
+		gf_sim_pipeline(&slow,
+				gf_sim_busy_s(r.messages, out->nmessages), &r);
+	for (i = 0; i < out->nmessages; i++) {
+		out->messages[i].ready_s = r.messages[i].ready_s;
+		out->messages[i].start_s = r.messages[i].start_s;
+		out->messages[i].end_s = r.messages[i].end_s;
+	}
+	*o = out->model;
+	o->messages = gf_xcalloc(p->nmessages + 1, sizeof(*o->messages));
+	for (i = 0; i < p->nmessages; i++)
+		o->messages[i] = r.messages[s->traffic.carrier[i]];
+	o->iteration_s = r.iteration_s;
+	gf_outcome_finish(o, p, &r);
+	if (p->staleness > 1) {
+		out->model.timeline = NULL; /* is the outcome's now */
+	} else if (o->timeline) {
+		o->timeline = gf_xcalloc(1, sizeof(*o->timeline));
+		gf_gantt_step(o->timeline, &in, &r, f->gathers, f->ngathers);
+	}
+	free(r.messages);
+}
+
+static int run(struct gf_replay_setting *s, const struct gf_what_if *w,
+	       struct gf_replayed *out, struct gf_error *err)
+{
+	const struct gf_plan *p = &s->variant.plan;
+	struct gf_sim_input in = gf_plan_input(p, &s->traffic);
+	struct forward f = {
+		.slowest = gf_what_if_slowest(w, p->ranks),
+		.gathers = gf_xcalloc(in.nmessages + 1, sizeof(*f.gathers)),
+	};
+	size_t i;
+	int rc = 0;
+
+	out->ranks = s->variant.fabric.ranks;
+	f.end_s = gf_xcalloc((size_t)out->ranks, sizeof(*f.end_s));
+	out->messages = gf_xcalloc(in.nmessages + 1, sizeof(*out->messages));
+	for (i = 0; i < in.nmessages && rc == 0; i++) {
+		rc = gf_replayed_message_init(&out->messages[i], s, i,
+					      GF_COLL_WHOLE, err);
+		out->nmessages++;
+	}
+	f.ngathers = gf_sim_gathers(&in, f.gathers);
+	if (rc == 0 && f.ngathers > 0)
+		rc = gather(s, f.gathers, f.ngathers, err);
+	for (i = 0; i < (size_t)out->ranks; i++)
+		f.end_s[i] = gf_sim_forward_end_s(&in, s->factor[i], f.gathers,
+						  f.ngathers);
+	f.slowest_end_s =
+		gf_sim_forward_end_s(&in, f.slowest, f.gathers, f.ngathers);
+	if (rc == 0)
+		rc = replay(s, &f, out, err);
+	if (rc == 0)
+		conclude(s, &f, out);
+	free(f.gathers);
+	free(f.end_s);
+	return rc;
+}
+
+int gf_replay_plan(const struct gf_plan *p, const struct gf_what_if *w,
+		   struct gf_replayed *out, struct gf_text *notes,
+		   struct gf_error *err)
+{
+	struct gf_replay_setting s = {0};
+	int rc;
+
+	memset(out, 0, sizeof(*out));
+	rc = gf_what_if(p, w, &out->model, err);
+	if (rc < 0)
+		return rc;
+	rc = gf_replay_setting_init(&s, p, w, notes, err);
+	if (rc == 0)
+		rc = run(&s, w, out, err);
+	gf_replay_setting_release(&s);
+	if (rc == -E2BIG) {
+		gf_text_addf(notes,
+			     "more than %g steps are not replayed: these are "
+			     "the closed forms' times\n",
+			     GF_REPLAY_STEPS_MOST);
+		gf_replayed_messages_free(out->messages, out->nmessages,
+					  out->ranks);
+		out->messages = NULL;
+		out->nmessages = 0;
+	} else if (rc < 0) {
+		gf_replayed_release(out);
+	}
+	return rc;
+}
+
+void gf_replayed_release(struct gf_replayed *r)
+{
+	gf_replayed_messages_free(r->messages, r->nmessages, r->ranks);
+	gf_replay_result_release(&r->times);
+	gf_outcome_release(&r->model);
+	gf_outcome_release(&r->outcome);
+	memset(r, 0, sizeof(*r));
+}

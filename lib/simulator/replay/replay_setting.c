@@ -1,0 +1,416 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "simulator/replay/replay_parts.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/heap.h"
+#include "collectives/codecs/codec.h"
+#include "collectives/prove.h"
+#include "collectives/way.h"
+#include "simulator/prices/price.h"
+
+static void take_levels(struct gf_replay_setting *s)
+{
+	const struct gf_fabric *f = &s->variant.fabric;
+	size_t i;
+
+	s->levels = gf_levels_copy(f->levels, f->nlevels);
+	s->nlevels = f->nlevels;
+	s->lines = gf_xcalloc(s->nlevels, sizeof(*s->lines));
+	s->level_reduce = gf_xcalloc(s->nlevels, sizeof(*s->level_reduce));
+	for (i = 0; i < s->nlevels; i++) {
+		struct gf_link_cost link = gf_fabric_link(f, i);
+
+		gf_replay_take_link(&link, &s->levels[i], &s->lines[i],
+				    &s->level_reduce[i]);
+		s->reduce_s_per_byte =
+			fmax(s->reduce_s_per_byte, link.gamma_s_per_byte);
+	}
+}
+
+/* The cost of a round of the ring, by its measured lines. */
+static int take_ring(struct gf_replay_setting *s, struct gf_error *err)
+{
+	const struct gf_fabric *f = &s->variant.fabric;
+	struct gf_priced ring = {.algorithm = "ring"};
+	struct gf_cost_lines *lines = &s->lines[0];
+	struct gf_link_cost link;
+	struct gf_price price;
+	size_t n, from;
+	int rc;
+
+	for (n = 0;; n++) {
+		rc = gf_price_message(f, &ring, &price, err);
+		if (rc < 0 || !isfinite(price.line.below_bytes))
+			return rc;
+		ring.bytes = price.line.below_bytes;
+		from = (size_t)fmin(ceil(ring.bytes / f->ranks), 0x1p62);
+		rc = gf_price_link(f, (double)from, &link, err);
+		if (rc < 0)
+			return rc;
+		s->ring = gf_xreallocarray(s->ring, n + 1, sizeof(*s->ring));
+		s->ring[n] = (struct gf_cost_line){from, link.alpha_s,
+						   link.beta_s_per_byte, NULL};
+		lines->larger = s->ring;
+		lines->nlarger = n + 1;
+	}
+}
+
+static int take_uniform(struct gf_replay_setting *s, struct gf_text *notes,
+			struct gf_error *err)
+{
+	const struct gf_fabric *f = &s->variant.fabric;
+	const struct gf_network *net = f->network;
+	struct gf_link_cost link;
+	int rc = gf_price_link(f, 0, &link, err);
+
+	if (rc < 0)
+		return rc;
+	s->levels = gf_xcalloc(1, sizeof(*s->levels));
+	s->nlevels = 1;
+	s->lines = gf_xcalloc(1, sizeof(*s->lines));
+	s->levels[0].name = gf_xstrdup("net");
+	s->levels[0].link = gf_xstrdup("net");
+	s->levels[0].size = (size_t)f->ranks;
+	s->levels[0].latency_s = link.alpha_s;
+	s->levels[0].bandwidth_bytes_per_s =
+		link.beta_s_per_byte > 0 ? 1 / link.beta_s_per_byte : 1e30;
+	s->reduce_s_per_byte = link.gamma_s_per_byte;
+	gf_text_addf(notes, "no topology is known: replayed on a uniform "
+			    "network that costs a ring what was measured\n");
+	if (net && net->nlevels == 1) {
+		s->lines[0] = gf_level_lines(&net->levels[0]);
+		return 0;
+	}
+	return take_ring(s, err);
+}
+
+/* The level whose link is meant: the narrowest on the way, by default. */
+static int find_level(const struct gf_replay_setting *s, const char *name,
+		      size_t *level, struct gf_error *err)
+{
+	struct gf_text names = {0};
+	size_t i, best = 0;
+
+	for (i = 0; i < s->nlevels; i++) {
+		if (name ? strcmp(s->levels[i].name, name) == 0
+			 : s->levels[i].bandwidth_bytes_per_s <
+				    s->levels[best].bandwidth_bytes_per_s)
+			best = i;
+		gf_text_addf(&names, "%s%s", i ? ", " : "", s->levels[i].name);
+	}
+	*level = best;
+	i = name && strcmp(s->levels[best].name, name) != 0;
+	if (i)
+		gf_error_set(err, -EINVAL,
+			     "want a slow link of one of the levels %s, got %s",
+			     names.data, name);
+	gf_text_release(&names);
+	return i ? -EINVAL : 0;
+}
+
+static int take_slow_links(struct gf_replay_setting *s,
+			   const struct gf_what_if *w, struct gf_error *err)
+{
+	size_t i;
+	int rc = 0;
+
+	s->slow_links = gf_xcalloc(w->nslow_links, sizeof(*s->slow_links));
+	for (i = 0; i < w->nslow_links && rc == 0; i++) {
+		const struct gf_what_link *from = &w->slow_links[i];
+		struct gf_slow_link *to = &s->slow_links[i];
+
+		*to = (struct gf_slow_link){from->rank, 0, from->out, from->in};
+		rc = find_level(s, from->level, &to->level, err);
+	}
+	s->nslow_links = i;
+	return rc;
+}
+
+int gf_replay_setting_init(struct gf_replay_setting *s, const struct gf_plan *p,
+			   const struct gf_what_if *w, struct gf_text *notes,
+			   struct gf_error *err)
+{
+	int rc = gf_variant_init(&s->variant, p, w, err), i;
+	size_t k;
+
+	if (rc == 0)
+		rc = gf_traffic_init(&s->traffic, &s->variant.plan,
+				     &s->variant.fabric, err);
+	if (rc < 0)
+		return rc;
+	if (s->variant.fabric.nlevels > 0)
+		take_levels(s);
+	else
+		rc = take_uniform(s, notes, err);
+	s->factor =
+		gf_xcalloc((size_t)s->variant.fabric.ranks, sizeof(*s->factor));
+	for (i = 0; i < s->variant.fabric.ranks; i++)
+		s->factor[i] = 1;
+	for (k = 0; k < w->nslow; k++)
+		s->factor[w->slow[k].rank] = w->slow[k].factor;
+	return rc ? rc : take_slow_links(s, w, err);
+}
+
+void gf_replay_setting_release(struct gf_replay_setting *s)
+{
+	gf_traffic_release(&s->traffic);
+	gf_levels_free(s->levels, s->nlevels);
+	free(s->level_reduce);
+	free(s->lines);
+	free(s->ring);
+	free(s->factor);
+	free(s->slow_links);
+	gf_variant_release(&s->variant);
+}
+
+struct gf_replay_input
+gf_replay_setting_input(const struct gf_replay_setting *s)
+{
+	return (struct gf_replay_input){
+		.ranks = s->variant.fabric.ranks,
+		.levels = s->levels,
+		.nlevels = s->nlevels,
+		.reduce_s_per_byte = s->reduce_s_per_byte,
+		.level_reduce_s_per_byte = s->level_reduce,
+		.level_lines = s->lines,
+		.slow_links = s->slow_links,
+		.nslow_links = s->nslow_links,
+	};
+}
+
+/* One of a message's collectives: its way, and the arguments for its schedule,
+ * which point into the way. */
+struct part {
+	struct gf_way way;
+	struct gf_coll_args args;
+};
+
+static int make_part(const struct gf_replay_setting *s, size_t i,
+		     const struct gf_wire *wire, struct part *part,
+		     struct gf_error *err)
+{
+	const struct gf_plan *p = &s->variant.plan;
+	const struct gf_sim_message *m = &s->traffic.messages[i];
+	const struct gf_message *from = gf_traffic_like(&s->traffic, p, i);
+	struct gf_coll_args *args = &part->args;
+	bool gathers = wire->kind == GF_WIRE_GATHER;
+	int rc;
+
+	/* an element is one rank's whole set */
+	if (wire->kind != GF_WIRE_REDUCE) {
+		part->way = (struct gf_way){
+			.algorithm =
+				gf_sparse_find(gf_wire_algorithm(wire->kind)),
+		};
+		*args = gf_way_args(&part->way, s->variant.fabric.ranks);
+		args->count_elems = gathers ? (size_t)args->ranks : 1;
+		args->half = gathers ? GF_COLL_ALL_GATHER : GF_COLL_WHOLE;
+	} else {
+		rc = gf_way_of_message(from, &part->way, err);
+		if (rc < 0)
+			return rc;
+		part->way.servers = s->variant.fabric.servers;
+		*args = gf_way_args(&part->way, s->variant.fabric.ranks);
+		args->count_elems = gf_wire_elems(wire);
+		if (m->half == GF_HALF_SPLIT)
+			args->half = GF_COLL_REDUCE_SCATTER;
+		args->segment_elems = p->segment_bytes / sizeof(float);
+	}
+	args->elem_bytes = sizeof(float);
+	args->lossy = gf_codec_find(from->codec)->error > 0;
+	return 0;
+}
+
+/* Numbers of the selection's own. */
+static size_t own_wire(const struct gf_sim_message *m, struct gf_wire *wire)
+{
+	*wire = (struct gf_wire){GF_WIRE_REDUCE, m->bytes / sizeof(float),
+				 m->bytes, 1};
+	return 1;
+}
+
+/* The collectives of the traffic's i-th message; returns how many, or an error.
+ * A split message has only its reduce-scatter here. */
+static int parts_of(const struct gf_replay_setting *s, size_t i,
+		    struct part parts[GF_WIRES_MOST], struct gf_error *err)
+{
+	const struct gf_sim_message *m = &s->traffic.messages[i];
+	struct gf_wire wires[GF_WIRES_MOST];
+	bool own = s->traffic.plan_message[i] == s->variant.plan.nmessages;
+	size_t n, k;
+	int rc = 0;
+
+	n = own ? own_wire(m, wires)
+		: gf_plan_wires(&s->variant.plan, m->first, m->last, wires);
+
+	for (k = 0; k < n && rc == 0; k++)
+		rc = make_part(s, i, &wires[k], &parts[k], err);
+	return rc < 0 ? rc : (int)n;
+}
+
+/* A rank's schedule of all parts, one after the other. */
+static int schedule(const struct part *parts, int n, int rank,
+		    struct gf_schedule *to, struct gf_error *err)
+{
+	struct gf_schedule next;
+	int i, rc;
+
+	rc = gf_algorithm_schedule(parts[0].way.algorithm, &parts[0].args, rank,
+				   to, err);
+	for (i = 1; i < n && rc == 0; i++) {
+		rc = gf_algorithm_schedule(parts[i].way.algorithm,
+					   &parts[i].args, rank, &next, err);
+		if (rc < 0)
+			break;
+		gf_schedule_append(to, &next);
+		gf_schedule_release(&next);
+	}
+	return rc;
+}
+
+int gf_replayed_message_init(struct gf_replayed_message *to,
+			     struct gf_replay_setting *s, size_t i,
+			     enum gf_coll_half half, struct gf_error *err)
+{
+	const struct gf_sim_message *m = &s->traffic.messages[i];
+	struct part parts[GF_WIRES_MOST];
+	int ranks = s->variant.fabric.ranks, rank, k, rc;
+	const struct gf_codec *codec;
+	int n;
+
+	*to = (struct gf_replayed_message){0};
+	/* every one of several ranks sends and receives */
+	if (ranks > 1 && s->steps + 2.0 * ranks > GF_REPLAY_STEPS_MOST)
+		return -E2BIG;
+	/* and every segment is a step of somebody */
+	if (s->variant.plan.segment_bytes &&
+	    m->bytes / (double)s->variant.plan.segment_bytes >
+		    GF_REPLAY_STEPS_MOST)
+		return -E2BIG;
+	n = parts_of(s, i, parts, err);
+	if (n < 0) {
+		gf_error_prefix(err, "message %zu", i);
+		return n;
+	}
+	if (half == GF_COLL_ALL_GATHER)
+		parts[0].args.half = half;
+	*to = (struct gf_replayed_message){
+		.plan_message = s->traffic.plan_message[i],
+		.first = m->first,
+		.last = m->last,
+		.bytes = (size_t)fmin(m->bytes, 0x1p62),
+		.half = m->half,
+		.ranks = gf_xcalloc((size_t)ranks, sizeof(*to->ranks)),
+	};
+	for (k = 0; k < n; k++)
+		to->elems += parts[k].args.count_elems;
+	if (gf_selection_has(&s->variant.plan.selection, GF_SELECT_SETS)) {
+		to->element.bytes = m->bytes;
+	} else {
+		to->element.bytes = m->bytes / (double)to->elems;
+		codec = gf_codec_find(
+			gf_traffic_like(&s->traffic, &s->variant.plan, i)
+				->codec);
+		to->element.codec = codec->block_elems ? codec : NULL;
+	}
+	for (rank = 0, rc = 0; rank < ranks && rc == 0; rank++) {
+		rc = schedule(parts, n, rank, &to->ranks[rank], err);
+		if (rc < 0) {
+			gf_error_prefix(err, "message %zu", i);
+			break;
+		}
+		/* the first rank speaks for all before they are built */
+		if (rank == 0 &&
+		    s->steps + (double)to->ranks[0].nsteps * ranks >
+			    GF_REPLAY_STEPS_MOST)
+			rc = -E2BIG;
+		s->steps += (double)to->ranks[rank].nsteps;
+	}
+	return rc;
+}
+
+void gf_replayed_messages_free(struct gf_replayed_message *m, size_t n,
+			       int ranks)
+{
+	size_t i;
+	int rank;
+
+	for (i = 0; i < n; i++) {
+		for (rank = 0; m[i].ranks && rank < ranks; rank++)
+			gf_schedule_release(&m[i].ranks[rank]);
+		free(m[i].ranks);
+	}
+	free(m);
+}
+
+static int prove_part(struct part *part, const char *codec, struct gf_text *out,
+		      struct gf_error *err)
+{
+	int rc = gf_prove_line(&part->way, &part->args, codec, NULL, NULL, out,
+			       err);
+	if (rc || part->args.half != GF_COLL_REDUCE_SCATTER)
+		return rc;
+	part->args.half = GF_COLL_ALL_GATHER;
+	return gf_prove_line(&part->way, &part->args, codec, NULL, NULL, out,
+			     err);
+}
+
+static int prove_message(const struct gf_replay_setting *s, size_t i,
+			 struct gf_text *out, struct gf_error *err)
+{
+	const struct gf_plan *p = &s->variant.plan;
+	const char *codec = gf_traffic_like(&s->traffic, p, i)->codec;
+	struct part parts[GF_WIRES_MOST];
+	int n = parts_of(s, i, parts, err), k, rc = n < 0 ? n : 0;
+
+	for (k = 0; k < n && !rc; k++)
+		rc = prove_part(&parts[k], codec, out, err);
+	return rc;
+}
+
+/* The exchange of a group, then that of all ranks. */
+static int prove_period(const struct gf_plan *p, const struct gf_what_if *w,
+			struct gf_text *out, struct gf_error *err)
+{
+	struct gf_what_if there = *w;
+	struct gf_plan part;
+	int rc;
+
+	there.ranks = 0;
+	gf_period_inner(p, &part);
+	rc = gf_prove_plan(&part, &there, out, err);
+	gf_plan_release(&part);
+	if (rc)
+		return rc;
+	gf_period_outer(p, &part);
+	rc = gf_prove_plan(&part, w, out, err);
+	gf_plan_release(&part);
+	return rc;
+}
+
+int gf_prove_plan(const struct gf_plan *p, const struct gf_what_if *w,
+		  struct gf_text *out, struct gf_error *err)
+{
+	struct gf_replay_setting s = {0};
+	struct gf_text notes = {0}; /* about times */
+	size_t i;
+	int rc;
+
+	if (!gf_period_has(&p->period, GF_PERIOD_EVERY))
+		return prove_period(p, w, out, err);
+	rc = gf_replay_setting_init(&s, p, w, &notes, err);
+
+	for (i = 0; i < s.traffic.nmessages && !rc; i++) {
+		rc = prove_message(&s, i, out, err);
+		if (rc)
+			gf_error_prefix(err, "message %zu", i);
+	}
+	gf_replay_setting_release(&s);
+	gf_text_release(&notes);
+	return rc;
+}

@@ -1,0 +1,338 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "simulator/step_listing.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/array.h"
+#include "base/heap.h"
+#include "cli/human.h"
+#include "cli/table.h"
+#include "collectives/way.h"
+
+/* A table for people has no more rows of steps than that. */
+enum { STEP_ROWS = 200 };
+
+static const char *const op_names[] = {
+	[GF_STEP_SEND] = "send",   [GF_STEP_RECV] = "recv",
+	[GF_STEP_COPY] = "copy",   [GF_STEP_RECV_REDUCE] = "recv-reduce",
+	[GF_STEP_ROUND] = "round", [GF_STEP_REDUCE] = "reduce",
+};
+
+/* One step with where and when, and what carries it out. */
+struct row {
+	size_t message, step;
+	int rank;
+	const char *by;
+	const struct gf_step *is;
+	double bytes;
+	struct gf_replay_times at;
+};
+
+static const struct gf_message *like(const struct gf_plan *p,
+				     const struct gf_replayed *r, size_t i)
+{
+	size_t message = r->messages[i].plan_message;
+
+	return message < p->nmessages ? &p->messages[message]
+				      : &gf_select_own_message;
+}
+
+/* The algorithm of the step's stage, else of its message. */
+static const char *step_by(const struct gf_plan *p, const struct gf_replayed *r,
+			   size_t message, const struct gf_step *step)
+{
+	const struct gf_replayed_message *m = &r->messages[message];
+	const struct gf_message *as = like(p, r, message);
+	const char *name = gf_plan_runs(p, m->first, m->last, as), *stage;
+	struct gf_way way;
+
+	if (name != as->algorithm || gf_way_of_message(as, &way, NULL) < 0)
+		return name;
+	stage = gf_way_stage_at(&way, step->stage);
+	return stage ? stage : name;
+}
+
+static size_t steps_of(const struct gf_replayed *r, size_t message, int rank)
+{
+	return r->messages[message].ranks[rank].nsteps;
+}
+
+/* Step i of one rank's program for one message. */
+static struct row row_of(const struct gf_plan *p, const struct gf_replayed *r,
+			 size_t message, int rank, size_t i)
+{
+	const struct gf_replayed_message *m = &r->messages[message];
+	const struct gf_step *is = &m->ranks[rank].steps[i];
+
+	return (struct row){
+		.message = message,
+		.step = i,
+		.rank = rank,
+		.by = step_by(p, r, message, is),
+		.is = is,
+		.bytes = gf_replay_bytes(&m->element, is->range.count),
+		.at = r->times.steps[message][rank][i],
+	};
+}
+
+/* --- text -------------------------------------------------------------------
+ */
+
+/* NULL: it is none of the plan's. */
+static const struct gf_predicted_message *
+model_of(const struct gf_plan *p, const struct gf_replayed *r, size_t i)
+{
+	size_t message = r->messages[i].plan_message;
+
+	return message < p->nmessages ? &r->model.messages[message] : NULL;
+}
+
+static void step_cells(struct gf_table *t, const struct row *row)
+{
+	const struct gf_range *range = &row->is->range;
+	struct gf_human h[2];
+
+	gf_table_cells(t, "%zu\t%d\t%s\t%s", row->message, row->rank, row->by,
+		       op_names[row->is->op]);
+	if (row->is->peer >= 0)
+		gf_table_cell(t, "%d", row->is->peer);
+	else
+		gf_table_cell(t, "-");
+	gf_table_cells(t, "%s %zu-%zu\t%.0f\t%s\t%s",
+		       gf_buffer_name(range->buffer), range->first,
+		       range->first + range->count - 1, row->bytes,
+		       gf_human_time(row->at.start_s, &h[0]),
+		       gf_human_time(row->at.end_s, &h[1]));
+}
+
+static void messages_text(const struct gf_plan *p, const struct gf_replayed *r,
+			  struct gf_text *out)
+{
+	struct gf_table t = {0};
+	struct gf_human h[4];
+	size_t i;
+
+	gf_table_cells(&t, "message\ttensors\tbytes\talgorithm\tstart\tend\t"
+			   "model start\tmodel end");
+	for (i = 0; i < r->nmessages; i++) {
+		const struct gf_replayed_message *m = &r->messages[i];
+		const struct gf_predicted_message *model = model_of(p, r, i);
+		char *way =
+			gf_plan_runs_text(p, m->first, m->last, like(p, r, i));
+
+		gf_table_cells(&t, "%zu\t%zu-%zu\t%zu\t%s\t%s\t%s\t%s\t%s", i,
+			       m->first, m->last, m->bytes, way,
+			       gf_human_time(m->start_s, &h[0]),
+			       gf_human_time(m->end_s, &h[1]),
+			       model ? gf_human_time(model->start_s, &h[2])
+				     : "",
+			       model ? gf_human_time(model->end_s, &h[3]) : "");
+		free(way);
+	}
+	gf_table_print(&t, out);
+	gf_table_release(&t);
+}
+
+static void steps_text(const struct gf_plan *p, const struct gf_replayed *r,
+		       struct gf_text *out)
+{
+	struct gf_table t = {0};
+	size_t message, i;
+	int rank;
+
+	gf_table_cells(&t, "message\trank\tby\tstep\tpeer\telements\tbytes\t"
+			   "start\tend");
+	for (message = 0; message < r->nmessages; message++)
+		for (rank = 0; rank < r->ranks; rank++)
+			for (i = 0; i < steps_of(r, message, rank); i++) {
+				struct row row = row_of(p, r, message, rank, i);
+
+				step_cells(&t, &row);
+			}
+	gf_table_print(&t, out);
+	gf_table_release(&t);
+}
+
+/* All steps of one kind in a stage of a message. */
+struct kind {
+	const char *by;
+	size_t steps;
+	double bytes, start_s, end_s;
+};
+
+enum { OPS = GF_ARRAY_LENGTH(op_names) };
+
+static void add_to_kind(struct kind *kinds, const struct row *row)
+{
+	struct kind *k = kinds + row->is->stage * OPS + (size_t)row->is->op;
+
+	if (!k->steps++)
+		k->start_s = row->at.start_s;
+	k->by = row->by;
+	k->bytes += row->bytes;
+	k->start_s = fmin(k->start_s, row->at.start_s);
+	k->end_s = fmax(k->end_s, row->at.end_s);
+}
+
+static void kind_row(struct gf_table *t, size_t message, size_t op,
+		     const struct kind *k)
+{
+	struct gf_human h[3];
+
+	gf_table_cells(t, "%zu\t%s\t%s\t%zu\t%s\t%s\t%s", message, k->by,
+		       op_names[op], k->steps, gf_human_size(k->bytes, &h[0]),
+		       gf_human_time(k->start_s, &h[1]),
+		       gf_human_time(k->end_s, &h[2]));
+}
+
+/* Too many steps to read one by one: a row for those of a kind. */
+static void kinds_text(const struct gf_plan *p, const struct gf_replayed *r,
+		       size_t nsteps, struct gf_text *out)
+{
+	struct gf_table t = {0};
+	size_t message, i;
+	int rank;
+
+	gf_table_cells(&t, "message\tby\tstep\tsteps\tbytes\tfirst start\t"
+			   "last end");
+	for (message = 0; message < r->nmessages; message++) {
+		struct kind kinds[GF_WAY_FACTORS * OPS] = {{0}};
+
+		for (rank = 0; rank < r->ranks; rank++)
+			for (i = 0; i < steps_of(r, message, rank); i++) {
+				struct row row = row_of(p, r, message, rank, i);
+
+				add_to_kind(kinds, &row);
+			}
+		for (i = 0; i < GF_ARRAY_LENGTH(kinds); i++)
+			if (kinds[i].steps)
+				kind_row(&t, message, i % OPS, &kinds[i]);
+	}
+	gf_table_print(&t, out);
+	gf_table_release(&t);
+	gf_text_addf(out, "%zu steps of %d ranks: --trace has each\n", nsteps,
+		     r->ranks);
+}
+
+void gf_steps_table(const struct gf_plan *p, const struct gf_replayed *r,
+		    struct gf_text *out)
+{
+	struct gf_human replayed, model;
+	size_t nsteps = 0, message;
+	int rank;
+
+	gf_text_addf(out, "iteration %s by replay, %s by the step model\n\n",
+		     gf_human_time(r->outcome.iteration_s, &replayed),
+		     gf_human_time(r->model.iteration_s, &model));
+	messages_text(p, r, out);
+	gf_text_addf(out, "\n");
+	for (message = 0; message < r->nmessages; message++)
+		for (rank = 0; rank < r->ranks; rank++)
+			nsteps += steps_of(r, message, rank);
+	if (nsteps > STEP_ROWS)
+		kinds_text(p, r, nsteps, out);
+	else
+		steps_text(p, r, out);
+}
+
+/* --- trace ---------------------------------------------------------------- */
+
+/* Slices of one thread follow each other: a rank's steps take the first thread
+ * of their kind that is free. */
+struct threads {
+	struct gf_trace *trace;
+	int rank, used; /* of this rank; 0 is compute */
+	double *free_s;
+	const char **kinds;
+	size_t capacity;
+};
+
+static int thread_for(struct threads *t, const char *kind, double start_s)
+{
+	int i;
+
+	for (i = 1; i <= t->used; i++)
+		if (t->kinds[i] == kind && t->free_s[i] <= start_s)
+			return i;
+	t->used++;
+	if ((size_t)t->used >= t->capacity) {
+		t->capacity = t->capacity * 2 + 8;
+		t->free_s = gf_xreallocarray(t->free_s, t->capacity,
+					     sizeof(*t->free_s));
+		t->kinds = gf_xreallocarray(t->kinds, t->capacity,
+					    sizeof(*t->kinds));
+	}
+	t->kinds[t->used] = kind;
+	t->free_s[t->used] = 0;
+	gf_trace_thread(t->trace, t->rank + 1, t->used, kind);
+	return t->used;
+}
+
+static const char *kind_of(enum gf_step_op op)
+{
+	return op == GF_STEP_SEND                                ? "sends"
+	       : op == GF_STEP_RECV || op == GF_STEP_RECV_REDUCE ? "receives"
+								 : "local";
+}
+
+static void step_slice(struct threads *t, const struct row *row)
+{
+	int thread = thread_for(t, kind_of(row->is->op), row->at.start_s);
+	char *name, *args;
+
+	name = row->is->peer >= 0 ? gf_xasprintf("%s %d", op_names[row->is->op],
+						 row->is->peer)
+				  : gf_xstrdup(op_names[row->is->op]);
+	args = gf_xasprintf("{\"of_message\": %zu, \"step\": %zu, "
+			    "\"bytes\": %.0f, \"by\": \"%s\"}",
+			    row->message, row->step, row->bytes, row->by);
+	gf_trace_slice(t->trace, t->rank + 1, thread, "step", name,
+		       row->at.start_s, row->at.end_s - row->at.start_s, args);
+	t->free_s[thread] = row->at.end_s;
+	free(name);
+	free(args);
+}
+
+GF_ORDER(by_start, struct row,
+	 GF_BY(x->at.start_s, y->at.start_s) ?: GF_BY(x->message, y->message)
+	 ?: GF_BY(x->step, y->step))
+
+static void draw_rank(const struct gf_plan *p, const struct gf_replayed *r,
+		      int rank, struct gf_trace *trace)
+{
+	struct threads t = {.trace = trace, .rank = rank};
+	char *name = gf_xasprintf("rank %d", rank);
+	size_t nrows = 0, i, k;
+	struct row *rows;
+
+	for (i = 0; i < r->nmessages; i++)
+		nrows += steps_of(r, i, rank);
+	rows = gf_xcalloc(nrows + 1, sizeof(*rows));
+	for (i = 0, nrows = 0; i < r->nmessages; i++)
+		for (k = 0; k < steps_of(r, i, rank); k++)
+			rows[nrows++] = row_of(p, r, i, rank, k);
+	qsort(rows, nrows, sizeof(*rows), by_start);
+	gf_trace_process(trace, rank + 1, name);
+	for (i = 0; i < nrows; i++)
+		step_slice(&t, &rows[i]);
+	free(name);
+	free(rows);
+	free(t.free_s);
+	free(t.kinds);
+}
+
+char *gf_steps_trace_text(const struct gf_plan *p, const struct gf_replayed *r)
+{
+	struct gf_trace trace = {0};
+	char *text;
+	int rank;
+
+	gf_outcome_trace(p, &r->outcome, 0, "replayed", &trace);
+	for (rank = 0; rank < r->ranks; rank++)
+		draw_rank(p, r, rank, &trace);
+	text = gf_trace_finish(&trace,
+			       "{\"producer\": \"gf-sim " GF_VERSION "\"}");
+	gf_trace_release(&trace);
+	return text;
+}

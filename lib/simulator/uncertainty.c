@@ -1,0 +1,329 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "simulator/uncertainty.h"
+
+#include <math.h>
+#include <stdio.h>
+
+#include "cli/human.h"
+
+static double doubt_of_model(const struct gf_model_profile *m)
+{
+	double all_s = m->forward_s + m->backward_s + m->update_s;
+
+	return all_s > 0 ? fmin(m->spread_s / (2 * all_s), GF_UNCERTAINTY_MOST)
+			 : 0;
+}
+
+/* Every doubling of the ranks, or halving, counts once. */
+static double carried(const struct gf_network *net, int ranks)
+{
+	if (!net->ranks || !net->nallreduce || ranks == net->ranks)
+		return 1;
+	return pow(1 + GF_UNCERTAINTY_CARRIED,
+		   fabs(log2((double)ranks / net->ranks)));
+}
+
+double gf_uncertainty_least(const struct gf_network *net)
+{
+	double least = INFINITY;
+	size_t i;
+
+	for (i = 0; net && i < net->nallreduce; i++)
+		least = fmin(least, gf_uncertainty_of_fit(
+					    &net->allreduce[i].fit,
+					    1 + net->allreduce[i].nlarger));
+	for (i = 0; net && net->nallreduce == 0 && i < net->nlevels; i++)
+		least = fmin(least,
+			     gf_uncertainty_of_fit(&net->levels[i].fit,
+						   1 + net->levels[i].nlarger));
+	return isfinite(least) ? least : 0;
+}
+
+bool gf_uncertainty_recorded(const struct gf_model_profile *m,
+			     const struct gf_network *net, int ranks)
+{
+	size_t i;
+
+	for (i = 0; net && i < net->nallreduce; i++)
+		if (net->allreduce[i].fit.npoints)
+			return true;
+	for (i = 0; net && i < net->nlevels; i++)
+		if (net->levels[i].fit.npoints)
+			return true;
+	return (net && carried(net, ranks) > 1) || doubt_of_model(m) > 0;
+}
+
+/* Less is not worth a word. */
+static const double least_doubt = 1e-3;
+/* Into how many parts the sizes of a fit are taken. Closed forms look at every
+ * line of a level for every round. */
+enum { ENTRY_PARTS = 32, LEVEL_PARTS = 4 };
+
+/* --- costs at one end ------------------------------------------------------
+ */
+
+static void scale_gamma(struct gf_contention *c, double factor)
+{
+	size_t i, k;
+
+	for (i = 0; i < c->nentries; i++)
+		for (k = 0; k < c->entries[i].ngamma; k++)
+			c->entries[i].gamma[k] =
+				1 + factor * (c->entries[i].gamma[k] - 1);
+}
+
+static void scale_lines(struct gf_cost_line *lines, size_t n, double factor)
+{
+	size_t i;
+
+	for (i = 0; i < n; i++) {
+		lines[i].startup_s *= factor;
+		lines[i].per_byte_s *= factor;
+	}
+}
+
+/* 1 + d, or one by it. */
+static double factor_of(double doubt, bool high)
+{
+	return high ? 1 + doubt : 1 / (1 + doubt);
+}
+
+static void scale_network(struct gf_network *net, int ranks, bool high)
+{
+	double carry = net ? factor_of(carried(net, ranks) - 1, high) : 1;
+	size_t i;
+
+	for (i = 0; net && i < net->nallreduce; i++) {
+		struct gf_allreduce_cost *c = &net->allreduce[i];
+		struct gf_cost_line first = gf_allreduce_lines(c).first;
+		double d = gf_uncertainty_of_fit(&c->fit, 1 + c->nlarger);
+
+		scale_gamma(&c->contention, factor_of(d, high));
+		gf_uncertainty_lines(&c->fit, &first, &c->larger, &c->nlarger,
+				     ENTRY_PARTS, high);
+		c->startup_s = first.startup_s * carry;
+		c->per_byte_s = first.per_byte_s * carry;
+		scale_lines(c->larger, c->nlarger, carry);
+	}
+	for (i = 0; net && i < net->nlevels; i++) {
+		struct gf_level_cost *c = &net->levels[i];
+		double d = gf_uncertainty_of_fit(&c->fit, 1 + c->nlarger);
+		double factor = factor_of(d, high);
+		struct gf_cost_line first = gf_level_lines(c).first;
+
+		scale_gamma(&c->contention, factor);
+		c->reduce_s_per_byte *= factor;
+		gf_uncertainty_lines(&c->fit, &first, &c->larger, &c->nlarger,
+				     LEVEL_PARTS, high);
+		c->alpha_s = first.startup_s;
+		c->beta_s_per_byte = first.per_byte_s;
+	}
+}
+
+static void scale_model(struct gf_model_profile *m, bool high)
+{
+	double factor = factor_of(doubt_of_model(m), high);
+	size_t i;
+
+	m->forward_s *= factor;
+	m->backward_s *= factor;
+	m->update_s *= factor;
+	for (i = 0; i < m->ntensors; i++) {
+		m->tensors[i].ready_s *= factor;
+		m->tensors[i].need_s *= factor;
+	}
+}
+
+void gf_uncertainty_move(struct gf_model_profile *m, struct gf_network *net,
+			 int ranks, bool high)
+{
+	scale_network(net, ranks, high);
+	scale_model(m, high);
+}
+
+static double message_s(const struct gf_sim_message *m)
+{
+	return m->startup_s + m->per_byte_s * m->bytes;
+}
+
+static int predict_end(const struct gf_plan *p, bool high, double *iteration_s,
+		       struct gf_error *err)
+{
+	struct gf_plan end = *p;
+	struct gf_sim_result result = {0};
+	struct gf_fabric fabric;
+	int rc;
+
+	end.network = gf_network_copy(p->network);
+	end.model = gf_model_profile_copy(p->model);
+	fabric = gf_plan_fabric(&end);
+	gf_uncertainty_move(end.model, end.network, fabric.ranks, high);
+	rc = gf_predict_plan(&end, &fabric, &result, err);
+	if (rc == 0)
+		*iteration_s = result.iteration_s;
+	gf_network_free(end.network);
+	gf_model_profile_free(end.model);
+	return rc;
+}
+
+/* The share r by which runs differ. */
+static double runs_differ(const struct gf_plan *p, double compute_s,
+			  double iteration_s)
+{
+	double share = iteration_s > 0 ? fmin(compute_s / iteration_s, 1) : 1;
+	double network = p->network ? p->network->drift : 0;
+
+	return fmax(GF_UNCERTAINTY_RUNS,
+		    share * p->model->drift + (1 - share) * network);
+}
+
+void gf_uncertainty_widen(const struct gf_plan *p, double compute_s,
+			  double iteration_s, double *low_s, double *high_s)
+{
+	double runs = runs_differ(p, compute_s, iteration_s);
+
+	*low_s = fmin(*low_s, iteration_s) / (1 + runs);
+	*high_s = fmax(*high_s, iteration_s) * (1 + runs);
+}
+
+int gf_uncertainty_predict(struct gf_plan *p, struct gf_error *err)
+{
+	struct gf_prediction *pr = p->predicted;
+	double low, high;
+	int rc;
+
+	pr->iteration_low_s = pr->iteration_high_s = 0;
+	if (!gf_uncertainty_recorded(p->model, p->network,
+				     p->ranks + p->servers))
+		return 0;
+	rc = predict_end(p, false, &low, err);
+	if (rc == 0)
+		rc = predict_end(p, true, &high, err);
+	if (rc < 0)
+		return rc;
+	gf_uncertainty_widen(p, pr->compute_s, pr->iteration_s, &low, &high);
+	pr->iteration_low_s = low;
+	pr->iteration_high_s = high;
+	return 0;
+}
+
+void gf_beyond_add(struct gf_beyond *b, const struct gf_plan *p,
+		   const struct gf_fabric *f, const struct gf_traffic *t)
+{
+	const bool sets = gf_selection_has(&p->selection, GF_SELECT_SETS);
+	struct gf_price price;
+	size_t i, k;
+
+	for (i = 0; !sets && i < t->nmessages; i++) {
+		const struct gf_message *as = gf_traffic_like(t, p, i);
+		const double bytes = t->messages[i].bytes;
+		const struct gf_priced m = {as->algorithm, as->stages,
+					    as->nstages, bytes, as->codec};
+		double least = INFINITY, most = 0;
+
+		if (gf_price_message(f, &m, &price, NULL) < 0 || !price.entry)
+			continue;
+		if (price.origin == GF_PRICE_RESCALED) {
+			b->measured_ranks = f->network->ranks;
+			b->ranks = f->ranks > b->ranks ? f->ranks : b->ranks;
+		}
+		for (k = 0; k < price.entry->fit.npoints; k++) {
+			double size = price.scale *
+				      (double)price.entry->fit.size_bytes[k];
+
+			least = fmin(least, size);
+			most = fmax(most, size);
+		}
+		if (!k || (bytes >= least && bytes <= most))
+			continue;
+		if (!b->most_bytes) {
+			b->from_bytes = least;
+			b->to_bytes = most;
+			b->least_bytes = bytes;
+		}
+		b->least_bytes = fmin(b->least_bytes, bytes);
+		b->most_bytes = fmax(b->most_bytes, bytes);
+	}
+}
+
+void gf_beyond_add_plan(struct gf_beyond *b, const struct gf_plan *p)
+{
+	struct gf_fabric f = gf_plan_fabric(p);
+	struct gf_traffic t;
+
+	if (gf_traffic_init(&t, p, &f, NULL) < 0)
+		return;
+	gf_beyond_add(b, p, &f, &t);
+	gf_traffic_release(&t);
+}
+
+void gf_beyond_text(const struct gf_beyond *b, struct gf_text *out)
+{
+	const bool several = b->most_bytes > b->least_bytes;
+	struct gf_human h[4];
+
+	if (b->ranks)
+		gf_text_addf(out,
+			     "the network was measured on %d ranks; its costs "
+			     "are carried over to %d by closed forms\n",
+			     b->measured_ranks, b->ranks);
+	if (b->most_bytes > 0)
+		gf_text_addf(out,
+			     "messages of %s%s%s lie beyond the sizes that "
+			     "were measured, %s to %s: their times are in more "
+			     "doubt\n",
+			     gf_human_size(b->least_bytes, &h[0]),
+			     several ? " to " : "",
+			     several ? gf_human_size(b->most_bytes, &h[1]) : "",
+			     gf_human_size(b->from_bytes, &h[2]),
+			     gf_human_size(b->to_bytes, &h[3]));
+}
+
+/* By what share the network's times are longer at their high ends, at most. */
+static double doubt_of_network(const struct gf_plan *p)
+{
+	struct gf_fabric now = gf_plan_fabric(p), high = now;
+	struct gf_network *network = gf_network_copy(p->network);
+	struct gf_traffic t = {0}, then = {0};
+	double most = 1;
+	size_t i;
+
+	scale_network(network, now.ranks, true);
+	high.network = network;
+	if (gf_traffic_init(&t, p, &now, NULL) == 0 &&
+	    gf_traffic_init(&then, p, &high, NULL) == 0)
+		for (i = 0; i < t.nmessages; i++)
+			most = fmax(most, message_s(&then.messages[i]) /
+						  message_s(&t.messages[i]));
+	gf_traffic_release(&t);
+	gf_traffic_release(&then);
+	gf_network_free(network);
+	return most - 1;
+}
+
+void gf_uncertainty_text(const struct gf_plan *p, struct gf_text *out)
+{
+	const struct gf_prediction *pr = p->predicted;
+	struct gf_beyond beyond = {0};
+	double network, compute;
+	struct gf_human h[3];
+
+	if (!pr || !(pr->iteration_high_s > 0))
+		return;
+	gf_beyond_add_plan(&beyond, p);
+	gf_beyond_text(&beyond, out);
+	network = p->network ? doubt_of_network(p) : 0;
+	compute = doubt_of_model(p->model);
+	if (network < least_doubt && compute < least_doubt)
+		return;
+	gf_text_addf(
+		out,
+		"\tpredicted %s, between %s and %s by the doubt of what was "
+		"measured: %.3g %% of the network's times, %.3g %% of "
+		"compute's, and %.3g %% from run to run\n",
+		gf_human_time(pr->iteration_s, &h[0]),
+		gf_human_time(pr->iteration_low_s, &h[1]),
+		gf_human_time(pr->iteration_high_s, &h[2]), 100 * network,
+		100 * compute,
+		100 * runs_differ(p, pr->compute_s, pr->iteration_s));
+}

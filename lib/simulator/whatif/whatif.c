@@ -1,0 +1,363 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "simulator/whatif/whatif.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/heap.h"
+#include "simulator/pipeline.h"
+#include "simulator/uncertainty.h"
+#include "simulator/whatif/jitter.h"
+#include "simulator/whatif/plan_variant.h"
+
+/* More steps in flight than a picture of two steps can show. */
+#define DRAWN_STALENESS 8
+
+bool gf_what_if_varies(const struct gf_what_if *w)
+{
+	return w->jitter > 0 || w->network_jitter_s > 0;
+}
+
+double gf_what_if_slowest(const struct gf_what_if *w, int ranks)
+{
+	double most = (size_t)ranks > w->nslow ? 1 : 0;
+	size_t i;
+
+	for (i = 0; i < w->nslow; i++)
+		most = fmax(most, w->slow[i].factor);
+	return most;
+}
+
+static const double *no_factors(void *ctx)
+{
+	return ctx;
+}
+
+static void draw_step(struct gf_variant *v, double factor, struct gf_gantt *t)
+{
+	struct gf_sim_input in = gf_plan_input(&v->plan, &v->traffic);
+	struct gf_sim_result r = {0};
+	struct gf_sim_gather *gathers =
+		gf_xcalloc(in.nmessages + 1, sizeof(*gathers));
+	size_t n;
+
+	r.messages = gf_xcalloc(in.nmessages + 1, sizeof(*r.messages));
+	gf_variant_scale(v, factor);
+	gf_sim_step(&in, &r);
+	n = gf_sim_gathers(&in, gathers);
+	gf_sim_forward_end_s(&in, 1, gathers, n);
+	gf_gantt_step(t, &in, &r, gathers, n);
+	free(r.messages);
+	free(gathers);
+}
+
+static void draw_pipeline(struct gf_variant *v, const struct gf_what_if *w,
+			  struct gf_gantt *t)
+{
+	struct gf_sim_input in = gf_plan_input(&v->plan, &v->traffic);
+	int staleness = (int)fmin(v->plan.staleness, DRAWN_STALENESS);
+	double alike = 1;
+	struct gf_pipeline p;
+	struct gf_factors f;
+
+	gf_variant_scale(v, gf_what_if_varies(w)
+				    ? 1
+				    : gf_what_if_slowest(w, v->plan.ranks));
+	gf_pipeline_init(&p, &in, staleness,
+			 gf_what_if_varies(w) ? v->plan.ranks : 1);
+	gf_factors_init(&f, w, v->plan.ranks);
+	if (gf_what_if_varies(w))
+		gf_gantt_pipeline(t, &p, gf_factors_next, &f);
+	else
+		gf_gantt_pipeline(t, &p, no_factors, &alike);
+	gf_factors_release(&f);
+	gf_pipeline_release(&p);
+}
+
+static void draw_timeline(struct gf_variant *v, const struct gf_what_if *w,
+			  double factor, struct gf_outcome *o)
+{
+	o->timeline = gf_xcalloc(1, sizeof(*o->timeline));
+	if (v->plan.staleness > 1)
+		draw_pipeline(v, w, o->timeline);
+	else
+		draw_step(v, factor, o->timeline);
+}
+
+static int check(const struct gf_plan *p, const struct gf_what_if *w,
+		 struct gf_error *err)
+{
+	int ranks = w->ranks ? w->ranks : p->ranks;
+	size_t i, k;
+
+	if (w->period_steps && gf_period_has(&p->period, GF_PERIOD_EVERY))
+		return gf_error_set(err, -EINVAL,
+				    "want a plan with a period where its steps "
+				    "change, got one without");
+	for (i = 0; i < w->nslow; i++)
+		if (w->slow[i].rank < 0 || w->slow[i].rank >= ranks)
+			return gf_error_set(
+				err, -EINVAL,
+				"want a slow rank from 0 to %d, got "
+				"%d",
+				ranks - 1, w->slow[i].rank);
+	for (i = 0; i < w->nslow_links; i++)
+		if (w->slow_links[i].rank < 0 ||
+		    w->slow_links[i].rank >= ranks + p->servers)
+			return gf_error_set(
+				err, -EINVAL,
+				"want a slow link of a rank from 0 to %d, got "
+				"%d",
+				ranks + p->servers - 1, w->slow_links[i].rank);
+	for (i = 0; i < w->nslow; i++)
+		for (k = 0; k < i; k++)
+			if (w->slow[i].rank == w->slow[k].rank)
+				return gf_error_set(err, -EINVAL,
+						    "want a slow rank once, "
+						    "got %d twice",
+						    w->slow[i].rank);
+	return 0;
+}
+
+void gf_outcome_finish(struct gf_outcome *o, const struct gf_plan *p,
+		       const struct gf_sim_result *r)
+{
+	double first = INFINITY, last = 0;
+	size_t i;
+
+	for (i = 0; i < p->nmessages; i++) {
+		first = fmin(first, o->messages[i].start_s);
+		last = fmax(last, o->messages[i].end_s);
+	}
+	o->communication_s = fmax(last - first, 0);
+	o->compute_s = gf_plan_compute_s(p);
+	o->exposed_comm_s = fmax(0, r->iteration_s - o->compute_s);
+	o->forward_end_s = r->forward_end_s;
+	o->backward_end_s = r->backward_end_s;
+	o->efficiency = o->iteration_s > 0 ? o->compute_s / o->iteration_s : 1;
+	o->speedup = o->efficiency * o->ranks;
+	o->samples_per_s = (double)p->model->batch_per_rank *
+			   (double)gf_model_micro_batches(p->model) * o->ranks /
+			   o->iteration_s;
+}
+
+/* Eq. 42 is of one message after the other beside backward alone. */
+static bool is_bounded(const struct gf_plan *p)
+{
+	size_t i;
+
+	for (i = 0; i < p->nmessages; i++)
+		if (p->messages[i].half != GF_HALF_ALL)
+			return false;
+	return p->lanes == 1 && p->staleness == 1;
+}
+
+/* Of the steady state as it was run. */
+static void bounds(const struct gf_variant *v, struct gf_outcome *o)
+{
+	const struct gf_model_profile *m = &v->model;
+	double compute_s =
+		m->forward_s + m->backward_s + gf_plan_update_s(&v->plan);
+	double wire_s = 0, least_s;
+	size_t i;
+
+	o->unlimited_s = o->synchronous_s / v->plan.staleness;
+	if (!is_bounded(&v->plan))
+		return;
+	for (i = 0; i < v->traffic.nmessages; i++)
+		wire_s += v->traffic.messages[i].per_byte_s *
+			  v->traffic.messages[i].bytes;
+	o->hideable_s = fmin(m->backward_s, wire_s);
+	least_s = compute_s + wire_s - o->hideable_s;
+	o->largest_speedup = o->ranks * (least_s > 0 ? compute_s / least_s : 1);
+}
+
+/* Times a pipeline's beginning and end; leaves the variant as it was. */
+static int run_edges(struct gf_variant *v, const struct gf_what_if *w,
+		     struct gf_outcome *o, struct gf_error *err)
+{
+	struct gf_sim_result r = {0};
+	int staleness = v->plan.staleness, rc;
+
+	v->plan.staleness = 1;
+	rc = gf_variant_run(v, gf_what_if_slowest(w, o->ranks), &r, err);
+	v->plan.staleness = staleness;
+	o->synchronous_s = r.iteration_s;
+	o->slowest_s = gf_plan_compute_s(&v->plan);
+	return rc;
+}
+
+/* An iteration of the variant, whose traffic is empty, and a synchronous one.
+ * median: the slowest rank's factor in the median run. */
+static int run_variant(struct gf_variant *v, const struct gf_what_if *w,
+		       struct gf_outcome *o, struct gf_sim_result *r,
+		       double *median, struct gf_error *err)
+{
+	int rc = gf_variant_price(v, w, err);
+
+	if (rc == 0)
+		rc = gf_variant_run(v, gf_what_if_slowest(w, o->ranks), r, err);
+	if (rc == 0)
+		rc = run_edges(v, w, o, err);
+	if (rc == 0)
+		rc = gf_jitter_run(v, w, o, median, err);
+	o->iteration_s = !gf_what_if_varies(w)   ? r->iteration_s
+			 : v->plan.staleness > 1 ? o->mean_s
+						 : o->p50_s;
+	return rc;
+}
+
+/* n steps from `first` on (from 0). The first stale one also fills and drains
+ * the pipeline. */
+static double stretch_s(const struct gf_plan *p, const struct gf_outcome *o,
+			double first, double n)
+{
+	double synchronous = (double)p->pipeline_warmup_steps + 1 - first;
+
+	synchronous = p->staleness > 1 ? fmin(fmax(synchronous, 0), n) : 0;
+	return synchronous * o->synchronous_s +
+	       (n - synchronous) * o->iteration_s;
+}
+
+/* Of the whole run; the variant's selection and traffic change. */
+static int add_total(struct gf_variant *v, const struct gf_what_if *w,
+		     struct gf_outcome *o, struct gf_error *err)
+{
+	struct gf_plan *p = &v->plan;
+	struct gf_selection steady;
+	size_t step = 0, n;
+	int rc = 0;
+
+	gf_plan_settle(p, (double)w->epoch_steps, w->iterations);
+	steady = gf_selection_copy(&p->selection);
+	while (rc == 0 && (double)step < w->iterations &&
+	       (n = gf_selection_warm(&steady, step, w->epoch_steps,
+				      &p->selection))) {
+		struct gf_outcome warm = {.ranks = o->ranks};
+		struct gf_sim_result r = {0};
+		double left = w->iterations - (double)step, median;
+
+		gf_traffic_release(&v->traffic);
+		rc = run_variant(v, w, &warm, &r, &median, err);
+		o->total_s += stretch_s(p, &warm, (double)step,
+					fmin((double)n, left));
+		step += n;
+	}
+	if (rc == 0 && (double)step < w->iterations)
+		o->total_s += stretch_s(p, o, (double)step,
+					w->iterations - (double)step);
+	gf_selection_release(&steady);
+	return rc;
+}
+
+/* The plan there, but for the doubt. */
+static int run(const struct gf_plan *p, const struct gf_what_if *w,
+	       struct gf_variant *v, struct gf_outcome *o, struct gf_error *err)
+{
+	struct gf_sim_result r = {.messages = o->messages};
+	double median = 1;
+	int rc = gf_variant_init(v, p, w, err);
+
+	if (rc == 0)
+		rc = run_variant(v, w, o, &r, &median, err);
+	if (rc < 0)
+		return rc;
+	if (w->timeline)
+		draw_timeline(v, w, median, o);
+	gf_outcome_finish(o, p, &r);
+	bounds(v, o);
+	return add_total(v, w, o, err);
+}
+
+static int end_s(const struct gf_plan *p, const struct gf_what_if *w, bool high,
+		 double *iteration_s, struct gf_error *err)
+{
+	struct gf_network *network =
+		gf_network_copy(w->network ? w->network : p->network);
+	struct gf_outcome o = {.ranks = w->ranks ? w->ranks : p->ranks};
+	struct gf_what_if there = *w;
+	struct gf_plan end = *p;
+	struct gf_variant v;
+	int rc;
+
+	there.timeline = false;
+	there.beyond = NULL;
+	there.iterations = 0;
+	o.messages = gf_xcalloc(p->nmessages + 1, sizeof(*o.messages));
+	end.model = gf_model_profile_copy(p->model);
+	gf_uncertainty_move(end.model, network, o.ranks + p->servers, high);
+	if (w->network)
+		there.network = network;
+	else
+		end.network = network;
+	rc = run(&end, &there, &v, &o, err);
+	*iteration_s = o.iteration_s;
+	gf_variant_release(&v);
+	free(o.messages);
+	gf_model_profile_free(end.model);
+	gf_network_free(network);
+	return rc;
+}
+
+/* The interval, by the doubt of what it is simulated on. */
+static int add_doubt(const struct gf_plan *p, const struct gf_what_if *w,
+		     struct gf_outcome *o, struct gf_error *err)
+{
+	const struct gf_network *network = w->network  ? w->network
+					   : w->levels ? NULL
+						       : p->network;
+	struct gf_plan there = *p;
+	double low, high;
+	int rc;
+
+	there.network = (struct gf_network *)network;
+	if (!gf_uncertainty_recorded(p->model, network, o->ranks + p->servers))
+		return 0;
+	rc = end_s(p, w, false, &low, err);
+	if (rc == 0)
+		rc = end_s(p, w, true, &high, err);
+	if (rc < 0)
+		return rc;
+	gf_uncertainty_widen(&there, o->compute_s, o->iteration_s, &low, &high);
+	o->low_s = low;
+	o->high_s = high;
+	o->efficiency_low = o->compute_s / high;
+	o->efficiency_high = fmin(o->compute_s / low, 1);
+	return 0;
+}
+
+int gf_what_if(const struct gf_plan *p, const struct gf_what_if *w,
+	       struct gf_outcome *out, struct gf_error *err)
+{
+	struct gf_outcome o = {.ranks = w->ranks ? w->ranks : p->ranks,
+			       .bandwidth_bytes_per_s =
+				       w->bandwidth_bytes_per_s};
+	struct gf_variant v;
+	int rc = check(p, w, err);
+
+	if (rc < 0)
+		return rc;
+	if (!gf_period_has(&p->period, GF_PERIOD_EVERY))
+		return gf_what_if_period(p, w, out, err);
+	o.messages = gf_xcalloc(p->nmessages + 1, sizeof(*o.messages));
+	rc = run(p, w, &v, &o, err);
+	if (rc == 0)
+		rc = add_doubt(p, w, &o, err);
+	if (rc == 0 && w->beyond)
+		gf_beyond_add(w->beyond, &v.plan, &v.fabric, &v.traffic);
+	gf_variant_release(&v);
+	if (rc < 0)
+		gf_outcome_release(&o);
+	else
+		*out = o;
+	return rc;
+}
+
+void gf_outcome_release(struct gf_outcome *out)
+{
+	free(out->messages);
+	gf_gantt_free(out->timeline);
+	memset(out, 0, sizeof(*out));
+}

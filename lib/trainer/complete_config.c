@@ -1,0 +1,306 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The defaults of a training. */
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/heap.h"
+#include "base/text.h"
+#include "doc/optimizer_bounds.h"
+#include "data/augment.h"
+#include "trainer/optim/optimizer.h"
+#include "trainer/optim/rate.h"
+#include "trainer/train.h"
+
+_Static_assert((int)GF_SCHEDULE_POLY == (int)GF_RATE_POLY &&
+		       (int)GF_SCHEDULE_COSINE == (int)GF_RATE_COSINE,
+	       "a document's schedules are the optimiser's");
+
+/* Values that suit the shipped models and data on a few ranks. */
+#define DEFAULT_BATCH      16
+#define DEFAULT_RATE       0.1
+#define DEFAULT_RATE_BATCH 64
+/* Of convolutions without batch normalisation: by 0.1 cifar100-cnn ends where
+ * no unit is active. */
+#define PLAIN_RATE 0.02
+/* Values for language models: recurrent layers want large steps, bounded
+ * against the rare huge gradient. Their weights do not bear decay at such a
+ * rate. */
+#define TEXT_RATE      4
+#define TEXT_CLIP_NORM 5
+/* Of SGD with attention, where by 4 the loss is soon infinite. */
+#define ATTENTION_RATE 0.5
+
+static const struct gf_training defaults = {
+	.epochs = 10,
+	.batch = DEFAULT_BATCH,
+	.accumulate = 1,
+	.seed = 1,
+	.augment = (char *)"none",
+	.label_smoothing = NAN,
+	.ema_decay = NAN,
+	.optimizer = (char *)"sgd",
+	.momentum = 0.9,
+	.weight_decay = 5e-3,
+	.eta = 0.02,
+	.epsilon = 0,
+	.clip_norm = 0,
+	.rate = NAN, /* not one without the batch that it is for */
+	.rate_batch = NAN,
+	.warmup_epochs = 1,
+	.schedule = GF_SCHEDULE_COSINE,
+	.drop_factor = 0.1,
+	.power = 2,
+	.scaling = GF_SCALING_AUTO,
+	.scale = 65536,
+	.growth_steps = 1000,
+};
+
+static int check(const struct gf_training *t, struct gf_error *err)
+{
+	struct gf_augment augment;
+	int rc;
+
+	if (t->schedule == GF_SCHEDULE_STEP && !t->ndrops)
+		return gf_error_set(err, -EINVAL,
+				    "schedule \"step\": want the epochs at "
+				    "which the rate drops (drop_epochs, "
+				    "--drop-epochs)");
+	rc = gf_augment_parse(t->augment, &augment, err);
+	if (rc) {
+		gf_error_prefix(err, "--augment");
+		return rc;
+	}
+	return gf_training_check(t, err);
+}
+
+static bool has_layer(const struct gf_model *m, enum gf_layer_type type)
+{
+	size_t l = 0;
+
+	while (l < m->nlayers && m->layers[l].type != type)
+		l++;
+	return l < m->nlayers;
+}
+
+static double usual_rate(const struct gf_model *m)
+{
+	const bool plain = has_layer(m, GF_LAYER_CONV) &&
+			   !has_layer(m, GF_LAYER_BATCHNORM);
+
+	return plain ? PLAIN_RATE : DEFAULT_RATE;
+}
+
+/* The gradients of attention and of norms are of unlike sizes, and SGD's rate
+ * suits few of them. A selection that corrects momentum, or has its own, wants
+ * an optimiser with momentum all the same, and one whose elements come seldom
+ * wants none that goes by their squares. */
+static void fill_for_attention(struct gf_training *t, const struct gf_model *m,
+			       const struct gf_selection *s)
+{
+	const bool sgd = gf_selection_has(s, GF_SELECT_PIECES) ||
+			 gf_selection_has(s, GF_SELECT_MOMENTUM) ||
+			 gf_selection_has(s, GF_SELECT_SELDOM);
+	struct gf_training own;
+
+	if (sgd || !has_layer(m, GF_LAYER_ATTENTION))
+		return;
+	gf_training_init(&own);
+	own.optimizer = (char *)"adamw";
+	gf_training_fill(t, &own);
+}
+
+/* What the optimiser itself wants; an unknown one is refused later. */
+static void fill_for_optimizer(struct gf_training *t)
+{
+	const struct gf_optimizer_ops *ops = gf_optimizer_find(
+		t->optimizer ? t->optimizer : defaults.optimizer, NULL);
+	struct gf_training own;
+
+	if (!ops)
+		return;
+	gf_training_init(&own);
+	if (isnan(t->rate_batch))
+		own.rate = ops->defaults.rate;
+	own.weight_decay = ops->defaults.weight_decay;
+	own.epsilon = ops->defaults.epsilon;
+	own.beta1 = ops->defaults.beta1;
+	own.beta2 = ops->defaults.beta2;
+	gf_training_fill(t, &own);
+}
+
+/* No document shall say what nothing heeds. */
+static void fill_defaults(struct gf_training *t)
+{
+	const struct gf_optimizer_ops *ops = gf_optimizer_find(
+		t->optimizer ? t->optimizer : defaults.optimizer, NULL);
+	struct gf_training rest = defaults;
+
+	if (ops && !(ops->settings & GF_OPTIM_MOMENTUM))
+		rest.momentum = NAN;
+	if (isnan(rest.momentum))
+		rest.eta = NAN;
+	gf_training_fill(t, &rest);
+}
+
+static void fill_for_text(struct gf_training *t, const struct gf_model *m)
+{
+	struct gf_training text;
+
+	gf_training_init(&text);
+	if (isnan(t->rate)) {
+		text.rate = has_layer(m, GF_LAYER_ATTENTION) ? ATTENTION_RATE
+							     : TEXT_RATE;
+		text.rate_batch = DEFAULT_RATE_BATCH;
+	}
+	text.weight_decay = 0;
+	text.clip_norm = TEXT_CLIP_NORM;
+	gf_training_fill(t, &text);
+}
+
+/* Stale gradients do better with a momentum that looks ahead. */
+static void fill_for_plan(struct gf_training *t, const struct gf_plan *p)
+{
+	struct gf_training own;
+
+	gf_training_init(&own);
+	if (gf_plan_wants(p, true, 0, NULL).nesterov)
+		own.optimizer = (char *)gf_optimizer_nesterov.name;
+	gf_training_fill(t, &own);
+}
+
+static double momentum_of(const struct gf_training *t)
+{
+	return isnan(t->momentum) ? 0 : t->momentum;
+}
+
+/* A rate in place of the default one. */
+static void set_rate(struct gf_training *t, double rate, double peak,
+		     struct gf_text *out)
+{
+	if (fabs(rate - peak) < 1e-9 * peak)
+		return;
+	t->rate = rate;
+	t->rate_batch = NAN;
+	gf_text_addf(out, "peak rate %.3g (--lr) instead of %.3g, ", rate,
+		     peak);
+}
+
+/*
+ * What the plan's way to exchange gradients bears of momentum and rate
+ * (doc/optimizer_bounds.h), where the user has not set the rate, and a remark.
+ * A rate suits the batch that it is for, and a smaller one of this run at that
+ * one's peak; a larger batch calls for more, and bears no more. An optimiser
+ * without momentum normalises its steps, and the curvature does not bound its
+ * rate.
+ */
+static void suit_plan(struct gf_train_config *k, const struct gf_training *own)
+{
+	struct gf_training *t = &k->training;
+	const struct gf_optimizer_ops *ops =
+		gf_optimizer_find(t->optimizer, NULL);
+	const double before = momentum_of(t), peak = gf_train_peak(k);
+	const double usual = isnan(t->momentum) ? 0 : defaults.momentum;
+	struct gf_text why = {0}, out = {0};
+	struct gf_wants wants;
+
+	if (!ops || !(ops->settings & GF_OPTIM_MOMENTUM) || before >= 1)
+		return;
+	wants = gf_plan_wants(k->plan, ops->nesterov, before, &why);
+	if (!why.length)
+		return;
+	if (t->clip_norm > 0)
+		wants.share = wants.clipped;
+	if (!own->optimizer && ops->nesterov)
+		gf_text_addf(&out, "optimizer %s (--optimizer) instead of %s, ",
+			     t->optimizer, defaults.optimizer);
+	if (before > wants.momentum) {
+		if (isnan(own->momentum) && isnan(own->rate))
+			t->momentum = wants.momentum;
+		gf_text_addf(&out, "momentum %g (--momentum) %s %g, ",
+			     wants.momentum,
+			     t->momentum < before ? "instead of"
+						  : "would do better than",
+			     before);
+	}
+	if (isnan(own->rate))
+		set_rate(t,
+			 fmin(peak, wants.share * t->rate) *
+				 (1 - momentum_of(t)) / (1 - usual),
+			 peak, &out);
+	else if (wants.share < 1)
+		gf_text_addf(&out,
+			     "at most %.2g times a rate that suits dense "
+			     "gradients is stable, ",
+			     wants.share);
+	if (out.length)
+		gf_text_addf(&out, "because %s", why.data);
+	gf_text_release(&why);
+	k->remark = gf_text_take(&out);
+}
+
+int gf_train_complete(struct gf_train_config *k, struct gf_error *err)
+{
+	struct gf_training *t = &k->training;
+	const struct gf_training own = *t; /* what the user has set */
+
+	if (isnan(t->rate) && !isnan(t->rate_batch))
+		return gf_error_set(err, -EINVAL,
+				    "rate: want a peak (--lr) for the batch of "
+				    "%g (for_batch, --lr-batch) that it is "
+				    "meant for",
+				    t->rate_batch);
+	fill_for_attention(t, k->model, &k->plan->selection);
+	if (!t->optimizer && isnan(t->rate))
+		fill_for_plan(t, k->plan);
+	fill_for_optimizer(t);
+	if (gf_model_vocabulary(k->model))
+		fill_for_text(t, k->model);
+	if (isnan(t->rate)) {
+		t->rate = usual_rate(k->model);
+		t->rate_batch = DEFAULT_RATE_BATCH;
+	}
+	if (!t->batch)
+		t->batch = k->plan->model->batch_per_rank;
+	if (!t->accumulate)
+		t->accumulate = gf_model_micro_batches(k->plan->model);
+	fill_defaults(t);
+	suit_plan(k, &own);
+	free(t->producer);
+	t->producer = gf_xstrdup("gf-train " GF_VERSION);
+	return check(t, err);
+}
+
+struct gf_optim_config gf_train_optim(const struct gf_training *t)
+{
+	return (struct gf_optim_config){
+		.name = t->optimizer,
+		.momentum = isnan(t->momentum) ? 0 : t->momentum,
+		.beta1 = t->beta1,
+		.beta2 = t->beta2,
+		.weight_decay = t->weight_decay,
+		.eta = isnan(t->eta) ? 0 : t->eta,
+		.epsilon = t->epsilon,
+		.clip_norm = t->clip_norm,
+		.exclude = t->exclude,
+	};
+}
+
+size_t gf_train_global_batch(const struct gf_train_config *k)
+{
+	return (size_t)k->plan->ranks * k->training.batch *
+	       k->training.accumulate;
+}
+
+double gf_train_peak(const struct gf_train_config *k)
+{
+	const struct gf_training *t = &k->training;
+
+	if (isnan(t->rate_batch))
+		return t->rate;
+	/* what one update sees */
+	return gf_rate_scaled(t->rate, t->rate_batch,
+			      (double)gf_train_global_batch(k) /
+				      k->plan->ranks *
+				      gf_plan_group_ranks(k->plan));
+}

@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Decoupled all-reduce (Zhang et al. 2023, "DeAR: Accelerating Distributed Deep
+ * Learning with Fine-Grained All-Reduce Pipelining"): the reduce-scatter of a
+ * split message overlaps backward, its all-gather the next step's forward. The
+ * all-gathers go in the order in which forward needs them, the last message's
+ * first; forward waits for each where it reads the first of its tensors.
+ *
+ * A step that may be skipped, or that clips at a norm, has no such order. It
+ * must look at the whole gradient before any of it is applied, and so waits for
+ * all of it.
+ */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/heap.h"
+#include "trainer/method_parts.h"
+
+static bool may_be_used(const struct gf_method *m)
+{
+	const struct gf_plan *plan = m->env.plan;
+	size_t i;
+
+	if (!m->env.asks || m->env.skip_bad || m->scale.used ||
+	    !gf_selection_has(&plan->selection, GF_SELECT_LOSSLESS) ||
+	    (m->env.optim && m->env.optim->clip_norm > 0))
+		return false;
+	for (i = 0; i < plan->nmessages; i++)
+		if (plan->messages[i].half == GF_HALF_SPLIT)
+			return true;
+	return false;
+}
+
+void gf_method_late_open(struct gf_method *m)
+{
+	const struct gf_plan *plan = m->env.plan;
+	struct gf_method_late *l = &m->late;
+	size_t i, t;
+
+	l->used = may_be_used(m);
+	if (!l->used)
+		return;
+	l->message = gf_xcalloc(plan->model->ntensors, sizeof(*l->message));
+	l->applied = gf_xcalloc(plan->nmessages, sizeof(*l->applied));
+	l->waits = gf_xcalloc(plan->nmessages, sizeof(*l->waits));
+	for (i = 0; i < plan->nmessages; i++) {
+		for (t = plan->messages[i].first; t <= plan->messages[i].last;
+		     t++)
+			l->message[t] = i;
+	}
+}
+
+void gf_method_late_close(struct gf_method *m)
+{
+	free(m->late.message);
+	free(m->late.applied);
+	free(m->late.waits);
+}
+
+/* Messages are waited for and applied by all ranks with the same sums: a bad
+ * one is found by all at the same. */
+static int apply(struct gf_method *m, size_t message, struct gf_error *err)
+{
+	struct gf_select_sums sums;
+	struct gf_select_bad bad;
+
+	m->late.applied[message] = true;
+	if (!m->env.params)
+		return 0;
+	(void)gf_exchange_sums(m->made, message, &sums, &bad, err);
+	if (bad.found)
+		return gf_method_refuse(m, m->made->number, bad, err);
+	gf_update_some(&m->updater, m->late.lr, sums.pieces->first,
+		       sums.pieces->count_elems, m->made->grads, sums.share);
+	return 0;
+}
+
+/* Its all-gather, with the clock running, and what it brought. */
+static void take_up(struct gf_method *m, size_t message)
+{
+	struct gf_method_late *l = &m->late;
+	double began_s = gf_clock_s();
+	double handled_s = gf_exchange_totals(m->exchange).handling_s;
+	double waited_s;
+
+	if (l->rc || l->applied[message])
+		return;
+	l->rc = gf_exchange_wait(m->made, message, true, &l->err);
+	l->waits[message] = (struct gf_step_wait){began_s, gf_clock_s()};
+	waited_s = l->waits[message].end_s - began_s;
+	l->waited_s += waited_s;
+	l->handling_s +=
+		fmin(waited_s,
+		     gf_exchange_totals(m->exchange).handling_s - handled_s);
+	if (!l->rc)
+		l->rc = apply(m, message, &l->err);
+}
+
+void gf_method_late_begin(struct gf_method *m)
+{
+	struct gf_method_late *l = &m->late;
+
+	l->waited_s = l->handling_s = 0;
+	memset(l->waits, 0, m->env.plan->nmessages * sizeof(*l->waits));
+}
+
+void gf_method_need(void *method, size_t tensor)
+{
+	struct gf_method *m = method;
+
+	if (m->late.pending)
+		take_up(m, m->late.message[tensor]);
+}
+
+int gf_method_take_rest(struct gf_method *m, struct gf_error *err)
+{
+	struct gf_method_late *l = &m->late;
+	struct gf_exchange_step *step;
+	size_t i;
+
+	if (!l->pending)
+		return 0;
+	for (i = m->env.plan->nmessages; i-- > 0;)
+		take_up(m, i);
+	if (!l->rc)
+		l->rc = gf_exchange_next(m->exchange, true, &step, &l->err);
+	if (l->rc) {
+		*err = l->err;
+		return l->rc;
+	}
+	l->pending = false;
+	return gf_exchange_take(step, true, err);
+}
+
+/* Messages that are not split, and the reduce-scatters of the others. */
+int gf_method_late_exchange(struct gf_method *m, struct gf_error *err)
+{
+	const struct gf_method_late *l = &m->late;
+	size_t i;
+	int rc = 0;
+
+	/* told are the times of the step before, which are known now */
+	m->timed = l->updated ? m->made->number - 1 : 0;
+	for (i = 0; !rc && i < m->env.plan->nmessages; i++)
+		rc = gf_exchange_wait(m->made, i, false, err);
+	return rc;
+}
+
+void gf_method_late_update(struct gf_method *m, double lr)
+{
+	const struct gf_plan *plan = m->env.plan;
+	struct gf_method_late *l = &m->late;
+	size_t i;
+
+	l->lr = lr;
+	l->pending = l->updated = true;
+	l->rc = 0;
+	gf_update_begin(&m->updater);
+	for (i = 0; i < plan->nmessages; i++)
+		l->applied[i] = false;
+	for (i = 0; !l->rc && i < plan->nmessages; i++)
+		if (plan->messages[i].half != GF_HALF_SPLIT)
+			l->rc = apply(m, i, &l->err);
+}

@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "trainer/speed.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/heap.h"
+#include "cost/stat.h"
+#include "simulator/predict.h"
+#include "simulator/uncertainty.h"
+#include "trainer/optim/sgd.h"
+
+/* --- what is expected ----------------------------------------------------- */
+
+/* The step model again, for a model whose times are those of a run. */
+static int predict_again(const struct gf_plan *plan,
+			 const struct gf_model_profile *model,
+			 struct gf_prediction *out, struct gf_error *err)
+{
+	struct gf_fabric fabric = gf_plan_fabric(plan);
+	struct gf_model_profile copy = *model;
+	struct gf_plan run = *plan;
+	struct gf_sim_result result = {
+		.messages = gf_xcalloc(plan->nmessages + 1,
+				       sizeof(*result.messages)),
+	};
+	int rc;
+
+	run.model = &copy;
+	rc = gf_predict_plan(&run, &fabric, &result, err);
+	if (rc) {
+		free(result.messages);
+		return rc;
+	}
+	*out = (struct gf_prediction){
+		.iteration_s = result.iteration_s,
+		.compute_s = result.compute_s,
+		.exposed_comm_s = result.exposed_comm_s,
+		.messages = result.messages,
+	};
+	run.predicted = out;
+	return gf_uncertainty_predict(&run, err);
+}
+
+/* Are the plan's times those of a batch of this training? */
+static bool times_hold(const struct gf_plan *plan,
+		       const struct gf_training *training)
+{
+	size_t made_for = plan->model->batch_per_rank;
+
+	return !made_for || made_for == training->batch;
+}
+
+/* The step model again on a machine that takes `factor` times as long to
+ * compute; the caller frees out->messages. */
+static int predict_at(const struct gf_plan *plan,
+		      const struct gf_training *training, double factor,
+		      struct gf_prediction *out, struct gf_error *err)
+{
+	struct gf_model_profile *m = gf_model_profile_copy(plan->model);
+	int rc;
+
+	gf_model_accumulate(m, training->accumulate);
+	gf_model_slow(m, factor);
+	m->update_s *= factor;
+	rc = predict_again(plan, m, out, err);
+	gf_model_profile_free(m);
+	return rc;
+}
+
+const struct gf_prediction *
+gf_train_prediction(const struct gf_plan *plan,
+		    const struct gf_training *training, bool replay,
+		    struct gf_prediction *own, struct gf_error *why)
+{
+	struct gf_model_profile model = *plan->model;
+
+	why->text[0] = '\0';
+	if (replay) {
+		model.overlap_slowdown = 1;
+		/* what is slept takes its time exactly */
+		model.spread_s = model.drift = 0;
+		return predict_again(plan, &model, own, why) ? NULL : own;
+	}
+	if (!times_hold(plan, training)) {
+		gf_error_set(why, -EINVAL,
+			     "the plan's times are for batch %zu, this run has "
+			     "%zu",
+			     model.batch_per_rank, training->batch);
+		return NULL;
+	}
+	if (!plan->predicted ||
+	    training->accumulate == gf_model_micro_batches(&model))
+		return plan->predicted;
+	gf_model_accumulate(&model, training->accumulate);
+	return predict_again(plan, &model, own, why) ? NULL : own;
+}
+
+/* --- how fast this machine is --------------------------------------------- */
+
+/* The first passes of a run prepare kernels and touch memory. Of a slow net
+ * fewer passes say as much: one of each where the first takes enough_s. */
+enum { UNTIMED = 2, TIMED = 5, LEAST = 2 };
+static const double enough_s = 0.5;
+
+/* Less of an iteration is no exchange to speak of. */
+#define EXCHANGE_SHARE 0.01
+
+static void ignore(void *ctx, size_t tensor)
+{
+	(void)ctx;
+	(void)tensor;
+}
+
+/* A profile has an update between two passes. This one's weights and velocities
+ * are discarded. */
+static void update(const float *grads, float *others, size_t count_elems)
+{
+	gf_sgd_update(&gf_sgd_between_passes, 1, grads, others,
+		      others + count_elems, count_elems);
+}
+
+static int pass_once(struct gf_compute *c, float *grads, double *seconds,
+		     struct gf_error *err)
+{
+	double began_s = gf_clock_s();
+	int rc = c->ops->forward(c, err);
+
+	rc = rc ? rc : c->ops->backward(c, grads, ignore, NULL, err);
+	*seconds = gf_clock_s() - began_s;
+	return rc;
+}
+
+int gf_speed_measure(struct gf_compute *c, size_t count_elems,
+		     struct gf_speed_pass *pass, struct gf_error *err)
+{
+	double seconds[TIMED], sum_s = 0;
+	float *grads, *others, *running, *kept;
+	size_t count, n = 0; /* timed */
+	bool slow = false, enough = false;
+	int rc = 0, i;
+
+	if (!count_elems || gf_compute_arrays(c).params)
+		return 0;
+	grads = calloc(count_elems, 3 * sizeof(*grads));
+	if (!grads)
+		return gf_error_set(err, -ENOMEM,
+				    "no memory for %zu gradients of passes "
+				    "without exchange",
+				    count_elems);
+	others = grads + count_elems;
+	running = gf_compute_running(c, &count);
+	kept = gf_xcalloc(count + 1, sizeof(*kept));
+	if (count)
+		memcpy(kept, running, count * sizeof(*kept));
+	c->on_need = NULL;
+	pass->start_s = gf_clock_s();
+	for (i = 0; !rc && !enough; i++) {
+		update(grads, others, count_elems);
+		rc = pass_once(c, grads, &seconds[n], err);
+		sum_s += seconds[n];
+		slow |= i == 0 && sum_s > enough_s;
+		n += i >= (slow ? 1 : UNTIMED);
+		enough = n >= (slow ? 1 : sum_s > enough_s ? LEAST : TIMED);
+	}
+	if (count)
+		memcpy(running, kept, count * sizeof(*kept));
+	if (!rc)
+		pass->seconds = gf_stat_median(seconds, n);
+	free(grads);
+	free(kept);
+	return rc;
+}
+
+bool gf_speed_wanted(const struct gf_plan *plan,
+		     const struct gf_training *training)
+{
+	const struct gf_model_profile *m = plan->model;
+
+	return plan->predicted && times_hold(plan, training) &&
+	       gf_model_forward_s(m) + m->backward_s > 0;
+}
+
+void gf_speed_compare(const struct gf_plan *plan,
+		      const struct gf_training *training, struct gf_speed *m)
+{
+	const double profiled_s =
+		gf_model_forward_s(plan->model) + plan->model->backward_s;
+	struct gf_prediction there;
+	struct gf_error ignored;
+
+	if (!(m->first.seconds > 0 && m->last.seconds > 0))
+		return;
+	m->at_start = m->first.seconds / profiled_s;
+	m->at_end = m->last.seconds / profiled_s;
+	m->factor = (m->at_start + m->at_end) / 2;
+	if (predict_at(plan, training, m->factor, &there, &ignored)) {
+		m->factor = 0;
+		return;
+	}
+	m->iteration_s = there.iteration_s;
+	m->compute_s = there.compute_s;
+	free(there.messages);
+}
+
+double gf_speed_exchange(const struct gf_speed *m, double iteration_s)
+{
+	double predicted_s = m->iteration_s - m->compute_s;
+
+	return predicted_s > EXCHANGE_SHARE * m->iteration_s
+		       ? (iteration_s - m->compute_s) / predicted_s
+		       : 0;
+}

@@ -1,0 +1,522 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Threads of one process as ranks. Every message is a rendezvous: the second of
+ * sender and receiver copies, so that a buffer that is touched too early shows
+ * as a data race. The lock of a receiver's box guards the box and every request
+ * addressed to it; meet_lock guards the rest.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/heap.h"
+#include "base/slab.h"
+#include "transport/comm.h"
+#include "transport/pages.h"
+
+enum kind { SEND, RECEIVE, SUM };
+
+struct gf_comm_request {
+	enum kind kind;
+	int sender, receiver;
+	uint64_t tag;
+	const char *source;
+	char *target;
+	size_t size_bytes;
+	size_t got_bytes;                 /* RECEIVE, once done */
+	const struct gf_element *element; /* SUM */
+	bool done;
+	struct gf_comm_request *next; /* in a queue */
+};
+
+/* First in, first out; short. */
+struct queue {
+	struct gf_comm_request *first, **last;
+};
+
+struct box {
+	pthread_mutex_t lock;
+	struct queue sends, receives; /* that have not met yet */
+};
+
+struct world {
+	int ranks;
+	int open; /* communicators not closed yet; under meet_lock */
+	struct box *boxes;
+	/* A rendezvous of all ranks, and the data that they show each other
+	 * there. */
+	pthread_mutex_t meet_lock;
+	pthread_cond_t meet_cond;
+	int arrived;
+	uint64_t meetings;
+	int deserted; /* how the first rank that gave up waiting failed, or 0 */
+	struct gf_error why;
+	const void **shown;
+	struct queue sums; /* all ranks' pending sums, under meet_lock */
+};
+
+struct local {
+	struct gf_comm comm;
+	struct world *world;
+	struct gf_slab requests;
+};
+
+static void push(struct queue *q, struct gf_comm_request *r)
+{
+	r->next = NULL;
+	*q->last = r;
+	q->last = &r->next;
+}
+
+static void unlink_request(struct queue *q, struct gf_comm_request **at)
+{
+	struct gf_comm_request *r = *at;
+
+	*at = r->next;
+	if (!r->next)
+		q->last = at;
+}
+
+/* The link to the oldest request of that sender and tag; *result is NULL if
+ * there is none. */
+static struct gf_comm_request **find(struct queue *q, int sender, uint64_t tag)
+{
+	struct gf_comm_request **at;
+
+	for (at = &q->first; *at; at = &(*at)->next)
+		if ((*at)->sender == sender && (*at)->tag == tag)
+			break;
+	return at;
+}
+
+/* A zeroed request. */
+static struct gf_comm_request *take(struct local *l)
+{
+	struct gf_comm_request *r = gf_slab_take(&l->requests);
+
+	memset(r, 0, sizeof(*r));
+	return r;
+}
+
+static void give(struct local *l, struct gf_comm_request *r)
+{
+	gf_slab_give(&l->requests, r);
+}
+
+static void deliver(struct gf_comm_request *send,
+		    struct gf_comm_request *receive)
+{
+	receive->got_bytes = send->size_bytes;
+	if (send->size_bytes == receive->size_bytes && send->size_bytes > 0)
+		memcpy(receive->target, send->source, send->size_bytes);
+	send->done = receive->done = true;
+}
+
+/* Posts a request: it meets the oldest of its counterparts, or waits. */
+static int post(struct gf_comm *c, struct gf_comm_request *r, int peer,
+		struct gf_comm_request **request, struct gf_error *err)
+{
+	struct local *l = c->priv;
+	struct box *box;
+	struct queue *own, *others;
+	struct gf_comm_request **at;
+
+	if (peer < 0 || peer >= c->ranks) {
+		give(l, r);
+		return gf_error_set(err, -EINVAL,
+				    "want a rank below %d, got %d", c->ranks,
+				    peer);
+	}
+	box = &l->world->boxes[r->receiver];
+	own = r->kind == SEND ? &box->sends : &box->receives;
+	others = r->kind == SEND ? &box->receives : &box->sends;
+	pthread_mutex_lock(&box->lock);
+	at = find(others, r->sender, r->tag);
+	if (*at) {
+		struct gf_comm_request *other = *at;
+
+		unlink_request(others, at);
+		if (r->kind == SEND)
+			deliver(r, other);
+		else
+			deliver(other, r);
+	} else {
+		push(own, r);
+	}
+	pthread_mutex_unlock(&box->lock);
+	*request = r;
+	return 0;
+}
+
+static int local_isend(struct gf_comm *c, int peer, uint64_t tag,
+		       const void *data, size_t size_bytes,
+		       struct gf_comm_request **request, struct gf_error *err)
+{
+	struct gf_comm_request *r = take(c->priv);
+
+	r->kind = SEND;
+	r->sender = c->rank;
+	r->receiver = peer;
+	r->tag = tag;
+	r->source = data;
+	r->size_bytes = size_bytes;
+	return post(c, r, peer, request, err);
+}
+
+static int local_irecv(struct gf_comm *c, int peer, uint64_t tag, void *data,
+		       size_t size_bytes, struct gf_comm_request **request,
+		       struct gf_error *err)
+{
+	struct gf_comm_request *r = take(c->priv);
+
+	r->kind = RECEIVE;
+	r->sender = peer;
+	r->receiver = c->rank;
+	r->tag = tag;
+	r->target = data;
+	r->size_bytes = size_bytes;
+	return post(c, r, peer, request, err);
+}
+
+static pthread_mutex_t *lock_of(struct world *w,
+				const struct gf_comm_request *r)
+{
+	return r->kind == SUM ? &w->meet_lock : &w->boxes[r->receiver].lock;
+}
+
+static int local_test(struct gf_comm *c, struct gf_comm_request *r,
+		      struct gf_error *err)
+{
+	struct local *l = c->priv;
+	pthread_mutex_t *lock = lock_of(l->world, r);
+	int rc = 1;
+	bool done;
+
+	pthread_mutex_lock(lock);
+	done = r->done;
+	pthread_mutex_unlock(lock);
+	if (!done)
+		return 0;
+	if (r->kind == RECEIVE && r->got_bytes != r->size_bytes)
+		rc = gf_error_set(err, -EMSGSIZE,
+				  "message from rank %d, channel %" PRIu64
+				  ", match %" PRIu64
+				  ": want %zu bytes, got %zu",
+				  r->sender, r->tag >> 32, r->tag & UINT32_MAX,
+				  r->size_bytes, r->got_bytes);
+	give(l, r);
+	return rc;
+}
+
+static void local_cancel(struct gf_comm *c, struct gf_comm_request *r)
+{
+	struct local *l = c->priv;
+	struct box *box;
+	pthread_mutex_t *lock = lock_of(l->world, r);
+	struct queue *q;
+	struct gf_comm_request **at;
+
+	pthread_mutex_lock(lock);
+	if (!r->done) {
+		box = &l->world->boxes[r->kind == SUM ? 0 : r->receiver];
+		q = r->kind == SUM    ? &l->world->sums
+		    : r->kind == SEND ? &box->sends
+				      : &box->receives;
+		for (at = &q->first; *at != r; at = &(*at)->next)
+			;
+		unlink_request(q, at);
+	}
+	pthread_mutex_unlock(lock);
+	give(l, r);
+}
+
+static int local_probe(struct gf_comm *c, uint64_t tag, int *peer,
+		       struct gf_error *err)
+{
+	struct local *l = c->priv;
+	struct box *box = &l->world->boxes[c->rank];
+	struct gf_comm_request *r;
+
+	(void)err;
+	pthread_mutex_lock(&box->lock);
+	for (r = box->sends.first; r && r->tag != tag; r = r->next)
+		;
+	if (r)
+		*peer = r->sender;
+	pthread_mutex_unlock(&box->lock);
+	return r ? 1 : 0;
+}
+
+/* --- what all of them do together ---------------------------------------- */
+
+static struct world *world(struct gf_comm *c)
+{
+	return ((struct local *)c->priv)->world;
+}
+
+/* One millisecond on meet_cond. */
+static void nap(struct world *w)
+{
+	struct timespec until;
+
+	clock_gettime(CLOCK_MONOTONIC, &until);
+	until.tv_nsec += 1000000;
+	until.tv_sec += until.tv_nsec / 1000000000;
+	until.tv_nsec %= 1000000000;
+	pthread_cond_timedwait(&w->meet_cond, &w->meet_lock, &until);
+}
+
+/*
+ * Waits for all ranks. Each that comes with something to show puts it up for
+ * the others; it stays until that rank's next show. on_wait is called without
+ * the lock. Where it fails, the ranks that wait here fail with the same reason.
+ */
+static int meet(struct gf_comm *c, const void *show, struct gf_error *err)
+{
+	struct world *w = world(c);
+	struct gf_error why = {""};
+	uint64_t meeting;
+	int rc = 0;
+
+	pthread_mutex_lock(&w->meet_lock);
+	meeting = w->meetings;
+	if (show)
+		w->shown[c->rank] = show;
+	if (!w->deserted && ++w->arrived == w->ranks) {
+		w->arrived = 0;
+		w->meetings++;
+		pthread_cond_broadcast(&w->meet_cond);
+	}
+	while (w->meetings == meeting && !w->deserted && !rc) {
+		nap(w);
+		if (w->meetings != meeting || !c->on_wait)
+			continue;
+		pthread_mutex_unlock(&w->meet_lock);
+		rc = c->on_wait(c->on_wait_ctx, &why);
+		pthread_mutex_lock(&w->meet_lock);
+	}
+	if (rc && !w->deserted) {
+		w->deserted = rc;
+		w->why = why;
+		pthread_cond_broadcast(&w->meet_cond);
+	}
+	if (rc || w->meetings == meeting) {
+		rc = gf_error_set(err, w->deserted, "%s", w->why.text);
+		c->broken = true;
+	}
+	pthread_mutex_unlock(&w->meet_lock);
+	return rc;
+}
+
+static int local_barrier(struct gf_comm *c, struct gf_error *err)
+{
+	return meet(c, NULL, err);
+}
+
+static int local_bcast(struct gf_comm *c, int root, void *data,
+		       size_t size_bytes, struct gf_error *err)
+{
+	int rc;
+
+	rc = meet(c, data, err);
+	if (rc)
+		return rc;
+	if (c->rank != root && size_bytes > 0)
+		memcpy(data, world(c)->shown[root], size_bytes);
+	return meet(c, NULL, err);
+}
+
+static int local_allgather(struct gf_comm *c, void *all, size_t size_bytes,
+			   struct gf_error *err)
+{
+	char *to = all;
+	int rank, rc;
+
+	rc = meet(c, to + (size_t)c->rank * size_bytes, err);
+	if (rc)
+		return rc;
+	for (rank = 0; rank < c->ranks; rank++, to += size_bytes)
+		if (rank != c->rank && size_bytes > 0)
+			memcpy(to, world(c)->shown[rank], size_bytes);
+	return meet(c, NULL, err);
+}
+
+/* Sums are matched by order alone: one tag for all. */
+static struct gf_comm_request *oldest(struct world *w, int rank)
+{
+	return *find(&w->sums, rank, 0);
+}
+
+/* All ranks' oldest sums, reduced in rank order, given to each. */
+static void add_up(struct world *w, const struct gf_comm_request *first)
+{
+	const struct gf_element *e = first->element;
+	size_t size_bytes = first->size_bytes;
+	char *total = gf_xmemdup(first->source, size_bytes);
+	struct gf_comm_request *r;
+	int rank;
+
+	for (rank = 1; rank < w->ranks; rank++)
+		gf_element_reduce(e, total, oldest(w, rank)->source,
+				  size_bytes / e->size_bytes);
+	for (rank = 0; rank < w->ranks; rank++) {
+		r = oldest(w, rank);
+		if (size_bytes > 0)
+			memcpy(r->target, total, size_bytes);
+		r->done = true;
+		unlink_request(&w->sums, find(&w->sums, rank, 0));
+	}
+	free(total);
+}
+
+/* Once every rank has come. */
+static int try_sum(struct world *w, struct gf_error *err)
+{
+	const struct gf_comm_request *first = oldest(w, 0), *other;
+	int rank;
+
+	for (rank = 0; rank < w->ranks; rank++)
+		if (!oldest(w, rank))
+			return 0;
+	for (rank = 1; rank < w->ranks; rank++) {
+		other = oldest(w, rank);
+		if (other->size_bytes != first->size_bytes)
+			return gf_error_set(err, -EMSGSIZE,
+					    "all-reduce: rank 0 has %zu "
+					    "bytes, rank %d has %zu",
+					    first->size_bytes, rank,
+					    other->size_bytes);
+	}
+	add_up(w, first);
+	return 0;
+}
+
+static int local_iallreduce(struct gf_comm *c, void *data, size_t count_elems,
+			    const struct gf_element *element,
+			    struct gf_comm_request **request,
+			    struct gf_error *err)
+{
+	struct world *w = world(c);
+	struct gf_comm_request *r = take(c->priv);
+	int rc;
+
+	r->kind = SUM;
+	r->sender = c->rank;
+	r->target = data;
+	r->source = data;
+	r->element = element;
+	r->size_bytes = count_elems * element->size_bytes;
+	pthread_mutex_lock(&w->meet_lock);
+	push(&w->sums, r);
+	rc = try_sum(w, err);
+	pthread_mutex_unlock(&w->meet_lock);
+	if (rc)
+		c->ops->cancel(c, r);
+	else
+		*request = r;
+	return rc;
+}
+
+/* --- opening and closing -------------------------------------------------- */
+
+static void local_abort(struct gf_comm *c, int status)
+{
+	(void)c;
+	(void)status; /* the one process ends by itself */
+}
+
+static void world_free(struct world *w)
+{
+	int rank;
+
+	for (rank = 0; rank < w->ranks; rank++)
+		pthread_mutex_destroy(&w->boxes[rank].lock);
+	pthread_mutex_destroy(&w->meet_lock);
+	pthread_cond_destroy(&w->meet_cond);
+	free(w->boxes);
+	free(w->shown);
+	free(w);
+}
+
+static void local_close(struct gf_comm *c)
+{
+	struct local *l = c->priv;
+	struct world *w = l->world;
+	bool last;
+
+	pthread_mutex_lock(&w->meet_lock);
+	last = --w->open == 0;
+	pthread_mutex_unlock(&w->meet_lock);
+	if (last)
+		world_free(w);
+	gf_slab_release(&l->requests);
+	free(l);
+}
+
+static const struct gf_comm_ops local_ops = {
+	.name = "local",
+	.isend = local_isend,
+	.irecv = local_irecv,
+	.test = local_test,
+	.cancel = local_cancel,
+	.probe = local_probe,
+	.barrier = local_barrier,
+	.bcast = local_bcast,
+	.allgather = local_allgather,
+	.iallreduce = local_iallreduce,
+	.abort = local_abort,
+	.buffer_alloc = gf_pages_buffer_alloc,
+	.buffer_free = gf_pages_buffer_free,
+	.close = local_close,
+};
+
+static struct world *world_new(int ranks)
+{
+	struct world *w = gf_xcalloc(1, sizeof(*w));
+	pthread_condattr_t attr;
+	int rank;
+
+	w->ranks = w->open = ranks;
+	w->boxes = gf_xcalloc((size_t)ranks, sizeof(*w->boxes));
+	w->shown = gf_xcalloc((size_t)ranks, sizeof(*w->shown));
+	for (rank = 0; rank < ranks; rank++) {
+		struct box *box = &w->boxes[rank];
+
+		pthread_mutex_init(&box->lock, NULL);
+		box->sends.last = &box->sends.first;
+		box->receives.last = &box->receives.first;
+	}
+	w->sums.last = &w->sums.first;
+	pthread_mutex_init(&w->meet_lock, NULL);
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&w->meet_cond, &attr);
+	pthread_condattr_destroy(&attr);
+	return w;
+}
+
+int gf_comm_local_new(int ranks, struct gf_comm **comms, struct gf_error *err)
+{
+	struct world *w;
+	int rank;
+
+	if (ranks < 1)
+		return gf_error_set(err, -EINVAL, "want ranks >= 1, got %d",
+				    ranks);
+	w = world_new(ranks);
+	for (rank = 0; rank < ranks; rank++) {
+		struct local *l = gf_xcalloc(1, sizeof(*l));
+
+		l->world = w;
+		gf_slab_init(&l->requests, sizeof(struct gf_comm_request));
+		l->comm.ops = &local_ops;
+		l->comm.rank = l->comm.local_rank = rank;
+		l->comm.ranks = l->comm.local_ranks = ranks;
+		l->comm.priv = l;
+		comms[rank] = &l->comm;
+	}
+	return 0;
+}

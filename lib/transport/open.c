@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <errno.h>
+#include <stdbool.h>
+
+#include "base/clock.h"
+#include "base/registry.h"
+#include "base/timeout.h"
+#include "transport/processors.h"
+#include "transport/transport.h"
+
+/* --- which transport ---------------------------------------------------- */
+
+static bool joins(const struct gf_comm_how *how)
+{
+	return how->join || how->meet;
+}
+
+/* The first that finds the ranks in the way that was asked for. */
+static const struct gf_transport *first(bool join)
+{
+	const struct gf_transport *t;
+
+	for (t = gf_transports; t->name; t++)
+		if (join ? t->join != NULL : t->launched != NULL)
+			return t;
+	return NULL;
+}
+
+static const struct gf_transport *named(const char *name)
+{
+	const struct gf_transport *t =
+		gf_named_find(gf_transports, sizeof(*t), name);
+
+	return t && (t->join || t->launched) ? t : NULL;
+}
+
+static int choose(const struct gf_comm_how *how,
+		  const struct gf_transport **chosen, struct gf_error *err)
+{
+	const struct gf_transport *t =
+		how->transport ? named(how->transport) : first(joins(how));
+
+	if (how->join && how->meet)
+		return gf_error_set(err, -EINVAL,
+				    "%s: want an allgather or a place to meet, "
+				    "got both",
+				    how->meet);
+	if (!t && how->transport)
+		return gf_error_set(err, -ENOTSUP,
+				    "transport %s: not in this build",
+				    how->transport);
+	if (!t)
+		return gf_error_set(err, -ENOTSUP,
+				    "built without a transport between "
+				    "processes%s",
+				    joins(how) ? " that no launcher started"
+					       : "");
+	if (joins(how) && !t->join)
+		return gf_error_set(err, -EINVAL,
+				    "transport %s: its launcher says which "
+				    "ranks there are, nothing else can",
+				    t->name);
+	*chosen = t;
+	return 0;
+}
+
+/* --- a limit to the waiting --------------------------------------------- */
+
+struct limit {
+	double timeout_s, until_s;
+};
+
+static int check_limit(void *ctx, struct gf_error *err)
+{
+	const struct limit *l = ctx;
+
+	return gf_clock_s() < l->until_s
+		       ? 0
+		       : gf_error_set(err, -ETIMEDOUT,
+				      "start: waited %g s for all ranks",
+				      l->timeout_s);
+}
+
+/* l: from now on; or NULL */
+static void set_limit(struct gf_comm *c, struct limit *l)
+{
+	if (l)
+		l->until_s = gf_clock_s() + l->timeout_s;
+	c->on_wait = l ? check_limit : NULL;
+	c->on_wait_ctx = l;
+}
+
+/* --- what finds the ranks ----------------------------------------------- */
+
+static int launcher_allgather(void *launcher, const void *send,
+			      size_t size_bytes, void *recv,
+			      struct gf_error *err)
+{
+	return gf_comm_allgather(launcher, send, size_bytes, recv, err);
+}
+
+/* Over a transport that has a launcher, which stays as long as the other. */
+static int join_launched(const struct gf_transport *t,
+			 const struct gf_comm_how *how, struct limit *limit,
+			 struct gf_comm **comm, struct gf_error *err)
+{
+	const struct gf_transport *starter = first(false);
+	struct gf_comm *launcher;
+	struct gf_join join = {.allgather = launcher_allgather};
+	int rc;
+
+	if (!starter)
+		return gf_error_set(err, -ENOTSUP,
+				    "transport %s: want a place to join at in "
+				    "a build without MPI",
+				    t->name);
+	rc = starter->launched(&launcher, err);
+	if (rc)
+		return rc;
+	set_limit(launcher, limit);
+	join.rank = launcher->rank;
+	join.ranks = launcher->ranks;
+	join.ctx = launcher;
+	rc = t->join(how, &join, comm, err);
+	set_limit(launcher, NULL);
+	if (rc)
+		gf_comm_close(launcher);
+	else
+		(*comm)->launcher = launcher;
+	return rc;
+}
+
+static int join_place(const struct gf_transport *t,
+		      const struct gf_comm_how *how, double timeout_s,
+		      struct gf_comm **comm, struct gf_error *err)
+{
+	struct gf_join join = {.rank = how->rank, .ranks = how->ranks};
+	int rc = gf_join_open(how->meet, timeout_s, &join, err);
+
+	if (rc)
+		return rc;
+	rc = t->join(how, &join, comm, err);
+	gf_join_close(&join);
+	return rc;
+}
+
+static int connect_ranks(const struct gf_comm_how *how, struct limit *limit,
+			 struct gf_comm **comm, struct gf_error *err)
+{
+	const struct gf_transport *t = NULL;
+	int rc = choose(how, &t, err);
+
+	if (rc)
+		return rc;
+	if (how->join)
+		return t->join(how, how->join, comm, err);
+	if (how->meet)
+		return join_place(t, how, limit->timeout_s, comm, err);
+	return t->launched ? t->launched(comm, err)
+			   : join_launched(t, how, limit, comm, err);
+}
+
+/* --- and what lies over it ---------------------------------------------- */
+
+static int complete(struct gf_comm **comm, struct gf_error *err)
+{
+	const struct gf_transport *t;
+	struct gf_comm *c = *comm;
+	int rc = c->local_ranks ? 0 : gf_meet_hosts(c, err);
+
+	rc = rc ? rc : gf_comm_processor_share(c, &c->processors, err);
+	/* thirds of a processor may sum to a little less than one */
+	c->crowded = !rc && c->processors < 1 - 1e-6;
+	for (t = gf_transports; !rc && t->name; t++)
+		if (t->over)
+			rc = t->over(*comm, comm, err);
+	return rc;
+}
+
+int gf_comm_open(const struct gf_comm_how *how, struct gf_comm **comm,
+		 struct gf_error *err)
+{
+	static const struct gf_comm_how zeros = {0};
+	const struct gf_transport *t;
+	struct limit limit;
+	struct gf_comm *c;
+	int rc;
+
+	how = how ? how : &zeros;
+	for (t = gf_transports; t->name; t++)
+		if (t->settle)
+			t->settle(how);
+	limit.timeout_s = how->timeout_s > 0 ? how->timeout_s : GF_TIMEOUT_S;
+	rc = connect_ranks(how, &limit, &c, err);
+	if (rc)
+		return rc;
+	set_limit(c, &limit);
+	rc = complete(&c, err);
+	set_limit(c, NULL);
+	/* the others are still waited for in vain */
+	c->broken |= rc == -ETIMEDOUT;
+	if (rc)
+		gf_comm_close(c);
+	else
+		*comm = c;
+	return rc;
+}

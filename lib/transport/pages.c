@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "transport/pages.h"
+
+#include <errno.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#define PAGE_BYTES      4096
+#define HUGE_PAGE_BYTES ((size_t)2 << 20)
+
+int gf_pages_alloc(size_t size_bytes, void **data, struct gf_error *err)
+{
+	size_t align =
+		size_bytes >= HUGE_PAGE_BYTES ? HUGE_PAGE_BYTES : PAGE_BYTES;
+	size_t rounded = (size_bytes / align + 1) * align;
+	void *p;
+
+	if (size_bytes > PTRDIFF_MAX - 2 * HUGE_PAGE_BYTES ||
+	    posix_memalign(&p, align, rounded))
+		return gf_error_set(err, -ENOMEM,
+				    "no memory for a buffer of %zu bytes",
+				    size_bytes);
+	if (align == HUGE_PAGE_BYTES)
+		(void)madvise(p, rounded, MADV_HUGEPAGE);
+	memset(p, 0, size_bytes);
+	*data = p;
+	return 0;
+}
+
+void gf_pages_free(void *data)
+{
+	free(data);
+}
+
+int gf_pages_buffer_alloc(struct gf_comm *c, size_t size_bytes, void **data,
+			  struct gf_error *err)
+{
+	(void)c;
+	return gf_pages_alloc(size_bytes, data, err);
+}
+
+void gf_pages_buffer_free(struct gf_comm *c, void *data)
+{
+	(void)c;
+	gf_pages_free(data);
+}

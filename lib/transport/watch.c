@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "transport/watch.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "base/clock.h"
+#include "base/text.h"
+#include "base/timeout.h"
+
+#define LOOK_EVERY_S 1e-3
+/* At most this share of the timeout passes between two looks of a process
+ * that runs. */
+#define GAP_SHARE 0.125
+/* More ranks than that are counted, not listed. */
+#define LISTED 8
+
+static int on_wait(void *ctx, struct gf_error *err)
+{
+	struct gf_watch *w = ctx;
+	double passed_s;
+	int rc;
+
+	if (w->waits != w->comm->waits) {
+		w->waits = w->comm->waits;
+		w->wait_s = 0;
+	}
+	rc = gf_watch_look(w, &passed_s, err);
+	if (rc || passed_s == 0)
+		return rc;
+	w->wait_s += passed_s;
+	rc = gf_watch_stuck(w, w->wait_s, 0, err);
+	if (rc)
+		gf_error_prefix(err, "waited %g s for all ranks", w->wait_s);
+	return rc;
+}
+
+void gf_watch_init(struct gf_watch *w, struct gf_comm *comm, double timeout_s)
+{
+	*w = (struct gf_watch){
+		.comm = comm,
+		.before = comm->on_wait,
+		.before_ctx = comm->on_wait_ctx,
+		.liveness = gf_liveness_new(comm),
+		.timeout_s = timeout_s,
+		.looked_s = gf_clock_s(),
+	};
+	comm->on_wait = on_wait;
+	comm->on_wait_ctx = w;
+}
+
+void gf_watch_release(struct gf_watch *w)
+{
+	if (!w->comm)
+		return;
+	w->comm->on_wait = w->before;
+	w->comm->on_wait_ctx = w->before_ctx;
+	gf_liveness_free(w->liveness);
+	*w = (struct gf_watch){0};
+}
+
+void gf_watch_begin(struct gf_watch *w)
+{
+	w->looked_s = gf_clock_s();
+}
+
+int gf_watch_look(struct gf_watch *w, double *passed_s, struct gf_error *err)
+{
+	const struct gf_standing *other;
+	double now_s = gf_clock_s(), passed = now_s - w->looked_s;
+	int rc, rank;
+
+	*passed_s = 0;
+	if (passed < LOOK_EVERY_S)
+		return 0;
+	w->looked_s = now_s;
+	rc = gf_liveness_poll(w->liveness, &w->self, err);
+	if (rc)
+		return rc;
+	rank = gf_liveness_failed(w->liveness);
+	if (rank >= 0 && w->self.phase != GF_PHASE_FAILED) {
+		other = gf_liveness_heard(w->liveness, rank);
+		return gf_error_set(err, other->rc, "rank %d: %s", rank,
+				    other->text);
+	}
+	if (w->timeout_s > 0 && passed > w->timeout_s * GAP_SHARE)
+		passed = w->timeout_s * GAP_SHARE;
+	*passed_s = passed;
+	return 0;
+}
+
+/* "rank 2 does not answer (...)" for those that are silent; 0: none is. */
+static int blame_silent(const struct gf_watch *w, struct gf_text *t)
+{
+	int rank, silent = 0, ranks = w->comm->ranks;
+
+	for (rank = 0; rank < ranks; rank++)
+		silent += rank != w->comm->rank &&
+			  !gf_liveness_heard(w->liveness, rank);
+	if (!silent)
+		return 0;
+	gf_text_addf(t, silent > 1 ? "ranks" : "rank");
+	for (rank = 0, ranks = 0; ranks < silent && ranks < LISTED; rank++)
+		if (rank != w->comm->rank &&
+		    !gf_liveness_heard(w->liveness, rank))
+			gf_text_addf(t, "%s %d", ranks++ ? "," : "", rank);
+	if (silent > LISTED)
+		gf_text_addf(t, " and %d more", silent - LISTED);
+	gf_text_addf(t, "%s (stopped, dead or cut off)",
+		     silent > 1 ? " do not answer" : " does not answer");
+	return silent;
+}
+
+static int compare_standing(const struct gf_standing *a,
+			    const struct gf_standing *b)
+{
+	if (a->calls != b->calls)
+		return a->calls < b->calls ? -1 : 1;
+	if (a->step != b->step)
+		return a->step < b->step ? -1 : 1;
+	if (a->started != b->started)
+		return a->started < b->started ? -1 : 1;
+	return 0;
+}
+
+/* The rank that lags furthest after this one; -1: none does. Among equals, a
+ * rank that waits for itself comes before one that waits for the network. */
+static int last_of_all(const struct gf_watch *w, uint64_t message)
+{
+	struct gf_standing least = w->self;
+	const struct gf_standing *other;
+	int rank, found = -1, order;
+
+	least.started = message + 1;
+	for (rank = 0; rank < w->comm->ranks; rank++) {
+		other = gf_liveness_heard(w->liveness, rank);
+		if (rank == w->comm->rank || !other)
+			continue;
+		order = compare_standing(other, &least);
+		if (order > 0 || (order == 0 && found < 0))
+			continue;
+		if (order == 0 && least.phase != GF_PHASE_NETWORK)
+			continue;
+		least = *other;
+		found = rank;
+	}
+	return found;
+}
+
+static void blame_late(const struct gf_watch *w, uint64_t message,
+		       struct gf_text *t)
+{
+	int rank = last_of_all(w, message);
+	const struct gf_standing *other;
+
+	if (rank < 0) {
+		gf_text_addf(t, "all ranks answer and have come as far: the "
+				"network stands still, or needs longer");
+		return;
+	}
+	other = gf_liveness_heard(w->liveness, rank);
+	if (w->self.phase == GF_PHASE_CALL && other->calls < w->self.calls)
+		gf_text_addf(t,
+			     "rank %d has not come to it, it is in step "
+			     "%" PRIu64,
+			     rank, other->step);
+	else if (other->step < w->self.step)
+		gf_text_addf(t, "rank %d is still in step %" PRIu64, rank,
+			     other->step);
+	else if (other->phase == GF_PHASE_NETWORK)
+		gf_text_addf(t,
+			     "rank %d is still at earlier messages, "
+			     "message %" PRIu64 " has not begun there",
+			     rank, other->started);
+	else
+		gf_text_addf(t,
+			     "rank %d has not made its gradients of "
+			     "message %" PRIu64 " yet",
+			     rank, other->started);
+}
+
+static int ask(struct gf_watch *w, struct gf_error *err)
+{
+	w->asked = true;
+	w->asked_s = gf_clock_s();
+	return gf_liveness_ask(w->liveness, &w->self, err);
+}
+
+int gf_watch_stuck(struct gf_watch *w, double stuck_s, uint64_t message,
+		   struct gf_error *err)
+{
+	struct gf_text t = {0};
+	int rc;
+
+	if (w->timeout_s <= 0 || stuck_s < w->timeout_s / 2) {
+		w->asked = false;
+		return 0;
+	}
+	if (!w->asked) {
+		rc = ask(w, err);
+		if (rc)
+			return rc;
+	}
+	if (stuck_s < w->timeout_s)
+		return 0;
+	if (!blame_silent(w, &t))
+		blame_late(w, message, &t);
+	gf_error_set(err, 0, "%s", t.data);
+	gf_text_release(&t);
+	return -ETIMEDOUT;
+}
+
+void gf_watch_give_up(struct gf_watch *w, int rc, const struct gf_error *why)
+{
+	w->self.phase = GF_PHASE_FAILED;
+	w->self.rc = rc;
+	snprintf(w->self.text, sizeof(w->self.text), "%.*s",
+		 (int)sizeof(w->self.text) - 1, why->text);
+	w->comm->broken = true;
+	/* A rank that cannot be told will find out by itself. */
+	(void)gf_liveness_tell(w->liveness, &w->self, NULL);
+}
+
+void gf_watch_ask(struct gf_watch *w)
+{
+	if (!w->asked)
+		(void)ask(w, NULL);
+}
+
+bool gf_watch_missing(const struct gf_watch *w, bool *missing)
+{
+	struct gf_comm *c = w->comm;
+	const double limit_s =
+		w->timeout_s > 0 && w->timeout_s / 2 < GF_TIMEOUT_WATCH_S
+			? w->timeout_s / 2
+			: GF_TIMEOUT_WATCH_S;
+	bool open = false;
+	int rank;
+
+	for (rank = 0; rank < c->ranks; rank++) {
+		missing[rank] = rank != c->rank &&
+				!gf_liveness_heard(w->liveness, rank);
+		open |= missing[rank] &&
+			!(c->ops->is_gone && c->ops->is_gone(c, rank));
+	}
+	return !open || gf_clock_s() - w->asked_s >= limit_s;
+}
+
+void gf_watch_leave(struct gf_watch *w, int rc, const struct gf_error *why)
+{
+	double until_s = gf_clock_s() + GF_TIMEOUT_LEAVE_S, passed_s;
+
+	gf_watch_give_up(w, rc, why);
+	while (gf_clock_s() < until_s && gf_liveness_pending(w->liveness)) {
+		gf_clock_sleep(LOOK_EVERY_S);
+		if (gf_watch_look(w, &passed_s, NULL))
+			break;
+	}
+}
